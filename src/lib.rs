@@ -1,0 +1,13 @@
+//! `tx-trace` reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump.
+//!
+//! The path of the bytes, each stage knowing only what stands to its left:
+//!
+//! ```text
+//! endpoint/file -> mem (bytes at addresses) -> format (locate, capture, decode) -> trace (model) -> query -> output
+//!                  sym (names to addresses) ----^          catalogue (what an id means) ----^
+//! ```
+
+pub mod abi;
+pub mod mem;
+pub mod rsp;
+pub mod sym;

@@ -1,0 +1,158 @@
+//! WHERE BYTES COME FROM: one narrow trait over every source of target memory.
+//!
+//! A source fills a buffer from an address or says why it cannot. It never makes bytes up: a gap in a
+//! dump, an address outside a core, a refused packet are errors, not zeros.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::abi::Addr;
+
+/// Reads target memory. Read-only by design: writes, registers and run control are traits of their own.
+pub trait Memory {
+    /// Fills the whole of `buf` from `addr`.
+    ///
+    /// # Errors
+    /// When any byte of the range cannot be read; `buf` is then unspecified.
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError>;
+
+    /// Several reads that do not depend on each other. A source with latency (a stub behind a probe)
+    /// keeps them in flight together; the answer is the same as reading one by one.
+    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+        wanted.iter().map(|&(addr, len)| self.read_bytes(addr, len)).collect()
+    }
+
+    /// One read into bytes of our own; a source that maps a file hands out the map instead.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+        if len > MAX_READ {
+            return Err(ReadError::new(addr, len, ReadErrorKind::TooLong));
+        }
+        let mut buf = vec![0; len];
+        self.read(addr, &mut buf)?;
+        Ok(Bytes::from(buf))
+    }
+
+    /// What is mapped, where the source knows: sorted, no overlap. `None` where it cannot tell (most stubs).
+    fn regions(&mut self) -> Option<Vec<Region>> {
+        None
+    }
+}
+
+/// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
+pub const MAX_READ: usize = 1 << 30;
+
+/// A stretch of mapped memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First address.
+    pub start: Addr,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// Why memory could not be read.
+#[derive(Debug, Clone)]
+pub struct ReadError {
+    /// First address that was asked for (or, where the source can tell, the first that failed).
+    pub addr: Addr,
+    /// Number of bytes that were asked for.
+    pub len: usize,
+    /// What happened.
+    pub kind: ReadErrorKind,
+}
+
+/// What kept a read from its bytes.
+#[derive(Debug, Clone)]
+pub enum ReadErrorKind {
+    /// The source answers, and has no such bytes: a gap in a dump, outside a core, `E14` from a stub.
+    Unmapped,
+    /// The range is larger than any sane request.
+    TooLong,
+    /// The source itself failed: the link broke, the file could not be read. One sentence for people.
+    Source(String),
+}
+
+impl ReadError {
+    /// A failed read of `len` bytes at `addr`.
+    #[must_use]
+    pub const fn new(addr: Addr, len: usize, kind: ReadErrorKind) -> Self {
+        Self { addr, len, kind }
+    }
+
+    /// The usual one: nothing is there.
+    #[must_use]
+    pub const fn unmapped(addr: Addr, len: usize) -> Self {
+        Self::new(addr, len, ReadErrorKind::Unmapped)
+    }
+
+    /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.
+    #[must_use]
+    pub const fn is_fatal(&self) -> bool {
+        matches!(self.kind, ReadErrorKind::Source(_))
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ReadErrorKind::Unmapped => write!(f, "no memory at {:#x} ({} bytes)", self.addr, self.len),
+            ReadErrorKind::TooLong => write!(f, "a read of {} bytes at {:#x} is beyond reason", self.len, self.addr),
+            ReadErrorKind::Source(why) => write!(f, "reading {} bytes at {:#x}: {why}", self.len, self.addr),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Bytes that were read: owned, or a window into a map that is kept alive. Cheap to clone and to cut.
+#[derive(Clone)]
+pub struct Bytes {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    start: usize,
+    end: usize,
+}
+
+impl Bytes {
+    /// A window over the whole of `owner`.
+    #[must_use]
+    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
+        let end = (*owner).as_ref().len();
+        Self { owner, start: 0, end }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        (*self.owner).as_ref().get(self.start..self.end).unwrap_or(&[])
+    }
+
+    /// A part of this window; `None` where it would pass the end.
+    #[must_use]
+    pub fn cut(&self, offset: usize, len: usize) -> Option<Self> {
+        let start = self.start.checked_add(offset)?;
+        let end = start.checked_add(len)?;
+        (end <= self.end).then(|| Self { owner: Arc::clone(&self.owner), start, end })
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(v: Vec<u8>) -> Self {
+        Self::new(Arc::new(v))
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes({})", self.as_slice().len())
+    }
+}

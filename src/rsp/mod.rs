@@ -1,0 +1,1 @@
+//! The protocol: GDB remote serial, as a client.

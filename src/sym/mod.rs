@@ -1,0 +1,42 @@
+//! WHERE THINGS ARE: names to addresses, and back, whatever the source of the names.
+
+use crate::abi::Addr;
+
+/// A named place on the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name as the linker knows it. Hostile text: escape before printing.
+    pub name: String,
+    /// Run-time address (any load offset already added).
+    pub address: Addr,
+    /// Size in bytes; 0 where unknown.
+    pub size: u64,
+}
+
+/// Looks names and addresses up. Absence is `None`, not an error.
+pub trait Symbols {
+    /// The symbol of exactly this name, local or global.
+    fn lookup(&self, name: &str) -> Option<Symbol>;
+
+    /// The function or object that covers `address`.
+    fn covering(&self, address: Addr) -> Option<Symbol> {
+        let _ = address;
+        None
+    }
+
+    /// Offset of a member in a struct type, where debug information says.
+    fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
+        let _ = (type_name, member);
+        None
+    }
+}
+
+/// No names at all: a bare dump.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSymbols;
+
+impl Symbols for NoSymbols {
+    fn lookup(&self, _: &str) -> Option<Symbol> {
+        None
+    }
+}
