@@ -8,6 +8,7 @@
 //! ```
 
 pub mod abi;
+pub mod bytes;
 pub mod mem;
 pub mod rsp;
 pub mod sym;
