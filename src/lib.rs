@@ -10,5 +10,7 @@
 pub mod abi;
 pub mod bytes;
 pub mod mem;
+pub mod report;
 pub mod rsp;
 pub mod sym;
+pub mod trace;

@@ -1,0 +1,57 @@
+//! A report: named columns of typed cells, and notes. Says what was found; printing is somebody else's room.
+
+use crate::abi::Addr;
+
+/// What a column holds, so that a writer can align, translate and name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Free text.
+    Text,
+    /// A count.
+    Count,
+    /// Ticks of the trace's clock.
+    Ticks,
+    /// An address.
+    Address,
+    /// Yes or no.
+    Flag,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing known.
+    Empty,
+    /// Text. Hostile: escape before printing.
+    Text(String),
+    /// A count.
+    Count(u64),
+    /// Ticks.
+    Ticks(i64),
+    /// An address.
+    Address(Addr),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A named column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Stable name: JSON's key, CSV's head.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// Rows under named columns.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// Stable name of the report.
+    pub name: &'static str,
+    /// Columns from left to right.
+    pub columns: Vec<Column>,
+    /// Rows; each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+    /// What the reader should know, one sentence each.
+    pub notes: Vec<String>,
+}

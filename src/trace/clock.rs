@@ -1,0 +1,94 @@
+//! How stored stamps become ticks, and ticks become time.
+
+/// Which way the time source counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Up: the usual.
+    Up,
+    /// Down, as a reloading timer does.
+    Down,
+}
+
+impl Direction {
+    /// Its name in JSON and in `--direction`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// How a fact about the clock is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// An option said so.
+    Given,
+    /// The stamps show it.
+    Detected,
+    /// Nothing tells; the usual was taken.
+    Assumed,
+}
+
+/// The clock of a trace.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    /// Which bits of a stamp are valid.
+    pub mask: u64,
+    /// Which way it counts.
+    pub direction: Direction,
+    /// How the direction is known.
+    pub direction_known: Known,
+    /// Ticks until it starts over, where that is not the mask plus one.
+    pub period: Option<u64>,
+    /// Ticks in a second, where that is given or certain.
+    pub hz: Option<f64>,
+    /// False where every stamp is the same: there is no time in this trace.
+    pub runs: bool,
+    /// One sentence on how direction and period were found.
+    pub reason: String,
+}
+
+impl Clock {
+    /// Ticks from one stamp to the next, assuming less than one period between them.
+    #[must_use]
+    #[inline]
+    pub fn step(&self, previous: u64, stamp: u64) -> u64 {
+        let (from, to) = match self.direction {
+            Direction::Up => (previous, stamp),
+            Direction::Down => (stamp, previous),
+        };
+        if to >= from {
+            return to.wrapping_sub(from);
+        }
+        match self.period {
+            // A stamp at or past its own period (a wrong --period) still gives some forward step.
+            Some(period) => to.wrapping_add(period.saturating_sub(from)),
+            None => to.wrapping_sub(from) & self.mask,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(mask: u64, direction: Direction, period: Option<u64>) -> Clock {
+        Clock { mask, direction, direction_known: Known::Given, period, hz: None, runs: true, reason: String::new() }
+    }
+
+    #[test]
+    fn steps_wrap_at_the_mask_in_both_directions() {
+        assert_eq!(clock(0xFFFF, Direction::Up, None).step(0xFFF0, 0x10), 0x20);
+        assert_eq!(clock(0xFFFF, Direction::Down, None).step(0x10, 0xFFF0), 0x20);
+        assert_eq!(clock(0xFFFF, Direction::Down, None).step(0x834, 0x793), 161);
+        assert_eq!(clock(u64::MAX, Direction::Up, None).step(u64::MAX, 0), 1);
+    }
+
+    #[test]
+    fn steps_wrap_at_a_period_that_the_mask_does_not_tell() {
+        let nanoseconds = clock(0xFFFF_FFFF, Direction::Up, Some(1_000_000_000));
+        assert_eq!(nanoseconds.step(991_830_113, 1_687_228), 9_857_115);
+    }
+}

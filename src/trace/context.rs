@@ -1,0 +1,103 @@
+//! Who inserted an event.
+
+use std::collections::HashMap;
+
+use super::ObjectId;
+use crate::abi::Addr;
+
+/// Dense number of a context in [`Contexts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ContextId(pub u32);
+
+/// What kind of context inserted an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ContextKind {
+    /// A thread.
+    Thread,
+    /// An interrupt service routine.
+    Isr,
+    /// The system before its scheduler ran.
+    Init,
+    /// Nothing: the processor waited.
+    Idle,
+}
+
+impl ContextKind {
+    /// Its name in JSON and in `--context`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Isr => "isr",
+            Self::Init => "init",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// One context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// What kind of context it is.
+    pub kind: ContextKind,
+    /// The word that the trace stores for it.
+    pub address: Addr,
+    /// Its name where one is known. Hostile text: escape before printing.
+    pub name: Option<String>,
+    /// The registered object that it is.
+    pub object: Option<ObjectId>,
+}
+
+/// Every context of a trace, interned once: events carry dense numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Contexts {
+    list: Vec<Context>,
+    by_key: HashMap<(ContextKind, Addr), ContextId>,
+}
+
+impl Contexts {
+    /// The number of this context, which is added where it is new.
+    pub fn intern(&mut self, kind: ContextKind, address: Addr) -> ContextId {
+        if let Some(id) = self.by_key.get(&(kind, address)) {
+            return *id;
+        }
+        let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+        self.list.push(Context { kind, address, name: None, object: None });
+        self.by_key.insert((kind, address), id);
+        id
+    }
+
+    /// The number of a context that was interned before.
+    #[must_use]
+    pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
+        self.by_key.get(&(kind, address)).copied()
+    }
+
+    /// The context of this number.
+    #[must_use]
+    pub fn get(&self, id: ContextId) -> Option<&Context> {
+        self.list.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The same, to give it a name.
+    pub fn get_mut(&mut self, id: ContextId) -> Option<&mut Context> {
+        self.list.get_mut(usize::try_from(id.0).ok()?)
+    }
+
+    /// All of them, in the order in which they were first seen.
+    pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> {
+        self.list.iter().enumerate().map(|(i, c)| (ContextId(u32::try_from(i).unwrap_or(u32::MAX)), c))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// True where there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}

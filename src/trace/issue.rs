@@ -1,0 +1,88 @@
+//! What went wrong is data, printed beside the result.
+
+use crate::abi::Addr;
+
+/// How much an issue matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Something shown was inferred, not read.
+    Inferred,
+    /// Something is missing from what is shown.
+    Lost,
+}
+
+impl Severity {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Inferred => "inferred",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// Where an issue lies; each part may be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Address on the target.
+    pub address: Option<Addr>,
+    /// Offset in the file or block.
+    pub offset: Option<u64>,
+    /// Sequence number of an event.
+    pub seq: Option<u64>,
+}
+
+impl Place {
+    /// At an address on the target.
+    #[must_use]
+    pub const fn address(address: Addr) -> Self {
+        Self { address: Some(address), offset: None, seq: None }
+    }
+
+    /// At an event.
+    #[must_use]
+    pub const fn seq(seq: u64) -> Self {
+        Self { address: None, offset: None, seq: Some(seq) }
+    }
+}
+
+/// One kind of trouble, counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issue {
+    /// Stable name, listed in `docs/issues.md`.
+    pub code: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// How often it was met.
+    pub count: u64,
+    /// One sentence for people.
+    pub message: String,
+    /// Where it was first met.
+    pub place: Place,
+}
+
+impl Issue {
+    /// An issue met once, at no particular place.
+    #[must_use]
+    pub fn new(code: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+        Self { code, severity, count: 1, message: message.into(), place: Place::default() }
+    }
+
+    /// The same, at a place.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// The same, met `count` times.
+    #[must_use]
+    pub fn times(mut self, count: u64) -> Self {
+        self.count = count;
+        self
+    }
+}

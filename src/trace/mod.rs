@@ -1,0 +1,184 @@
+//! THE MODEL: what a trace is, whatever system wrote it. Standard library only.
+//!
+//! A [`Trace`] keeps the captured bytes and hands events out one by one: small `Copy` values in the order in which
+//! they were recorded. It holds no vector of them, so ten million events cost no more memory than their bytes.
+//! A format gives it an [`Events`] source that reads its own records.
+
+mod clock;
+mod context;
+mod event;
+mod issue;
+mod object;
+
+pub use clock::{Clock, Direction, Known};
+pub use context::{Context, ContextId, ContextKind, Contexts};
+pub use event::{DefId, Event, Words};
+pub use issue::{Issue, Place, Severity};
+pub use object::{Object, ObjectId, ObjectTable};
+
+use crate::abi::{Addr, Endian, Width};
+
+/// A decoded trace: what is known about it, its contexts and objects, and its events.
+pub struct Trace {
+    /// What the trace says of itself.
+    pub about: About,
+    /// How stamps became ticks.
+    pub clock: Clock,
+    /// Every context that an event names, interned.
+    pub contexts: Contexts,
+    /// The object registry.
+    pub objects: ObjectTable,
+    /// What went wrong, or had to be inferred, while reading.
+    pub issues: Vec<Issue>,
+    source: Box<dyn Events>,
+}
+
+/// What a trace says of itself: the `trace` line of JSON, the top of `info`.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Name of the format: `threadx`, `uia`, `qnx`.
+    pub format: &'static str,
+    /// Byte order of the target.
+    pub endian: Endian,
+    /// Width of a stored word (ThreadX `ULONG`).
+    pub word: Width,
+    /// Width of an address on the target where that is known to differ from the stored word.
+    pub pointer: Option<Width>,
+    /// Where the trace lies.
+    pub base: Addr,
+    /// Number of event slots in the buffer.
+    pub capacity: u64,
+    /// Number of events that the buffer holds, read or not.
+    pub held: u64,
+    /// True once the ring has overwritten its first event.
+    pub wrapped: bool,
+    /// Sequence number of the event that `ticks` count from.
+    pub origin: u64,
+    /// Number of cores seen; 1 where the trace does not tell cores apart.
+    pub cores: u16,
+    /// Where names, layout and the rest came from: label and sentence, for `info`.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// A source of events: implemented by each format over the bytes it captured.
+pub trait Events: Send + Sync {
+    /// Number of events that can be handed out.
+    fn count(&self) -> u64;
+
+    /// Writes events into `out` starting at the event of this index (0 is the oldest that was read), in recorded
+    /// order; returns how many. `state` is the source's own memory between calls of one sequential walk.
+    fn fill(&self, index: u64, state: &mut WalkState, out: &mut [Event]) -> usize;
+
+    /// All words of an event whose payload did not fit into it.
+    fn spilled(&self, event: &Event) -> &[u64] {
+        let _ = event;
+        &[]
+    }
+}
+
+/// What a sequential walk carries from one event to the next: the clock of each core.
+#[derive(Debug, Clone, Default)]
+pub struct WalkState {
+    /// Ticks and stamp of the last event on each core, by core number.
+    pub cores: Vec<CoreClock>,
+    /// Index of the event that comes next; a source starts over where the caller's index differs.
+    pub next: u64,
+    /// Ticks of the last event on any core.
+    pub ticks: i64,
+}
+
+/// The running clock of one core.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CoreClock {
+    /// True once an event of this core has been seen.
+    pub seen: bool,
+    /// Stored stamp of its last event, masked.
+    pub stamp: u64,
+    /// Ticks of its last event.
+    pub ticks: i64,
+}
+
+impl Trace {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(
+        about: About,
+        clock: Clock,
+        contexts: Contexts,
+        objects: ObjectTable,
+        issues: Vec<Issue>,
+        source: Box<dyn Events>,
+    ) -> Self {
+        Self { about, clock, contexts, objects, issues, source }
+    }
+
+    /// Number of events that were read.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.source.count()
+    }
+
+    /// True where no event was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The events, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Walk<'_> {
+        Walk {
+            source: &*self.source,
+            state: WalkState::default(),
+            block: vec![Event::default(); BLOCK],
+            filled: 0,
+            at: 0,
+            index: 0,
+        }
+    }
+
+    /// The last event: the newest.
+    #[must_use]
+    pub fn newest(&self) -> Option<Event> {
+        // The walk from the start gives it its ticks; the last one is remembered by who needs it more than once.
+        self.events().last()
+    }
+
+    /// The whole payload of an event.
+    #[must_use]
+    pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
+        if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
+    }
+}
+
+/// Number of events that are decoded at a time.
+const BLOCK: usize = 128;
+
+/// A walk over the events of a trace, oldest first.
+pub struct Walk<'a> {
+    source: &'a dyn Events,
+    state: WalkState,
+    block: Vec<Event>,
+    filled: usize,
+    at: usize,
+    index: u64,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Event;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event> {
+        if self.at >= self.filled {
+            self.filled = self.source.fill(self.index, &mut self.state, &mut self.block);
+            self.index = self.index.saturating_add(self.filled as u64);
+            self.at = 0;
+            if self.filled == 0 {
+                return None;
+            }
+        }
+        let event = self.block.get(self.at).copied();
+        self.at = self.at.saturating_add(1);
+        event
+    }
+}
