@@ -9,6 +9,7 @@
 
 pub mod abi;
 pub mod bytes;
+pub mod catalogue;
 pub mod mem;
 pub mod report;
 pub mod rsp;

@@ -1,0 +1,236 @@
+//! A catalogue: every event id of one system with its definition, read from tables of tab-separated values.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, Product};
+use crate::trace::DefId;
+
+/// Every definition of one system.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    defs: Vec<EventDef>,
+    by_id: HashMap<u32, DefId>,
+    enumerations: Vec<Arc<Enumeration>>,
+}
+
+/// Which of two products gave the ids that both use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// NetX Duo: what ThreadX projects use today.
+    #[default]
+    Duo,
+    /// NetX classic, which gave 441 to 448 another meaning.
+    Classic,
+}
+
+/// The definition of an id that no table knows.
+pub(super) fn unknown() -> &'static EventDef {
+    static UNKNOWN: OnceLock<EventDef> = OnceLock::new();
+    UNKNOWN.get_or_init(|| EventDef {
+        id: 0,
+        name: String::new(),
+        macro_name: String::new(),
+        product: Product::User,
+        class: String::new(),
+        fields: Vec::new(),
+        effects: Effects::default(),
+        late: 0,
+        unused: false,
+        label: String::new(),
+    })
+}
+
+impl Catalogue {
+    /// A catalogue of these definitions; a later one of the same id replaces an earlier one.
+    #[must_use]
+    pub fn new(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
+        let mut all = Self { defs: Vec::with_capacity(defs.len()), by_id: HashMap::new(), enumerations };
+        for def in defs {
+            all.put(def);
+        }
+        all
+    }
+
+    /// Adds a definition, or replaces the one of the same id.
+    pub fn put(&mut self, def: EventDef) {
+        if let Some(old) = self.by_id.get(&def.id).copied()
+            && let Some(place) = usize::try_from(old.0).ok().and_then(|i| self.defs.get_mut(i))
+        {
+            *place = def;
+            return;
+        }
+        let Ok(number) = u32::try_from(self.defs.len()) else { return };
+        self.by_id.insert(def.id, DefId(number));
+        self.defs.push(def);
+    }
+
+    /// What ThreadX and its companions insert.
+    #[must_use]
+    pub fn threadx(names: Names) -> Self {
+        let enumerations = read_enumerations(include_str!("codes.tsv"));
+        let mut all = Self::new(read_events(include_str!("threadx.tsv"), &enumerations), enumerations);
+        if names == Names::Classic {
+            for def in read_events(include_str!("netx_classic.tsv"), &all.enumerations) {
+                all.put(def);
+            }
+        }
+        all
+    }
+
+    /// The number of the definition of this id.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, id: u32) -> Option<DefId> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The definition of this number.
+    #[must_use]
+    pub fn def(&self, id: DefId) -> Option<&EventDef> {
+        self.defs.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The definition of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&EventDef> {
+        self.defs.iter().find(|d| d.name.eq_ignore_ascii_case(name) || d.macro_name.eq_ignore_ascii_case(name))
+    }
+
+    /// All definitions, in the order of their table.
+    pub fn iter(&self) -> impl Iterator<Item = &EventDef> {
+        self.defs.iter()
+    }
+
+    /// The enumeration of this name.
+    #[must_use]
+    pub fn enumeration(&self, name: &str) -> Option<&Arc<Enumeration>> {
+        self.enumerations.iter().find(|e| e.name == name)
+    }
+}
+
+/// Splits a table into rows of exactly as many cells as its head has; comments and damaged rows are passed over (a
+/// test counts the rows of our own tables).
+fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let width = lines.next().map_or(0, |head| head.split('\t').count());
+    lines.map(|l| l.split('\t').collect::<Vec<_>>()).filter(move |r| r.len() == width)
+}
+
+/// A number as tables write it: decimal, or hexadecimal behind `0x`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
+    let mut list: Vec<Enumeration> = Vec::new();
+    for row in rows(text) {
+        let [group, value, word] = row.as_slice() else { continue };
+        let Some(value) = number(value) else { continue };
+        if !list.iter().any(|e| e.name == *group) {
+            // The only enumeration of ours whose values are bits.
+            list.push(Enumeration { name: (*group).to_owned(), words: Vec::new(), bits: *group == "nx_ip_status" });
+        }
+        if let Some(e) = list.iter_mut().find(|e| e.name == *group) {
+            e.words.push((value, (*word).to_owned()));
+        }
+    }
+    list.into_iter().map(Arc::new).collect()
+}
+
+fn read_field(text: &str, enumerations: &[Arc<Enumeration>]) -> Option<FieldDef> {
+    let mut parts = text.split(':');
+    let name = parts.next().filter(|n| !n.is_empty())?;
+    let kind = ArgKind::parse(parts.next()?)?;
+    let words = parts.next().and_then(|n| enumerations.iter().find(|e| e.name == n).cloned());
+    Some(FieldDef::new(name, kind, words))
+}
+
+/// The set of words (bit n for word n from 0) that a cell such as `34` names from 1.
+fn word_set(text: &str) -> u8 {
+    text.chars()
+        .filter_map(|c| c.to_digit(10)?.checked_sub(1))
+        .filter_map(|n| 1u8.checked_shl(n))
+        .fold(0, |all, bit| all | bit)
+}
+
+fn read_events(text: &str, enumerations: &[Arc<Enumeration>]) -> Vec<EventDef> {
+    let mut list = Vec::new();
+    for row in rows(text) {
+        let [id, name, macro_name, product, class, i1, i2, i3, i4, effects, late, unused, label] = row.as_slice()
+        else {
+            continue;
+        };
+        let (Ok(id), Some(product)) = (id.parse(), Product::parse(product)) else { continue };
+        list.push(EventDef {
+            id,
+            name: (*name).to_owned(),
+            macro_name: (*macro_name).to_owned(),
+            product,
+            class: (*class).to_owned(),
+            fields: [i1, i2, i3, i4].iter().map(|f| read_field(f, enumerations)).collect(),
+            effects: Effects::parse(effects).unwrap_or_default(),
+            late: word_set(late),
+            unused: *unused == "unused",
+            label: (*label).to_owned(),
+        });
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Effect;
+
+    #[test]
+    fn the_table_is_whole() {
+        let all = Catalogue::threadx(Names::Duo);
+        assert_eq!(all.iter().count(), 650);
+        let count = |p| all.iter().filter(|d| d.product == p).count();
+        assert_eq!(
+            (count(Product::Tx), count(Product::Fx), count(Product::Nx), count(Product::Ux)),
+            (88, 73, 175, 314)
+        );
+        let mut names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 650, "names are unique");
+    }
+
+    #[test]
+    fn every_cell_of_the_table_is_understood() {
+        for row in rows(include_str!("threadx.tsv")).chain(rows(include_str!("netx_classic.tsv"))) {
+            for cell in &row[5..9] {
+                let parts: Vec<&str> = cell.split(':').collect();
+                assert!(cell.is_empty() || ArgKind::parse(parts[1]).is_some(), "{cell}");
+                let words = read_enumerations(include_str!("codes.tsv"));
+                assert!(parts.len() < 3 || words.iter().any(|e| e.name == parts[2]), "{cell}");
+            }
+            assert!(Effects::parse(row[9]).is_some(), "{}", row[9]);
+        }
+    }
+
+    #[test]
+    fn definitions_carry_words_effects_and_late_fields() {
+        let all = Catalogue::threadx(Names::Duo);
+        let suspend = all.named("internal_thread_suspend").unwrap();
+        assert_eq!(suspend.fields[1].as_ref().unwrap().words.as_ref().unwrap().word(5), Some("queue_susp"));
+        assert_eq!(suspend.effects.word(Effect::Block), Some(0));
+        assert_eq!(suspend.effects.word(Effect::Run), Some(3));
+        assert_eq!(suspend.late, 0b1000);
+        let receive = all.named("tx_queue_receive").unwrap();
+        assert_eq!(receive.fields[2].as_ref().unwrap().label, "wait");
+    }
+
+    #[test]
+    fn classic_netx_gives_eight_ids_another_meaning() {
+        let (duo, classic) = (Catalogue::threadx(Names::Duo), Catalogue::threadx(Names::Classic));
+        let differ: Vec<u32> =
+            duo.iter().filter(|d| classic[classic.find(d.id).unwrap()].name != d.name).map(|d| d.id).collect();
+        assert_eq!(differ, (441..=448).collect::<Vec<_>>());
+    }
+}
