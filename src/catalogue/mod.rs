@@ -5,10 +5,12 @@
 
 mod effect;
 mod field;
+mod objects;
 mod table;
 
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
+pub use objects::{ObjectType, threadx_object};
 pub use table::{Catalogue, Names};
 
 use crate::trace::DefId;

@@ -85,6 +85,8 @@ pub struct WalkState {
     pub next: u64,
     /// Ticks of the last event on any core.
     pub ticks: i64,
+    /// Where the source stands: number of its block, and of the record in it.
+    pub place: (usize, usize),
 }
 
 /// The running clock of one core.

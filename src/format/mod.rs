@@ -1,0 +1,225 @@
+//! BYTES -> MODEL: one folder a format, with the same file names in each.
+//!
+//! `locate` finds where a trace lies, `capture` reads what a question needs, `decode` is pure: the same bytes give the
+//! same trace whether they came from a probe, a core or a fuzzer. A new format touches its own folder, its catalogue and
+//! one line in [`ALL`].
+
+pub mod threadx;
+
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::catalogue::{Catalogue, Names};
+use crate::mem::{Memory, ReadError};
+use crate::sym::Symbols;
+use crate::trace::{Direction, Issue, Trace};
+
+/// Every format that this program reads.
+pub static ALL: &[&dyn Format] = &[&threadx::ThreadX];
+
+/// One trace format.
+pub trait Format: Sync {
+    /// Its name: `--format-in`, `trace.format`.
+    fn name(&self) -> &'static str;
+
+    /// What its ids mean.
+    fn catalogue(&self, names: Names) -> Catalogue;
+
+    /// True where bytes begin with a trace of this format.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
+    /// that each claims for itself.
+    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
+
+    /// Finds the trace in a target, reading as little as can be.
+    ///
+    /// # Errors
+    /// [`Absence`] when there is none or it cannot be reached, with all that was tried.
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence>;
+
+    /// Reads what `extent` asks for.
+    ///
+    /// # Errors
+    /// [`Absence`] when what was located turns out to be no trace, or cannot be read at all.
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        symbols: &dyn Symbols,
+        located: &Located,
+        extent: Extent,
+    ) -> Result<Capture, Absence>;
+
+    /// Makes a trace of captured bytes. Pure.
+    ///
+    /// # Errors
+    /// [`Absence`] when the capture holds no trace of this format.
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+}
+
+/// A trace found by scanning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Offset of its first byte in what was scanned.
+    pub offset: usize,
+    /// The address that it gives for itself (of the stored width).
+    pub base: Addr,
+    /// Number of event slots.
+    pub capacity: u64,
+    /// Byte order.
+    pub endian: Endian,
+    /// Width of a stored word.
+    pub word: Width,
+}
+
+/// What the user and the other inputs tell before anything is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hints {
+    /// Where the trace describes itself (`--header`).
+    pub header: Option<Addr>,
+    /// Byte order of the target, from an ELF or a core.
+    pub endian: Option<Endian>,
+    /// Width of a pointer on the target, from an ELF or a core.
+    pub pointer: Option<Width>,
+}
+
+/// Where a trace lies.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// Where it describes itself.
+    pub header: Addr,
+    /// Byte order, where the way it was found tells.
+    pub endian: Option<Endian>,
+    /// Pointer width, where the way it was found tells.
+    pub pointer: Option<Width>,
+    /// One sentence: how it was found.
+    pub how: String,
+    /// What was read on the way and need not be read again: name of a kernel variable and its value.
+    pub known: Vec<(&'static str, u64)>,
+}
+
+impl Located {
+    /// The value of a kernel variable that was read while locating.
+    #[must_use]
+    pub fn known(&self, name: &str) -> Option<u64> {
+        self.known.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+    }
+}
+
+/// How much of a trace to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    All,
+    /// No event at all: what the trace says of itself, and its objects.
+    Nothing,
+    /// The newest slots, as many as this.
+    Newest(u64),
+}
+
+/// Captured bytes with their addresses: all that `decode` needs.
+#[derive(Debug, Clone)]
+pub struct Capture {
+    /// Name of the format.
+    pub format: &'static str,
+    /// Byte order.
+    pub endian: Endian,
+    /// Width of a stored word.
+    pub word: Width,
+    /// Width of a pointer, where known.
+    pub pointer: Option<Width>,
+    /// The bytes.
+    pub blocks: Vec<Block>,
+    /// Values that do not lie in the blocks.
+    pub values: Vec<(&'static str, u64)>,
+    /// What went wrong while reading.
+    pub issues: Vec<Issue>,
+    /// How the trace was found.
+    pub how: String,
+    /// What was asked for.
+    pub extent: Extent,
+}
+
+impl Capture {
+    /// The blocks of this role, in the order in which they were put.
+    pub fn blocks<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.blocks.iter().filter(move |b| b.role == role)
+    }
+
+    /// The value of this name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<u64> {
+        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+    }
+}
+
+/// Bytes that were read, and from where.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// What they are, in the format's own words: `header`, `registry`, `ring`.
+    pub role: &'static str,
+    /// Address of the first byte.
+    pub address: Addr,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// What options say about decoding.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DecodeOptions {
+    /// Which way the clock counts (`--direction`).
+    pub direction: Option<Direction>,
+    /// Ticks until the clock starts over (`--period`).
+    pub period: Option<u64>,
+    /// Ticks in a second (`--hz`).
+    pub hz: Option<f64>,
+}
+
+/// Why there is no trace to show. Looked and found none, and could not look, are different things.
+#[derive(Debug, Clone)]
+pub struct Absence {
+    /// Stable name, listed in `docs/issues.md`.
+    pub code: &'static str,
+    /// True where the target was read and has no trace (exit 1); false where it could not be looked at (exit 2).
+    pub looked: bool,
+    /// One sentence: what is wrong.
+    pub message: String,
+    /// What was tried, one sentence each.
+    pub tried: Vec<String>,
+    /// What to try next.
+    pub hint: String,
+}
+
+impl Absence {
+    /// Looked, and there is none.
+    #[must_use]
+    pub fn none(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, looked: true, message: message.into(), tried: Vec::new(), hint: hint.into() }
+    }
+
+    /// Could not look.
+    #[must_use]
+    pub fn broken(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, looked: false, message: message.into(), tried: Vec::new(), hint: hint.into() }
+    }
+
+    /// A read that failed: fatal where the source itself broke.
+    #[must_use]
+    pub fn from_read(error: &ReadError, what: &str) -> Self {
+        if error.is_fatal() {
+            return Self::broken("source-failed", format!("{what}: {error}"), "");
+        }
+        Self::broken(
+            "unreadable",
+            format!("{what}: {error}"),
+            "check that the ELF belongs to this memory, and that the dump covers the RAM",
+        )
+    }
+}
+
+impl std::fmt::Display for Absence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Absence {}

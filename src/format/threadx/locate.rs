@@ -1,0 +1,244 @@
+//! Where the trace lies, found with as few reads as can be.
+
+use super::super::{Absence, Hints, Located};
+use super::{layout, parse};
+use crate::abi::{Addr, Endian, Width};
+use crate::mem::Memory;
+use crate::sym::{Symbol, Symbols};
+
+/// The kernel's pointers into the trace. They are set together by `tx_trace_enable` and lie together in `.bss`.
+const POINTERS: [&str; 6] = [
+    HEADER,
+    "_tx_trace_registry_start_ptr",
+    "_tx_trace_registry_end_ptr",
+    "_tx_trace_buffer_start_ptr",
+    "_tx_trace_buffer_end_ptr",
+    "_tx_trace_buffer_current_ptr",
+];
+const HEADER: &str = "_tx_trace_header_ptr";
+/// Names that an application may have given its buffer; ThreadX itself has none.
+const BUFFERS: [&str; 2] = ["_tx_trace_buffer", "tx_trace_buffer"];
+/// What is there in a kernel without the trace: with any of them the ELF is of a ThreadX program.
+const KERNEL: [&str; 4] =
+    ["_tx_version_id", "_tx_thread_created_ptr", "_tx_trace_initialize", "_tx_thread_current_ptr"];
+/// The running thread: read together with the pointers, for the line that says who runs now.
+const CURRENT_THREAD: &str = "_tx_thread_current_ptr";
+/// Pointers that lie within so many bytes are read at once: one packet more costs more than the bytes between.
+const TOGETHER: u64 = 96;
+
+/// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+    let endian = hints.endian.unwrap_or(Endian::Little);
+    let mut located =
+        Located { header: 0, endian: hints.endian, pointer: hints.pointer, how: String::new(), known: Vec::new() };
+    if let Some(header) = hints.header {
+        located.header = header;
+        located.how = format!("--header {header:#x}");
+        read_running(memory, symbols, hints, endian, &mut located);
+        return Ok(located);
+    }
+    let mut tried = Vec::new();
+    if let Some(symbol) = symbols.lookup(HEADER) {
+        let width = pointer_width(&symbol, hints);
+        located.pointer = Some(width);
+        read_pointers(memory, symbols, &symbol, width, endian, &mut located)?;
+        let value = located.known(HEADER).unwrap_or(0);
+        if value == 0 {
+            return Err(never_enabled(symbol.address));
+        }
+        located.header = value;
+        if hints.endian.is_none() {
+            choose_order(memory, width, &mut located);
+        }
+        located.how = format!("{HEADER} at {:#x} holds {:#x}", symbol.address, located.header);
+        return Ok(located);
+    }
+    tried.push(format!("{HEADER}: no such symbol"));
+    if let Some(found) = by_neighbours(memory, symbols, hints, endian, &mut tried) {
+        return Ok(found);
+    }
+    for name in BUFFERS {
+        if let Some(symbol) = symbols.lookup(name) {
+            located.header = symbol.address;
+            located.how = format!("the buffer {name} at {:#x}", symbol.address);
+            return Ok(located);
+        }
+        tried.push(format!("{name}: no such symbol"));
+    }
+    let mut absence = if let Some(name) = KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
+        Absence::none(
+            "trace-not-built-in",
+            format!("this ELF is a ThreadX program ({name} is there) built without its event trace ({HEADER} is not)"),
+            "build the kernel and the application with TX_ENABLE_EVENT_TRACE; a buffer of another name: --symbol _tx_trace_buffer=ADDR",
+        )
+    } else {
+        Absence::none(
+            "no-trace-symbol",
+            format!("no symbol tells where the trace is ({HEADER} and its neighbours, _tx_trace_buffer)"),
+            "give the unstripped ELF with --elf, or the place with --header ADDR or --symbol NAME=ADDR, or search the memory with --scan",
+        )
+    };
+    absence.tried = tried;
+    Err(absence)
+}
+
+fn never_enabled(at: Addr) -> Absence {
+    Absence::none(
+        "never-enabled",
+        format!("{HEADER} at {at:#x} is 0: the trace was not enabled since the last start"),
+        "call tx_trace_enable(buffer, size, registry entries) early; OpenOCD gives zeros for memory that it could not read (gdb report_data_abort enable)",
+    )
+}
+
+fn pointer_width(symbol: &Symbol, hints: &Hints) -> Width {
+    Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4)
+}
+
+/// Reads the header pointer, and with it those of its neighbours that cost no packet of their own.
+fn read_pointers(
+    memory: &mut dyn Memory,
+    symbols: &dyn Symbols,
+    header: &Symbol,
+    width: Width,
+    endian: Endian,
+    located: &mut Located,
+) -> Result<(), Absence> {
+    let bytes = width.bytes() as u64;
+    let mut near: Vec<(&'static str, Addr)> = vec![(HEADER, header.address)];
+    let (mut low, mut high) = (header.address, header.address.saturating_add(bytes));
+    for name in POINTERS.into_iter().skip(1) {
+        let Some(symbol) = symbols.lookup(name) else { continue };
+        let (new_low, new_high) = (low.min(symbol.address), high.max(symbol.address.saturating_add(bytes)));
+        if new_high.saturating_sub(new_low) <= TOGETHER {
+            (low, high) = (new_low, new_high);
+            near.push((name, symbol.address));
+        }
+    }
+    let span = usize::try_from(high.saturating_sub(low)).unwrap_or(0);
+    let running = symbols.lookup(CURRENT_THREAD);
+    let mut wanted = vec![(low, span)];
+    wanted.extend(running.as_ref().map(|s| (s.address, width.bytes())));
+    let mut results = memory.read_batch(&wanted).into_iter();
+    let block = match results.next() {
+        Some(Ok(block)) => block,
+        Some(Err(e)) if e.is_fatal() => return Err(Absence::from_read(&e, HEADER)),
+        _ => {
+            let e = match memory.read_bytes(header.address, width.bytes()) {
+                Ok(alone) => {
+                    // The neighbours cannot be read, which only happens at the edge of a dump.
+                    let value = endian.word(width, &alone, 0).unwrap_or(0);
+                    located.known.push((HEADER, value));
+                    return Ok(());
+                }
+                Err(e) => e,
+            };
+            let mut absence = Absence::from_read(&e, HEADER);
+            absence.hint =
+                "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
+            return Err(absence);
+        }
+    };
+    for (name, address) in near {
+        let offset = usize::try_from(address.saturating_sub(low)).unwrap_or(usize::MAX);
+        if let Some(value) = endian.word(width, &block, offset) {
+            located.known.push((name, value));
+        }
+    }
+    if let Some(Ok(bytes)) = results.next()
+        && let Some(value) = endian.word(width, &bytes, 0)
+    {
+        located.known.push((CURRENT_THREAD, value));
+    }
+    Ok(())
+}
+
+/// Reads the running thread where the header came from an option.
+fn read_running(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
+    let Some(symbol) = symbols.lookup(CURRENT_THREAD) else { return };
+    let width = pointer_width(&symbol, hints);
+    if let Ok(bytes) = memory.read_bytes(symbol.address, width.bytes())
+        && let Some(value) = endian.word(width, &bytes, 0)
+    {
+        located.known.push((CURRENT_THREAD, value));
+    }
+}
+
+/// Nothing told the byte order (symbols came as NAME=ADDR): the one in which the pointer leads to a header is right.
+fn choose_order(memory: &mut dyn Memory, width: Width, located: &mut Located) {
+    let swap = |v: u64| match width {
+        Width::W4 => u64::from(u32::try_from(v).unwrap_or(0).swap_bytes()),
+        Width::W8 => v.swap_bytes(),
+    };
+    let leads = |memory: &mut dyn Memory, at: Addr| {
+        let size = layout::header_size(Width::W4);
+        memory.read_bytes(at, size).ok().and_then(|b| parse::detect(&b)).is_some()
+            || memory.read_bytes(at, layout::header_size(Width::W8)).ok().and_then(|b| parse::detect(&b)).is_some()
+    };
+    if leads(memory, located.header) {
+        located.endian = Some(Endian::Little);
+        return;
+    }
+    if leads(memory, swap(located.header)) {
+        located.endian = Some(Endian::Big);
+        located.header = swap(located.header);
+        for (_, value) in &mut located.known {
+            *value = swap(*value);
+        }
+    }
+}
+
+/// Without the header pointer (link-time optimisation can remove variables that nothing reads) the registry's start
+/// lies right behind the header.
+fn by_neighbours(
+    memory: &mut dyn Memory,
+    symbols: &dyn Symbols,
+    hints: &Hints,
+    endian: Endian,
+    tried: &mut Vec<String>,
+) -> Option<Located> {
+    for name in ["_tx_trace_registry_start_ptr", "_tx_trace_buffer_start_ptr"] {
+        let Some(symbol) = symbols.lookup(name) else {
+            tried.push(format!("{name}: no such symbol"));
+            continue;
+        };
+        let width = pointer_width(&symbol, hints);
+        let Ok(bytes) = memory.read_bytes(symbol.address, width.bytes()) else {
+            tried.push(format!("{name} at {:#x}: cannot be read", symbol.address));
+            continue;
+        };
+        let value = endian.word(width, &bytes, 0).unwrap_or(0);
+        if value == 0 {
+            tried.push(format!("{name} at {:#x} is 0", symbol.address));
+            continue;
+        }
+        let entries = registry_entries(memory, symbols, hints, endian).unwrap_or(0);
+        for word in [Width::W4, Width::W8] {
+            let behind = if name.contains("registry") {
+                Some(0)
+            } else {
+                entries.checked_mul(layout::object_size(word, 32) as u64)
+            };
+            let back = behind.and_then(|b| b.checked_add(layout::header_size(word) as u64));
+            let Some(header) = back.and_then(|b| value.checked_sub(b)) else { continue };
+            let Ok(head) = memory.read_bytes(header, layout::header_size(word)) else { continue };
+            if parse::detect(&head).is_some_and(|(_, w, _)| w == word) {
+                return Some(Located {
+                    header,
+                    endian: hints.endian,
+                    pointer: Some(width),
+                    how: format!("{name} at {:#x} holds {value:#x}; the header lies before it", symbol.address),
+                    known: Vec::new(),
+                });
+            }
+        }
+        tried.push(format!("{name} at {:#x} holds {value:#x}: no header before it", symbol.address));
+    }
+    None
+}
+
+fn registry_entries(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian) -> Option<u64> {
+    let symbol = symbols.lookup("_tx_trace_total_registry_entries")?;
+    let width = pointer_width(&symbol, hints);
+    let bytes = memory.read_bytes(symbol.address, width.bytes()).ok()?;
+    endian.word(width, &bytes, 0)
+}

@@ -1,0 +1,90 @@
+//! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
+
+mod decode;
+mod layout;
+mod locate;
+mod parse;
+mod read;
+mod ring;
+
+use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use crate::abi::Endian;
+use crate::catalogue::{Catalogue, Names};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::Trace;
+
+/// The format.
+pub struct ThreadX;
+
+impl Format for ThreadX {
+    fn name(&self) -> &'static str {
+        "threadx"
+    }
+
+    fn catalogue(&self, names: Names) -> Catalogue {
+        Catalogue::threadx(names)
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        parse::detect(head).is_some()
+    }
+
+    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
+        let mut found = Vec::new();
+        let magic = layout::MAGIC.to_le_bytes();
+        let mut at = 0usize;
+        // The magic in either order; a wide big-endian header has four zero bytes before it. Every offset is tried:
+        // a dump may begin anywhere.
+        while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4) {
+            if found.len() >= most {
+                break;
+            }
+            let head = window.get(..4).unwrap_or(&[]);
+            let starts = if head == magic {
+                [Some(at), None]
+            } else if head == layout::MAGIC.to_be_bytes() {
+                [Some(at), at.checked_sub(4)]
+            } else {
+                [None, None]
+            };
+            for start in starts.into_iter().flatten() {
+                let Some((endian, word, raw)) = bytes.get(start..).and_then(parse::detect) else { continue };
+                if raw.is_sound(word) {
+                    let size = raw.offset(raw.buffer_end, word).saturating_sub(raw.offset(raw.buffer_start, word));
+                    let capacity = size.checked_div(layout::entry_size(word) as u64).unwrap_or(0);
+                    found.push(Found { offset: start, base: raw.base, capacity, endian, word });
+                    break;
+                }
+            }
+            at = at.saturating_add(1);
+        }
+        found
+    }
+
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+        locate::locate(memory, symbols, hints)
+    }
+
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        _symbols: &dyn Symbols,
+        located: &Located,
+        extent: Extent,
+    ) -> Result<Capture, Absence> {
+        read::capture(memory, located, extent)
+    }
+
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::decode(capture, catalogue, options)
+    }
+}
+
+/// The name of a byte order, for sentences.
+const fn order_name(endian: Endian) -> &'static str {
+    match endian {
+        Endian::Little => "little-endian",
+        Endian::Big => "big-endian",
+    }
+}

@@ -1,0 +1,367 @@
+//! The read plan: which bytes a question needs, the same for a probe, a core and a file.
+
+use super::super::{Absence, Block, Capture, Extent, Located};
+use super::ring::{self, Geometry};
+use super::{layout, order_name, parse};
+use crate::abi::{Addr, Width};
+use crate::bytes::Bytes;
+use crate::mem::{Memory, ReadError};
+use crate::trace::{Issue, Place, Severity};
+
+/// Reads header, registry and the slots that `extent` asks for.
+pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
+    let mut issues = Vec::new();
+    let planned = plan_by_pointers(located);
+    let (head, registry, ring) = match planned.and_then(|p| read_planned(memory, located, &p, extent)) {
+        Some(parts) => parts,
+        None => read_header_first(memory, located)?,
+    };
+    let Some((endian, word, raw)) = parse::detect(&head) else {
+        return Err(not_a_header(located, &head));
+    };
+    let current = located.known("_tx_trace_buffer_current_ptr").filter(|p| *p != 0);
+    let geometry = Geometry::new(located.header, endian, word, &raw, current, &mut issues);
+    if geometry.capacity == 0 || !raw.is_sound(word) {
+        return Err(Absence::broken(
+            "header-damaged",
+            format!(
+                "the trace header at {:#x} ({}) contradicts itself: registry {:#x}..{:#x}, ring {:#x}..{:#x}",
+                located.header,
+                order_name(endian),
+                raw.registry_start,
+                raw.registry_end,
+                raw.buffer_start,
+                raw.buffer_end
+            ),
+            "it was overwritten, or this is not the trace: try --scan, or --header ADDR",
+        ));
+    }
+    let mut capture = Capture {
+        format: "threadx",
+        endian,
+        word,
+        pointer: located.pointer,
+        blocks: vec![Block { role: "header", address: located.header, bytes: head }],
+        values: vec![("header", located.header)],
+        issues,
+        how: located.how.clone(),
+        extent,
+    };
+    capture.values.extend(current.map(|c| ("current", c)));
+    if let Some(running) = located.known("_tx_thread_current_ptr") {
+        capture.values.push(("running", running));
+    }
+    if located.known("_tx_trace_buffer_current_ptr") == Some(0) {
+        capture.issues.push(Issue::new(
+            "trace-disabled",
+            Severity::Note,
+            "tracing was switched off (tx_trace_disable): these are the events up to then",
+        ));
+    }
+    let mut reader = Reader { memory, geometry: &geometry, capture: &mut capture };
+    let registry_bytes = usize::try_from(geometry.objects)
+        .ok()
+        .and_then(|n| n.checked_mul(layout::object_size(word, geometry.name_size)))
+        .unwrap_or(0);
+    let have_registry = registry.filter(|r| r.len() == registry_bytes);
+    let have_ring = ring.filter(|r| geometry.slot_of(r.address) < geometry.capacity);
+    reader.read(extent, registry_bytes, have_registry, have_ring)?;
+    Ok(capture)
+}
+
+/// What the kernel's pointers tell before the header is read.
+struct Planned {
+    word: Width,
+    registry_end: Addr,
+    start: Addr,
+    end: Addr,
+    current: Addr,
+}
+
+/// The pointers make the header, the registry and the newest events one round trip; `None` where they are not all
+/// known, or make no sense.
+fn plan_by_pointers(located: &Located) -> Option<Planned> {
+    let known = |name| located.known(name).filter(|v| *v != 0);
+    let registry_start = known("_tx_trace_registry_start_ptr")?;
+    let start = known("_tx_trace_buffer_start_ptr")?;
+    let end = known("_tx_trace_buffer_end_ptr")?;
+    let current = known("_tx_trace_buffer_current_ptr")?;
+    let registry_end = known("_tx_trace_registry_end_ptr").unwrap_or(start);
+    let word = match registry_start.checked_sub(located.header)? {
+        48 => Width::W4,
+        96 => Width::W8,
+        _ => return None,
+    };
+    let registry = registry_end.checked_sub(registry_start)?;
+    let size = end.checked_sub(start)?;
+    let entry = layout::entry_size(word) as u64;
+    let sane = registry <= 1 << 20
+        && start >= registry_end
+        && size >= entry
+        && size <= parse::MAX_BUFFER
+        && current >= start
+        && current < end
+        && current.wrapping_sub(start).checked_rem(entry) == Some(0);
+    sane.then_some(Planned { word, registry_end, start, end, current })
+}
+
+type Parts = (Bytes, Option<Bytes>, Option<Block>);
+
+fn read_planned(memory: &mut dyn Memory, located: &Located, plan: &Planned, extent: Extent) -> Option<Parts> {
+    let head_size = layout::header_size(plan.word);
+    let described = usize::try_from(plan.registry_end.checked_sub(located.header)?).ok()?;
+    let entry = layout::entry_size(plan.word) as u64;
+    let capacity = plan.end.checked_sub(plan.start)?.checked_div(entry)?;
+    let current = plan.current.checked_sub(plan.start)?.checked_div(entry)?;
+    let mut wanted = vec![(located.header, described)];
+    let slots = match extent {
+        Extent::All => Some((0, capacity)),
+        Extent::Newest(n) => Some(ring::newest(capacity, current, n).0),
+        Extent::Nothing => Some((current, 1)),
+    };
+    if let Some((first, count)) = slots {
+        let len = usize::try_from(count.checked_mul(entry)?).ok()?;
+        wanted.push((plan.start.checked_add(first.checked_mul(entry)?)?, len));
+    }
+    let mut results = memory.read_batch(&wanted).into_iter();
+    let described = results.next()?.ok()?;
+    let head = described.cut(0, head_size)?;
+    let registry = described.cut(head_size, described.len().checked_sub(head_size)?)?;
+    let ring = match (results.next(), wanted.get(1)) {
+        (Some(Ok(bytes)), Some((address, _))) => Some(Block { role: "ring", address: *address, bytes }),
+        _ => None,
+    };
+    Some((head, Some(registry), ring))
+}
+
+fn read_header_first(memory: &mut dyn Memory, located: &Located) -> Result<Parts, Absence> {
+    let narrow = layout::header_size(Width::W4);
+    let wide = layout::header_size(Width::W8);
+    // A 32-bit pointer means a 32-bit ULONG; otherwise the first bytes tell.
+    let first = if located.pointer == Some(Width::W4) { narrow } else { wide };
+    let head = match memory.read_bytes(located.header, first) {
+        Ok(head) => head,
+        // A tiny buffer at the very end of a dump is shorter than a wide header.
+        Err(e) if !e.is_fatal() => {
+            memory.read_bytes(located.header, narrow).map_err(|e| unreadable_header(located, &e))?
+        }
+        Err(e) => return Err(unreadable_header(located, &e)),
+    };
+    let head = match parse::detect(&head) {
+        Some((_, word, _)) => head.cut(0, layout::header_size(word)).unwrap_or(head),
+        // Only the width was misjudged (a 32-bit pointer beside a 64-bit ULONG): look once more.
+        None if first == narrow => memory.read_bytes(located.header, wide).unwrap_or(head),
+        None => head,
+    };
+    Ok((head, None, None))
+}
+
+fn unreadable_header(located: &Located, e: &ReadError) -> Absence {
+    let mut absence = Absence::from_read(e, &format!("the trace header ({})", located.how));
+    if !e.is_fatal() {
+        absence.code = "header-outside-memory";
+        absence.hint =
+            "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten".to_owned();
+    }
+    absence
+}
+
+fn not_a_header(located: &Located, head: &Bytes) -> Absence {
+    let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    if head.iter().all(|b| *b == 0) {
+        return Absence::none(
+            "header-zero",
+            format!("memory at {:#x} is all zero where the trace header should be ({})", located.header, located.how),
+            "some stubs give zeros for memory that they cannot read (OpenOCD: gdb report_data_abort enable); or RAM was cleared by a reset",
+        );
+    }
+    Absence::none(
+        "not-a-header",
+        format!(
+            "memory at {:#x} does not begin with a trace header (TXTB): it holds {} ({})",
+            located.header,
+            start.join(" "),
+            located.how
+        ),
+        "the ELF is of another build, or the buffer was overwritten: try --scan, or --header ADDR",
+    )
+}
+
+struct Reader<'a> {
+    memory: &'a mut dyn Memory,
+    geometry: &'a Geometry,
+    capture: &'a mut Capture,
+}
+
+impl Reader<'_> {
+    fn read(
+        &mut self,
+        extent: Extent,
+        registry_bytes: usize,
+        registry: Option<Bytes>,
+        ring: Option<Block>,
+    ) -> Result<(), Absence> {
+        let g = *self.geometry;
+        let (first, second) = match (extent, g.current) {
+            (Extent::Newest(n), Some(current)) => ring::newest(g.capacity, current, n),
+            (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
+            // Without a pointer all of it is needed to find the order.
+            (Extent::All | Extent::Newest(_), _) => ((0, g.capacity), None),
+        };
+        let wanted = Some((g.address(first.0), g.bytes(first.1)));
+        let have_ring = ring.is_some_and(|r| {
+            let fits = wanted == Some((r.address, r.bytes.len()));
+            if fits {
+                self.capture.blocks.push(r);
+            }
+            fits
+        });
+        let mut batch = Vec::new();
+        let need_registry = registry.is_none() && registry_bytes > 0;
+        if need_registry {
+            batch.push((g.registry, registry_bytes));
+        }
+        if !have_ring {
+            batch.extend(wanted);
+        }
+        let mut results = self.memory.read_batch(&batch).into_iter();
+        let registry = match registry {
+            Some(bytes) => Some(bytes),
+            None if need_registry => self.read_registry(results.next(), registry_bytes)?,
+            None => None,
+        };
+        if let Some(bytes) = registry {
+            let block = Block { role: "registry", address: g.registry, bytes };
+            // Header, registry, ring: the order of the bytes.
+            self.capture.blocks.insert(1, block);
+        }
+        if !have_ring && let Some((address, len)) = wanted {
+            self.take_ring(results.next(), address, len)?;
+        }
+        // Slots behind the end of the ring hold events only once it has wrapped.
+        if let Some((slot, count)) = second.filter(|_| self.has_wrapped()) {
+            let (address, len) = (g.address(slot), g.bytes(count));
+            let result = self.memory.read_bytes(address, len);
+            self.take_ring(Some(result), address, len)?;
+        }
+        Ok(())
+    }
+
+    fn has_wrapped(&self) -> bool {
+        let g = self.geometry;
+        let Some(current) = g.current else { return true };
+        let address = g.address(current);
+        self.capture.blocks("ring").any(|b| {
+            let offset = address.checked_sub(b.address).and_then(|o| usize::try_from(o).ok());
+            offset.and_then(|o| g.endian.word(g.word, &b.bytes, o)).is_some_and(|w| w != 0)
+        })
+    }
+
+    fn read_registry(
+        &mut self,
+        result: Option<Result<Bytes, ReadError>>,
+        len: usize,
+    ) -> Result<Option<Bytes>, Absence> {
+        match result {
+            Some(Ok(bytes)) => Ok(Some(bytes)),
+            Some(Err(e)) if e.is_fatal() => Err(Absence::from_read(&e, "the object registry")),
+            _ => {
+                let address = self.geometry.registry;
+                let object = layout::object_size(self.geometry.word, self.geometry.name_size);
+                let parts = read_what_is_there(self.memory, address, len, object)?;
+                let got: usize = parts.iter().map(|(_, b)| b.len()).sum();
+                let missing = len.saturating_sub(got).checked_div(object).unwrap_or(0);
+                self.capture.issues.push(
+                    Issue::new(
+                        "registry-unreadable",
+                        Severity::Lost,
+                        format!("{missing} registry entries cannot be read: their objects have no names"),
+                    )
+                    .times(missing as u64)
+                    .at(Place::address(address)),
+                );
+                // Only what lies at its start keeps its place.
+                Ok(parts.into_iter().find(|(a, _)| *a == address).map(|(_, b)| b))
+            }
+        }
+    }
+
+    fn take_ring(
+        &mut self,
+        result: Option<Result<Bytes, ReadError>>,
+        address: Addr,
+        len: usize,
+    ) -> Result<(), Absence> {
+        match result {
+            Some(Ok(bytes)) => self.capture.blocks.push(Block { role: "ring", address, bytes }),
+            Some(Err(e)) if e.is_fatal() => return Err(Absence::from_read(&e, "the event ring")),
+            _ => {
+                let entry = layout::entry_size(self.geometry.word);
+                let parts = read_what_is_there(self.memory, address, len, entry)?;
+                let got: usize = parts.iter().map(|(_, b)| b.len()).sum();
+                let missing = len.saturating_sub(got).checked_div(entry).unwrap_or(0);
+                self.capture.issues.push(
+                    Issue::new(
+                        "ring-unreadable",
+                        Severity::Lost,
+                        format!("{missing} of {} event slots cannot be read", len.checked_div(entry).unwrap_or(0)),
+                    )
+                    .times(missing as u64)
+                    .at(Place::address(parts.last().map_or(address, |(a, b)| a.wrapping_add(b.len() as u64)))),
+                );
+                for (address, bytes) in parts {
+                    self.capture.blocks.push(Block { role: "ring", address, bytes });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The whole records of `size` bytes that can be read in a range that cannot be read whole: by the source's own list
+/// of regions, or by halving.
+fn read_what_is_there(
+    memory: &mut dyn Memory,
+    address: Addr,
+    len: usize,
+    size: usize,
+) -> Result<Vec<(Addr, Bytes)>, Absence> {
+    let mut found = Vec::new();
+    let mut budget = 64u32;
+    let mut todo = vec![(address, len.checked_div(size).unwrap_or(0))];
+    if let Some(regions) = memory.regions() {
+        todo.clear();
+        let end = address.saturating_add(len as u64);
+        for r in regions {
+            let low = r.start.max(address);
+            let high = r.start.saturating_add(r.len).min(end);
+            if low >= high {
+                continue;
+            }
+            // Whole records only.
+            let skip = low.wrapping_sub(address).div_ceil(size as u64);
+            let start = address.wrapping_add(skip.wrapping_mul(size as u64));
+            let count = high.saturating_sub(start).checked_div(size as u64).unwrap_or(0);
+            todo.push((start, usize::try_from(count).unwrap_or(0)));
+        }
+        todo.reverse();
+    }
+    while let Some((at, count)) = todo.pop() {
+        if count == 0 || budget == 0 {
+            continue;
+        }
+        budget = budget.saturating_sub(1);
+        match memory.read_bytes(at, count.saturating_mul(size)) {
+            Ok(bytes) => found.push((at, bytes)),
+            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace buffer")),
+            Err(_) if count == 1 => {}
+            Err(_) => {
+                let half = count.div_ceil(2);
+                let second = at.wrapping_add(half.saturating_mul(size) as u64);
+                todo.push((second, count.saturating_sub(half)));
+                todo.push((at, half));
+            }
+        }
+    }
+    Ok(found)
+}
