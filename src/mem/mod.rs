@@ -8,6 +8,8 @@ use std::fmt;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 
+pub mod remote;
+
 /// Reads target memory. Read-only by design: writes, registers and run control are traits of their own.
 pub trait Memory {
     /// Fills the whole of `buf` from `addr`.

@@ -1,0 +1,222 @@
+//! A client of a GDB stub: connects, reads memory, and leaves the target as it is told to.
+//!
+//! The order of requests and their limits are not free: each rule was forced by a stub that exists.
+//! * `+` comes first: OpenOCD waits for one byte before it does anything.
+//! * A stop reply that comes unasked (QEMU, when connecting stopped the machine) is drained, and remembered.
+//! * `qSupported` without `multiprocess+`: with it QEMU and gdbserver want `D;PID` and refuse `D`.
+//! * Acknowledgements are switched off where offered, and only then requests are in flight together.
+//! * `?` comes before any `m`: gdbserver answers E01 otherwise.
+//! * No request above half the packet size: gdbserver 13 dies of it.
+//! * While the target runs only 0x03 is sent: QEMU stops on any byte.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::endpoint::Endpoint;
+use super::error::{RspError, excerpt};
+use super::transport::{self, Transport};
+
+mod leave;
+mod link;
+mod query;
+mod read;
+mod reply;
+
+pub use leave::{After, Before, LeaveOutcome};
+pub use link::Stats;
+pub use query::{MapKind, MapRegion, Offsets};
+pub use read::ReadFailure;
+pub use reply::Features;
+
+use link::{Failure, Link};
+
+/// How the target is to be left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Leave {
+    /// What was halted when we came stays halted, what our connecting halted runs on.
+    #[default]
+    AsFound,
+    /// It runs.
+    Running,
+    /// It stands still.
+    Halted,
+}
+
+/// How to connect, and how to leave.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Bounds the connect and each reply.
+    pub timeout: Duration,
+    /// How to leave the target, also on the way out after an error.
+    pub leave: Leave,
+    /// Set from a signal handler: whatever waits for the stub then ends with [`RspError::Interrupted`], and the
+    /// target is still left as `leave` says.
+    pub interrupt: Option<&'static AtomicBool>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(2), leave: Leave::AsFound, interrupt: None }
+    }
+}
+
+/// A connection to a stub. Dropping it leaves the target as the options say, with little patience.
+pub struct Client {
+    link: Link,
+    leave: Leave,
+    /// The most bytes of one read.
+    max_chunk: usize,
+    /// `x` is offered.
+    binary: bool,
+    stop_reason: Vec<u8>,
+    /// The target ran before we came.
+    found_running: bool,
+    /// A debugger at the other end holds the target.
+    held: bool,
+    left: bool,
+}
+
+impl Client {
+    /// Opens `endpoint` and greets the stub. This halts the target on nearly every stub.
+    ///
+    /// # Errors
+    /// Nobody there, nobody answers, no target, not this protocol: each has its own [`RspError`]. The target has
+    /// then been left as well as it could be.
+    pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
+        let transport = transport::open(endpoint, options.timeout)?;
+        let hint = match endpoint {
+            Endpoint::Serial { .. } => "check the baud rate and the cable, and that the stub runs",
+            Endpoint::Command(_) => "the command does not speak the protocol on its stdin and stdout",
+            Endpoint::Stdio => "is there a debugger at the other end of stdin and stdout?",
+            _ => {
+                "a stub serves one client at a time and another debugger may hold it: end that session, or let both \
+                 go through `tx-trace bridge`"
+            }
+        };
+        // A reply at 9600 baud takes its time. Ten bits a byte, two characters a byte, half of the time allowed.
+        let line_limit = match endpoint {
+            Endpoint::Serial { baud, .. } => {
+                let millis = usize::try_from(options.timeout.as_millis()).unwrap_or(usize::MAX);
+                let rate = usize::try_from(*baud).unwrap_or(usize::MAX);
+                (rate.saturating_mul(millis) / 40_000).max(16)
+            }
+            _ => usize::MAX,
+        };
+        let link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
+        Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio)
+    }
+
+    /// Greets the stub at the other end of a link that is open already; `name` stands for the endpoint in messages.
+    ///
+    /// # Errors
+    /// As [`Client::connect`], once the link is there.
+    pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
+        let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        Self::greet(link, options, usize::MAX, false)
+    }
+
+    fn greet(link: Link, options: Options, line_limit: usize, held: bool) -> Result<Self, RspError> {
+        let mut client = Self {
+            link,
+            leave: options.leave,
+            max_chunk: 0,
+            binary: false,
+            stop_reason: Vec::new(),
+            found_running: false,
+            held,
+            left: true,
+        };
+        client.link.send_raw(b"+")?;
+        let answer =
+            client.link.ask(reply::SUPPORTED, &|b| b.is_empty() || reply::is_features(b) || reply::is_error(b))?;
+        // From here on somebody is there who may have halted the target for us.
+        client.left = false;
+        let features = if reply::is_error(&answer) { Features::default() } else { Features::parse(&answer) };
+        client.max_chunk = read::chunk_limit(features.packet_size(), line_limit);
+        client.binary = features.has("binary-upload");
+        let no_ack = features.has("QStartNoAckMode");
+        client.link.features = Some(features);
+        if no_ack
+            && client.link.ask(b"QStartNoAckMode", &|b| b == b"OK" || b.is_empty() || reply::is_error(b))? == b"OK"
+        {
+            client.link.acks = false;
+        }
+        client.find_stop()?;
+        Ok(client)
+    }
+
+    /// Asks why the target stands, and stops it where it does not.
+    fn find_stop(&mut self) -> Result<(), RspError> {
+        let expected = |b: &[u8]| reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b) || b.is_empty();
+        self.link.prepare()?;
+        self.found_running = self.link.unasked_stops > 0;
+        self.link.send(&[b"?"])?;
+        let answer = match self.link.answer(b"?", &expected, false) {
+            Ok(answer) => answer,
+            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+            Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &expected)?,
+            // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
+            Err(Failure::Late(_)) => {
+                self.link.send_raw(&[3])?;
+                let stopped = self.link.answer(b"", &reply::is_stop, false);
+                match stopped {
+                    Ok(answer) => {
+                        self.found_running = true;
+                        answer
+                    }
+                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                    Err(_) => {
+                        // `D` would be a byte too many for it.
+                        self.left = true;
+                        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
+                        return Err(self.link.fail(RspError::Runs { endpoint, timeout }));
+                    }
+                }
+            }
+        };
+        self.link.outstanding = false;
+        if reply::is_gone(&answer) {
+            self.left = true;
+            return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
+        }
+        self.stop_reason = answer;
+        Ok(())
+    }
+
+    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
+    #[must_use]
+    pub fn stop_reason(&self) -> &[u8] {
+        &self.stop_reason
+    }
+
+    /// True where it is known that the target ran until we came.
+    #[must_use]
+    pub const fn found_running(&self) -> bool {
+        self.found_running
+    }
+
+    /// What the stub said it can do.
+    #[must_use]
+    pub fn features(&self) -> &Features {
+        static NONE: std::sync::LazyLock<Features> = std::sync::LazyLock::new(Features::default);
+        self.link.features.as_ref().unwrap_or(&NONE)
+    }
+
+    /// What went over the link so far.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.link.stats
+    }
+
+    /// The most bytes of memory that one request asks for.
+    #[must_use]
+    pub const fn max_chunk(&self) -> usize {
+        self.max_chunk
+    }
+
+    /// The endpoint, as messages name it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.link.name
+    }
+}

@@ -1,0 +1,511 @@
+//! One request, one answer: acknowledgements, what is skipped while waiting, and getting back into step.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::reply::{self, Features};
+use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
+use crate::rsp::transport::{Transport, TransportError, deadline_in};
+
+/// How often one request is tried when packets are damaged or refused.
+const TRIES: u32 = 4;
+
+/// The most console text that is kept of one monitor command, in bytes.
+const MAX_CONSOLE: usize = 1 << 20;
+
+/// How often the interrupt flag is looked at.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// The most tokens that are thrown away before a request. A stub that talks without end is met by the request's
+/// own deadline.
+const MAX_DRAIN: u32 = 4096;
+
+/// What went over the link so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Requests sent, by the name of the packet: `m`, `x`, `?`, `D`, `qSupported`, ... Repetitions count.
+    pub sent: BTreeMap<String, u64>,
+    /// Bytes sent, with frames and acknowledgements.
+    pub bytes_out: u64,
+    /// Bytes received, with frames and acknowledgements.
+    pub bytes_in: u64,
+    /// Bytes of target memory that were received in good order.
+    pub memory_bytes: u64,
+    /// How often a request was sent while no other was on its way: the number of latencies paid.
+    pub round_trips: u64,
+    /// Packets that came damaged, or were refused by the stub as damaged.
+    pub damaged: u64,
+    /// Packets that answered nothing (stop replies and console output not counted): late or doubled.
+    pub strays: u64,
+    /// How often the link was brought back into step.
+    pub resyncs: u64,
+}
+
+impl Stats {
+    /// Memory reads sent (`m` and `x`).
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.count("m").saturating_add(self.count("x"))
+    }
+
+    /// Requests sent of one kind.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        self.sent.get(name).copied().unwrap_or(0)
+    }
+
+    /// Requests sent of all kinds.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.sent.values().fold(0, |sum, &n| sum.saturating_add(n))
+    }
+}
+
+/// Adds to a counter.
+pub(super) fn bump(counter: &mut u64, by: usize) {
+    *counter = counter.saturating_add(u64::try_from(by).unwrap_or(u64::MAX));
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// The deadline passed.
+    Late(Heard),
+    /// The answer came damaged, in no-ack mode: the frame is whole, so the order of answers is not in doubt.
+    Damaged,
+    /// Bytes or packets came that do not belong here: which answer belongs to which request is in doubt.
+    OutOfStep,
+    /// Nothing more can come.
+    Fatal(RspError),
+}
+
+/// What came while no answer did.
+#[derive(Default)]
+pub(super) struct Heard {
+    ack: bool,
+    console: bool,
+    stray: Option<Vec<u8>>,
+    junk: Vec<u8>,
+}
+
+/// A framed link with the rules of asking.
+pub(super) struct Link {
+    transport: Box<dyn Transport>,
+    /// The endpoint, for messages.
+    pub(super) name: String,
+    decoder: Decoder,
+    /// For each reply.
+    pub(super) timeout: Duration,
+    interrupt: Option<&'static AtomicBool>,
+    /// Set on the way out, when Ctrl-C has been heard already.
+    pub(super) deaf: bool,
+    /// Packets are acknowledged.
+    pub(super) acks: bool,
+    /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
+    ack_first: Option<bool>,
+    /// A stray was seen: before each request the link is brought into step.
+    cautious: bool,
+    /// A request is on its way that nobody waits for any more.
+    pub(super) outstanding: bool,
+    /// How the stub answered `qSupported`; before that, nothing can bring the link back into step.
+    pub(super) features: Option<Features>,
+    /// Stop replies that nobody asked for.
+    pub(super) unasked_stops: u64,
+    /// Console text, while a monitor command collects it.
+    console: Option<Vec<u8>>,
+    /// What broke the link for good.
+    broken: Option<RspError>,
+    pub(super) stats: Stats,
+    silence: &'static str,
+}
+
+impl Link {
+    pub(super) fn new(
+        transport: Box<dyn Transport>,
+        name: String,
+        timeout: Duration,
+        interrupt: Option<&'static AtomicBool>,
+        silence: &'static str,
+    ) -> Self {
+        Self {
+            transport,
+            name,
+            decoder: Decoder::default(),
+            timeout,
+            interrupt,
+            deaf: false,
+            acks: true,
+            ack_first: None,
+            cautious: false,
+            outstanding: false,
+            features: None,
+            unasked_stops: 0,
+            console: None,
+            broken: None,
+            stats: Stats::default(),
+            silence,
+        }
+    }
+
+    /// Requests may be in flight together: the stub keeps their order, and no acknowledgement interferes.
+    pub(super) const fn may_pipeline(&self) -> bool {
+        !self.acks && !self.cautious
+    }
+
+    /// What broke the link for good, if anything did.
+    pub(super) const fn broken(&self) -> Option<&RspError> {
+        self.broken.as_ref()
+    }
+
+    /// Remembers what broke the link. Ctrl-C does not break it.
+    pub(super) fn fail(&mut self, error: RspError) -> RspError {
+        if !matches!(error, RspError::Interrupted { .. }) && self.broken.is_none() {
+            self.broken = Some(error.clone());
+        }
+        error
+    }
+
+    /// Forgets what broke the link, for one more attempt on the way out.
+    pub(super) fn revive(&mut self) {
+        self.outstanding |= self.broken.take().is_some();
+    }
+
+    /// Asks and waits for an answer that `accept` takes for one. Damaged packets are sent again; after a time-out the
+    /// link is brought into step and the request is tried once more.
+    pub(super) fn ask(&mut self, body: &[u8], accept: &dyn Fn(&[u8]) -> bool) -> Result<Vec<u8>, RspError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let (mut late, mut damaged) = (0_u32, 0_u32);
+        loop {
+            self.prepare()?;
+            self.send(&[body])?;
+            let failure = match self.answer(body, accept, false) {
+                Ok(answer) => {
+                    self.outstanding = false;
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Fatal(error) => return Err(self.fail(error)),
+                Failure::Damaged => {
+                    self.outstanding = false;
+                    damaged = damaged.saturating_add(1);
+                    if damaged >= TRIES {
+                        return Err(self.fail(self.too_damaged(body)));
+                    }
+                }
+                other => {
+                    let error = self.why_late(body, other);
+                    late = late.saturating_add(1);
+                    if late > 1 || !self.resync() {
+                        return Err(self.fail(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings the link to a state where the next packet can only be an answer to the next request.
+    pub(super) fn prepare(&mut self) -> Result<(), RspError> {
+        let doubt = self.outstanding || self.cautious && (!self.acks || self.ack_first == Some(false));
+        if doubt && self.features.is_some() && !self.resync() {
+            let error = RspError::Stalled {
+                endpoint: self.name.clone(),
+                packet: "qSupported".into(),
+                timeout: self.timeout,
+                state: ", with which we tried to get back into step",
+            };
+            return Err(self.fail(error));
+        }
+        self.drain()
+    }
+
+    /// Takes in what has come unasked. Nobody waits here.
+    fn drain(&mut self) -> Result<(), RspError> {
+        let now = Instant::now();
+        for _ in 0..MAX_DRAIN {
+            match self.token(now) {
+                Ok(Some(kind)) => self.unasked(kind)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
+        let Kind::Packet(body) = kind else { return Ok(()) };
+        if self.acks {
+            // Damaged or not: nobody asked for it, so nobody wants it again.
+            self.send_raw(b"+")?;
+        }
+        self.skip(&body.data);
+        Ok(())
+    }
+
+    /// Notes a packet that is no answer.
+    fn skip(&mut self, body: &[u8]) {
+        if reply::is_stop(body) {
+            bump(&mut self.unasked_stops, 1);
+        } else if reply::console(body).is_none() {
+            bump(&mut self.stats.strays, 1);
+            // Before the first answer it is what an earlier session left on the line.
+            self.cautious |= self.features.is_some();
+        }
+    }
+
+    /// Sends packets in one go.
+    pub(super) fn send(&mut self, bodies: &[&[u8]]) -> Result<(), RspError> {
+        if !self.outstanding {
+            bump(&mut self.stats.round_trips, 1);
+        }
+        self.outstanding = true;
+        let mut frames = Vec::new();
+        for body in bodies {
+            bump(self.stats.sent.entry(reply::packet_name(body)).or_default(), 1);
+            frames.extend(encode(body));
+        }
+        self.send_raw(&frames)
+    }
+
+    /// Sends bytes that are no packet.
+    pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), RspError> {
+        bump(&mut self.stats.bytes_out, bytes.len());
+        let sent = self.transport.send(bytes, deadline_in(self.timeout));
+        sent.map_err(|e| {
+            let error = self.transport_error(e, "while we were sending");
+            self.fail(error)
+        })
+    }
+
+    /// Waits for the answer to `body`, which has been sent. `strict`: others are in flight behind it, so a packet
+    /// that is no answer puts all of them in doubt; else it is skipped.
+    pub(super) fn answer(
+        &mut self,
+        body: &[u8],
+        accept: &dyn Fn(&[u8]) -> bool,
+        strict: bool,
+    ) -> Result<Vec<u8>, Failure> {
+        let deadline = deadline_in(self.timeout);
+        let mut heard = Heard::default();
+        let mut refused = 0_u32;
+        let mut acked = !self.acks || self.ack_first == Some(false);
+        let mut first = true;
+        loop {
+            // The deadline holds even while tokens keep coming.
+            let late = !first && Instant::now() >= deadline;
+            first = false;
+            let kind = match self.token(deadline) {
+                Ok(Some(kind)) if !late => kind,
+                Ok(_) => return Err(Failure::Late(heard)),
+                Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
+            };
+            match kind {
+                Kind::Ack => {
+                    acked = true;
+                    heard.ack = true;
+                }
+                Kind::Nak if self.acks => {
+                    bump(&mut self.stats.damaged, 1);
+                    refused = refused.saturating_add(1);
+                    if refused >= TRIES {
+                        return Err(Failure::Fatal(self.too_damaged(body)));
+                    }
+                    self.send(&[body]).map_err(Failure::Fatal)?;
+                }
+                Kind::Nak | Kind::Notification(_) => {}
+                Kind::Interrupt | Kind::Junk => {
+                    let room = 64_usize.saturating_sub(heard.junk.len());
+                    heard.junk.extend(self.decoder.raw().iter().take(room));
+                    if !self.acks {
+                        return Err(Failure::OutOfStep);
+                    }
+                }
+                Kind::Packet(packet) if !packet.checksum_ok => {
+                    bump(&mut self.stats.damaged, 1);
+                    refused = refused.saturating_add(1);
+                    if !self.acks {
+                        return Err(Failure::Damaged);
+                    }
+                    if refused >= TRIES {
+                        return Err(Failure::Fatal(self.too_damaged(body)));
+                    }
+                    self.send_raw(b"-").map_err(Failure::Fatal)?;
+                }
+                Kind::Packet(packet) => {
+                    if self.acks {
+                        self.send_raw(b"+").map_err(Failure::Fatal)?;
+                    }
+                    let data = packet.data;
+                    if self.take_console(&data) {
+                        heard.console = true;
+                    } else if (acked || self.ack_first.is_none()) && accept(&data) {
+                        // The very first answer tells whether this stub acknowledges at all.
+                        self.ack_first = self.ack_first.or(Some(acked));
+                        return Ok(data);
+                    } else {
+                        self.skip(&data);
+                        if !reply::is_stop(&data) {
+                            if strict {
+                                return Err(Failure::OutOfStep);
+                            }
+                            heard.stray = Some(data);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_console(&mut self, body: &[u8]) -> bool {
+        let Some(text) = reply::console(body) else { return false };
+        if let (Some(kept), Some(text)) = (&mut self.console, from_hex(text)) {
+            let room = MAX_CONSOLE.saturating_sub(kept.len());
+            kept.extend(text.iter().take(room));
+        }
+        true
+    }
+
+    /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
+    pub(super) fn resync(&mut self) -> bool {
+        let Some(features) = &self.features else { return false };
+        let empty = features.is_empty();
+        bump(&mut self.stats.resyncs, 1);
+        let patience = self.timeout;
+        self.timeout = patience.checked_div(2).unwrap_or(patience);
+        let question = reply::SUPPORTED;
+        let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
+            loop {
+                let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
+                match self.answer(question, &accept, false) {
+                    // What we throw away may be damaged as it likes.
+                    Err(Failure::Damaged | Failure::OutOfStep) => {}
+                    other => break other,
+                }
+            }
+        });
+        self.timeout = patience;
+        self.outstanding = answer.is_err();
+        answer.is_ok()
+    }
+
+    /// Runs a monitor command; `None` where the stub has none.
+    pub(super) fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
+        let mut body = b"qRcmd,".to_vec();
+        body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
+        self.console = Some(Vec::new());
+        let answer = self.ask(&body, &|b| b.is_empty() || b == b"OK" || reply::is_error(b) || from_hex(b).is_some());
+        let text = self.console.take().unwrap_or_default();
+        Ok(match answer?.as_slice() {
+            b"" => None,
+            // Some stubs put the text into the last reply instead of `O` packets.
+            b"OK" => Some(String::from_utf8_lossy(&text).into_owned()),
+            other => Some(String::from_utf8_lossy(&from_hex(other).unwrap_or(text)).into_owned()),
+        })
+    }
+
+    /// The next token; `None` once the deadline has passed and nothing complete is here.
+    fn token(&mut self, deadline: Instant) -> Result<Option<Kind>, RspError> {
+        let mut buf = [0; 16 << 10];
+        let mut looked = false;
+        loop {
+            if !self.deaf && self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                return Err(RspError::Interrupted { endpoint: self.name.clone() });
+            }
+            match self.decoder.next_token() {
+                Ok(Some(kind)) => return Ok(Some(kind)),
+                Ok(None) => {}
+                Err(_) => {
+                    return Err(RspError::Endless {
+                        endpoint: self.name.clone(),
+                        packet: String::new(),
+                        hint: "the stub or the line is out of order: restart it",
+                    });
+                }
+            }
+            // The first look is free: what has come already counts.
+            if looked && Instant::now() >= deadline {
+                return Ok(None);
+            }
+            looked = true;
+            match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
+                Ok(n) => {
+                    bump(&mut self.stats.bytes_in, n);
+                    self.decoder.push(buf.get(..n).unwrap_or_default());
+                }
+                Err(TransportError::Timeout) => {}
+                Err(error) => return Err(self.transport_error(error, "")),
+            }
+        }
+    }
+
+    fn transport_error(&self, error: TransportError, when: &str) -> RspError {
+        let endpoint = self.name.clone();
+        match error {
+            TransportError::Closed(why) => RspError::Closed { endpoint, when: when.to_owned(), why },
+            TransportError::Timeout => {
+                RspError::Link { endpoint, why: format!("it took no bytes within {:?}", self.timeout) }
+            }
+            TransportError::Io(why) => RspError::Link { endpoint, why },
+        }
+    }
+
+    fn in_answer_to(&self, error: RspError, body: &[u8]) -> RspError {
+        match error {
+            RspError::Closed { endpoint, why, .. } => {
+                let when = if self.stats.bytes_in == 0 {
+                    "before it sent anything; it may serve another debugger already".to_owned()
+                } else {
+                    format!("in place of an answer to `{}`", excerpt(body))
+                };
+                RspError::Closed { endpoint, when, why }
+            }
+            RspError::Endless { endpoint, hint, .. } => RspError::Endless { endpoint, packet: excerpt(body), hint },
+            other => other,
+        }
+    }
+
+    fn too_damaged(&self, body: &[u8]) -> RspError {
+        RspError::Checksum { endpoint: self.name.clone(), packet: excerpt(body), tries: TRIES }
+    }
+
+    /// Turns a missing answer into a sentence.
+    pub(super) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
+        let heard = match failure {
+            Failure::Fatal(error) => return error,
+            Failure::Damaged => return self.too_damaged(body),
+            Failure::OutOfStep => Heard::default(),
+            Failure::Late(heard) => heard,
+        };
+        let (endpoint, packet, timeout) = (self.name.clone(), excerpt(body), self.timeout);
+        if let Some(stray) = heard.stray {
+            return RspError::BadReply { endpoint, packet, reply: excerpt(&stray) };
+        }
+        if heard.console {
+            return RspError::Chatter { endpoint, packet, timeout };
+        }
+        let pending = self.decoder.pending();
+        if self.features.is_none() {
+            if self.stats.bytes_in == 0 {
+                return RspError::NoAnswer { endpoint, timeout, hint: self.silence };
+            }
+            if !heard.junk.is_empty() {
+                return RspError::NotAStub { endpoint, sent: excerpt(&heard.junk) };
+            }
+        }
+        if pending.len() > 4096 {
+            let hint = "it had not ended when the time was up";
+            return RspError::Endless { endpoint, packet, hint };
+        }
+        let state = match (heard.ack, pending.is_empty()) {
+            (_, false) => ", only the start of a packet",
+            (true, true) => ", only its acknowledgement",
+            (false, true) if heard.junk.is_empty() => "",
+            (false, true) => ", only noise",
+        };
+        RspError::Stalled { endpoint, packet, timeout, state }
+    }
+}

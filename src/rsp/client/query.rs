@@ -1,0 +1,170 @@
+//! What a stub tells beside memory: load offsets, the auxiliary vector, the memory map, monitor commands.
+
+use super::Client;
+use super::reply;
+use crate::abi::Addr;
+use crate::rsp::error::RspError;
+
+/// The most bytes of one `qXfer` object.
+const MAX_OBJECT: usize = 4 << 20;
+
+/// Where the program was loaded, as the stub says (`qOffsets`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offsets {
+    /// What is added to addresses of the code; where `segments`, the address at which its segment lies.
+    pub text: Addr,
+    /// The same for data, where it is told.
+    pub data: Option<Addr>,
+    /// The numbers are addresses of segments (`TextSeg=`), not distances (`Text=`).
+    pub segments: bool,
+}
+
+/// What a stub says about a stretch of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapKind {
+    /// Can be written. OpenOCD calls everything that is not flash so, existing or not.
+    Ram,
+    /// Cannot be written.
+    Rom,
+    /// Can be programmed.
+    Flash,
+}
+
+/// A stretch of memory in the stub's map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapRegion {
+    /// What it is.
+    pub kind: MapKind,
+    /// First address.
+    pub start: Addr,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+impl Client {
+    /// The auxiliary vector of a process (`AT_ENTRY` tells where a PIE was loaded), in the target's byte order and word
+    /// width. `None` where the stub does not offer it, as on bare metal.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn auxv(&mut self) -> Result<Option<Vec<u8>>, RspError> {
+        self.object("auxv", "qXfer:auxv:read")
+    }
+
+    /// The memory map, where the stub has one. OpenOCD fills the gaps between flash banks with RAM that need not exist:
+    /// it tells what is flash, not what can be read.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn memory_map(&mut self) -> Result<Option<Vec<MapRegion>>, RspError> {
+        let xml = self.object("memory-map", "qXfer:memory-map:read")?;
+        Ok(xml.map(|xml| map_regions(&String::from_utf8_lossy(&xml))))
+    }
+
+    /// Where the program was loaded; `None` where the stub does not tell (QEMU system, gdbserver).
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn offsets(&mut self) -> Result<Option<Offsets>, RspError> {
+        let answer = self.link.ask(b"qOffsets", &|b| b.is_empty() || reply::is_error(b) || b.starts_with(b"Text"))?;
+        Ok(parse_offsets(&String::from_utf8_lossy(&answer)))
+    }
+
+    /// Runs a command of the stub's own (`monitor COMMAND` in GDB) and returns what it printed; `None` where the stub
+    /// has no such commands.
+    ///
+    /// # Errors
+    /// Of the link only: a command that fails prints that.
+    pub fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
+        self.link.monitor(command)
+    }
+
+    fn object(&mut self, name: &str, feature: &str) -> Result<Option<Vec<u8>>, RspError> {
+        if !self.features().has(feature) {
+            return Ok(None);
+        }
+        let mut object = Vec::new();
+        while object.len() < MAX_OBJECT {
+            let request = format!("qXfer:{name}:read::{:x},{:x}", object.len(), self.max_chunk.max(64));
+            let accept = |b: &[u8]| b.is_empty() || reply::is_error(b) || matches!(b.first(), Some(b'm' | b'l'));
+            let answer = self.link.ask(request.as_bytes(), &accept)?;
+            match answer.split_first() {
+                Some((b'l', rest)) => {
+                    object.extend_from_slice(rest);
+                    return Ok(Some(object));
+                }
+                Some((b'm', rest)) if !rest.is_empty() => object.extend_from_slice(rest),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn parse_offsets(text: &str) -> Option<Offsets> {
+    let field = |wanted: &str| {
+        let value = text.split(';').find_map(|entry| entry.split_once('=').filter(|(name, _)| *name == wanted));
+        value.and_then(|(_, value)| Addr::from_str_radix(value, 16).ok())
+    };
+    if let Some(text) = field("TextSeg") {
+        return Some(Offsets { text, data: field("DataSeg"), segments: true });
+    }
+    Some(Offsets { text: field("Text")?, data: field("Data"), segments: false })
+}
+
+/// The `<memory ...>` elements of a memory map. Nothing else of it is of use, so this is no XML parser.
+fn map_regions(xml: &str) -> Vec<MapRegion> {
+    let element = |tail: &str| {
+        let inside = tail.split('>').next()?;
+        let attribute = |name: &str| {
+            let (_, value) = inside.split_once(&format!("{name}="))?;
+            let quote = value.chars().next().filter(|q| matches!(q, '"' | '\''))?;
+            value.split(quote).nth(1)
+        };
+        let number = |name: &str| {
+            let text = attribute(name)?;
+            match text.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).ok(),
+                None => text.parse().ok(),
+            }
+        };
+        let kind = match attribute("type")? {
+            "ram" => MapKind::Ram,
+            "rom" => MapKind::Rom,
+            "flash" => MapKind::Flash,
+            _ => return None,
+        };
+        Some(MapRegion { kind, start: number("start")?, len: number("length")? })
+    };
+    xml.split("<memory ").skip(1).filter_map(element).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_offsets() {
+        assert_eq!(
+            parse_offsets("Text=400000;Data=400000;Bss=400000"),
+            Some(Offsets { text: 0x40_0000, data: Some(0x40_0000), segments: false })
+        );
+        assert_eq!(parse_offsets("TextSeg=1000"), Some(Offsets { text: 0x1000, data: None, segments: true }));
+        assert_eq!(parse_offsets(""), None);
+        assert_eq!(parse_offsets("E01"), None);
+    }
+
+    #[test]
+    fn a_map_in_either_quotes() {
+        let xml = "<?xml version=\"1.0\"?><memory-map><memory type=\"flash\" start=\"0x8000000\" length=\"0x100000\">\
+                   <property name=\"blocksize\">0x4000</property></memory>\
+                   <memory type='ram' start='536870912' length='4096'/><memory start=''/></memory-map>";
+        assert_eq!(
+            map_regions(xml),
+            [
+                MapRegion { kind: MapKind::Flash, start: 0x800_0000, len: 0x10_0000 },
+                MapRegion { kind: MapKind::Ram, start: 0x2000_0000, len: 4096 },
+            ]
+        );
+    }
+}

@@ -1,0 +1,309 @@
+//! Memory, in chunks that the stub survives, several in flight where it keeps them apart.
+
+use std::collections::VecDeque;
+
+use super::Client;
+use super::link::{Failure, bump};
+use super::reply::{self, Data};
+use crate::abi::Addr;
+use crate::rsp::error::{RspError, excerpt};
+
+/// The most bytes in one chunk, whatever the stub announces.
+const MAX_CHUNK: usize = 0x4000;
+
+/// The most bytes in one chunk where the stub announces no packet size. GDB then sends no packet above 400 characters,
+/// so that is what such a stub has been tried with.
+const SHY_CHUNK: usize = 192;
+
+/// A chunk that was refused is asked for again in pieces of this many bytes, to find what can be read.
+const PIECE: usize = 256;
+
+/// How many requests are in flight together.
+const DEPTH: usize = 16;
+
+/// How often one chunk is asked for.
+const TRIES: u32 = 4;
+
+/// Why a range could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadFailure {
+    /// The stub answers, and refuses these bytes.
+    Refused {
+        /// First address of the piece that was refused.
+        addr: Addr,
+        /// The stub's reply: `E14`, `E01`, ...
+        reply: String,
+    },
+    /// The link or the stub failed.
+    Link(RspError),
+}
+
+/// A part of one wanted range.
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    which: usize,
+    offset: usize,
+    addr: Addr,
+    len: usize,
+    tries: u32,
+}
+
+impl Chunk {
+    fn part(&self, from: usize, len: usize) -> Option<Self> {
+        let addr = self.addr.checked_add(u64::try_from(from).ok()?)?;
+        let offset = self.offset.checked_add(from)?;
+        (len > 0).then_some(Self { addr, offset, len, tries: 0, ..*self })
+    }
+
+    /// Parts of at most `most` bytes, in order.
+    fn split(self, most: usize) -> impl DoubleEndedIterator<Item = Self> {
+        let most = most.max(1);
+        (0..self.len.div_ceil(most)).filter_map(move |i| {
+            let from = i.checked_mul(most)?;
+            self.part(from, most.min(self.len.checked_sub(from)?))
+        })
+    }
+
+    fn request(&self, binary: bool) -> Vec<u8> {
+        format!("{}{:x},{:x}", if binary { 'x' } else { 'm' }, self.addr, self.len).into_bytes()
+    }
+}
+
+/// Reads under way.
+struct Job {
+    queue: VecDeque<Chunk>,
+    flying: VecDeque<Chunk>,
+    done: Vec<Result<Vec<u8>, ReadFailure>>,
+}
+
+impl Job {
+    /// The rest of a range that has failed is not asked for any more.
+    fn next(&mut self) -> Option<Chunk> {
+        loop {
+            let chunk = self.queue.pop_front()?;
+            if self.done.get(chunk.which).is_some_and(Result::is_ok) {
+                return Some(chunk);
+            }
+        }
+    }
+
+    fn put_back(&mut self, chunks: impl DoubleEndedIterator<Item = Chunk>) {
+        for chunk in chunks.rev() {
+            self.queue.push_front(chunk);
+        }
+    }
+
+    fn store(&mut self, chunk: &Chunk, bytes: &[u8]) {
+        let Some(Ok(whole)) = self.done.get_mut(chunk.which) else { return };
+        let end = chunk.offset.saturating_add(bytes.len());
+        if let Some(place) = whole.get_mut(chunk.offset..end) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// A range keeps the lowest address that failed.
+    fn refuse(&mut self, chunk: &Chunk, reply: String) {
+        let Some(slot) = self.done.get_mut(chunk.which) else { return };
+        match slot {
+            Err(ReadFailure::Refused { addr, .. }) if *addr <= chunk.addr => {}
+            Err(ReadFailure::Link(_)) => {}
+            slot => *slot = Err(ReadFailure::Refused { addr: chunk.addr, reply }),
+        }
+    }
+
+    /// Everything that is not complete failed with the link.
+    fn abandon(mut self, error: &RspError) -> Vec<Result<Vec<u8>, ReadFailure>> {
+        for chunk in self.queue.iter().chain(&self.flying) {
+            if let Some(slot @ Ok(_)) = self.done.get_mut(chunk.which) {
+                *slot = Err(ReadFailure::Link(error.clone()));
+            }
+        }
+        self.done
+    }
+}
+
+/// The most bytes to ask for at once. Half of the packet size less the frame: gdbserver 13 overruns its own buffer
+/// beyond that, QEMU answers E22, Black Magic has 512 bytes. A multiple of 16, so that words are never cut.
+pub(super) fn chunk_limit(packet_size: Option<usize>, line_limit: usize) -> usize {
+    let told = packet_size.map_or(SHY_CHUNK, |size| size.saturating_sub(4) / 2);
+    let limit = told.min(MAX_CHUNK).min(line_limit);
+    if limit >= 16 { limit & !15 } else { limit.max(4) }
+}
+
+impl Client {
+    /// Fills `buf` from `addr`.
+    ///
+    /// # Errors
+    /// As the entries of [`Client::read_batch`]; `buf` is then unspecified.
+    pub fn read_memory(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFailure> {
+        let bytes = self.read_batch(&[(addr, buf.len())]).pop().unwrap_or_else(|| Ok(Vec::new()))?;
+        if buf.len() == bytes.len() {
+            buf.copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads several ranges, given as address and number of bytes; the answers are in the order of the questions.
+    /// Exactly these bytes are asked for, in one series of requests: on a stub without acknowledgements up to 16 of
+    /// them are in flight together. A range of which any byte is refused fails, and the rest of it is then not asked
+    /// for. A range that passes the end of the address space is refused without asking.
+    ///
+    /// # Errors
+    /// Each entry: [`ReadFailure`].
+    pub fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Vec<u8>, ReadFailure>> {
+        let mut job = Job { queue: VecDeque::new(), flying: VecDeque::new(), done: Vec::with_capacity(wanted.len()) };
+        for (which, &(addr, len)) in wanted.iter().enumerate() {
+            let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|more| addr.checked_add(more));
+            if last.is_none() {
+                let reply = "it passes the end of the address space".to_owned();
+                job.done.push(Err(ReadFailure::Refused { addr, reply }));
+                continue;
+            }
+            job.done.push(Ok(vec![0; len]));
+            job.queue.extend(Chunk { which, offset: 0, addr, len, tries: 0 }.split(self.max_chunk));
+        }
+        match self.run(&mut job) {
+            Ok(()) => job.done,
+            Err(error) => job.abandon(&error),
+        }
+    }
+
+    fn run(&mut self, job: &mut Job) -> Result<(), RspError> {
+        if let Some(error) = self.link.broken() {
+            return Err(error.clone());
+        }
+        while let Some(chunk) = job.next() {
+            job.put_back(std::iter::once(chunk));
+            if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
+        }
+        Ok(())
+    }
+
+    /// One chunk, strictly question and answer.
+    fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
+        let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
+        job.flying.push_back(chunk);
+        let binary = self.binary;
+        let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
+        let body = self.link.ask(&chunk.request(binary), &accept)?;
+        job.flying.clear();
+        self.settle(job, &chunk, &body, binary)
+    }
+
+    /// Keeps up to [`DEPTH`] chunks in flight until the queue is empty or the order of answers is in doubt.
+    fn volley(&mut self, job: &mut Job) -> Result<(), RspError> {
+        self.link.prepare()?;
+        if !self.link.may_pipeline() {
+            return Ok(());
+        }
+        loop {
+            // What a reply changes (`x` is not known after all) holds from the next flight on.
+            let binary = self.binary;
+            loop {
+                let mut requests = Vec::new();
+                while job.flying.len() < DEPTH && self.binary == binary {
+                    let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
+                    requests.push(chunk.request(binary));
+                    job.flying.push_back(chunk);
+                }
+                if !requests.is_empty() {
+                    self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                }
+                let Some(&chunk) = job.flying.front() else { break };
+                let request = chunk.request(binary);
+                let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
+                match self.link.answer(&request, &accept, true) {
+                    Ok(body) => {
+                        job.flying.pop_front();
+                        self.link.outstanding = !job.flying.is_empty();
+                        self.settle(job, &chunk, &body, binary)?;
+                    }
+                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                    Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => {
+                        job.flying.pop_front();
+                        self.link.outstanding = !job.flying.is_empty();
+                        job.put_back(std::iter::once(Chunk { tries: chunk.tries.saturating_add(1), ..chunk }));
+                    }
+                    Err(failure) => {
+                        let error = self.link.why_late(&request, failure);
+                        let tries = chunk.tries.saturating_add(1);
+                        if tries >= TRIES || !self.link.resync() {
+                            return Err(self.link.fail(error));
+                        }
+                        // Nothing is in flight any more; none of these answers is trusted.
+                        let again: Vec<Chunk> = job.flying.drain(..).map(|c| Chunk { tries, ..c }).collect();
+                        job.put_back(again.into_iter());
+                        return Ok(());
+                    }
+                }
+            }
+            if job.queue.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A chunk within today's limit; what is more goes back to the queue.
+    fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
+        if chunk.len <= self.max_chunk {
+            return Some(chunk);
+        }
+        job.put_back(chunk.split(self.max_chunk));
+        job.next()
+    }
+
+    /// Takes one answer: bytes, fewer bytes than asked, or a refusal.
+    fn settle(&mut self, job: &mut Job, chunk: &Chunk, body: &[u8], binary: bool) -> Result<(), RspError> {
+        match reply::data(body, chunk.len, binary) {
+            Some(Data::Bytes(bytes)) => {
+                bump(&mut self.link.stats.memory_bytes, bytes.len());
+                job.store(chunk, &bytes);
+                let rest = chunk.part(bytes.len(), chunk.len.saturating_sub(bytes.len()));
+                job.put_back(rest.into_iter());
+            }
+            Some(Data::Refused(reply)) => {
+                // E22 is QEMU's word for "too long"; it may be anybody's word for anything else.
+                if reply == "E22" && chunk.len > PIECE {
+                    self.max_chunk = self.max_chunk.min((chunk.len / 2).max(PIECE));
+                    job.put_back(chunk.split(self.max_chunk));
+                } else if chunk.len > PIECE {
+                    job.put_back(chunk.split(PIECE));
+                } else {
+                    job.refuse(chunk, reply);
+                }
+            }
+            Some(Data::Unsupported) if binary => {
+                self.binary = false;
+                job.put_back(std::iter::once(*chunk));
+            }
+            Some(Data::Unsupported) => {
+                let error = RspError::Unsupported { endpoint: self.link.name.clone(), packet: "m".into() };
+                return Err(self.link.fail(error));
+            }
+            None => {
+                return Err(RspError::BadReply {
+                    endpoint: self.link.name.clone(),
+                    packet: excerpt(&chunk.request(binary)),
+                    reply: excerpt(body),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_above_half_the_packet() {
+        assert_eq!(chunk_limit(Some(0x1000), usize::MAX), 0x7f0);
+        assert_eq!(chunk_limit(Some(0x47ff), usize::MAX), 0x23f0);
+        assert_eq!(chunk_limit(Some(131_072), usize::MAX), MAX_CHUNK);
+        assert_eq!(chunk_limit(Some(1024), usize::MAX), 0x1f0);
+        assert_eq!(chunk_limit(None, usize::MAX), SHY_CHUNK);
+        assert_eq!(chunk_limit(Some(0), usize::MAX), 4);
+        assert_eq!(chunk_limit(Some(0x1000), 100), 96);
+    }
+}

@@ -1,0 +1,171 @@
+//! What the bodies of replies look like: which can be an answer to what.
+
+use std::collections::BTreeMap;
+
+use crate::rsp::packet::from_hex;
+
+/// Our greeting. Without `multiprocess+`: with it QEMU answers a plain `D` with E22 and gdbserver with E01. Not bare:
+/// gdbstub does not know `qSupported` without a colon.
+pub(super) const SUPPORTED: &[u8] = b"qSupported:hwbreak+";
+
+/// `E` and two digits, or `E.` and words. A reply of memory has an even number of digits, so it is never this.
+pub(super) fn is_error(body: &[u8]) -> bool {
+    match body {
+        [b'E', a, b] => a.is_ascii_hexdigit() && b.is_ascii_hexdigit(),
+        [b'E', b'.', ..] => true,
+        _ => false,
+    }
+}
+
+/// A stop reply: `S05`, `T05thread:01;`. The target is there and stands still.
+pub(super) fn is_stop(body: &[u8]) -> bool {
+    matches!(body, [b'T' | b'S', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
+}
+
+/// `W00`, `X09`, `N`: there is nothing that could be stopped.
+pub(super) fn is_gone(body: &[u8]) -> bool {
+    body == b"N" || matches!(body, [b'W' | b'X', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
+}
+
+/// The hex digits of a console packet, `O` and an even number of them. `OK` is not one.
+pub(super) fn console(body: &[u8]) -> Option<&[u8]> {
+    match body {
+        [b'O', text @ ..] if text.len() % 2 == 0 && text.iter().all(u8::is_ascii_hexdigit) => Some(text),
+        _ => None,
+    }
+}
+
+/// The name under which a request is counted: `m`, `?`, `qXfer`, `vMustReplyEmpty`.
+pub(super) fn packet_name(body: &[u8]) -> String {
+    let end = match body.first() {
+        Some(b'q' | b'Q' | b'v') => body.iter().position(|b| b":,;".contains(b)).unwrap_or(body.len()),
+        _ => 1,
+    };
+    String::from_utf8_lossy(body.get(..end).unwrap_or(body)).into_owned()
+}
+
+/// What a stub said it can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Features(BTreeMap<String, String>);
+
+impl Features {
+    pub(super) fn parse(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let entries = text.split(';').filter_map(|entry| match entry.split_once('=') {
+            Some((name, value)) => Some((name.to_owned(), value.to_owned())),
+            None => entry.char_indices().last().and_then(|(i, mark)| {
+                let name = entry.get(..i)?;
+                (!name.is_empty() && "+-?".contains(mark)).then(|| (name.to_owned(), mark.to_string()))
+            }),
+        });
+        Self(entries.collect())
+    }
+
+    /// True where the stub offers `name` (`QStartNoAckMode`, `qXfer:auxv:read`, ...).
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|mark| mark == "+")
+    }
+
+    /// The longest packet that the stub takes, in characters, where it says so.
+    #[must_use]
+    pub fn packet_size(&self) -> Option<usize> {
+        usize::from_str_radix(self.0.get("PacketSize")?, 16).ok()
+    }
+
+    /// True where the stub said nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values (`+`, `-`, `?`, or what stands behind `=`), sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value.
+pub(super) fn is_features(body: &[u8]) -> bool {
+    let entry =
+        |e: &[u8]| e.is_empty() || e.contains(&b'=') || (e.len() > 1 && matches!(e.last(), Some(b'+' | b'-' | b'?')));
+    !body.is_empty() && !is_stop(body) && body.split(|&b| b == b';').all(entry)
+}
+
+/// An answer to a request of `len` bytes of memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Data {
+    /// Some bytes, at least one and at most what was asked for. Fewer than that is legal.
+    Bytes(Vec<u8>),
+    /// `E..`, or an `x` reply without any byte.
+    Refused(String),
+    /// Empty: the packet is not known.
+    Unsupported,
+}
+
+/// Understands a reply to `m` (hex) or to `x` (`b` and bytes). `None`: this cannot be an answer, in particular when it
+/// is longer than what was asked for.
+pub(super) fn data(body: &[u8], len: usize, binary: bool) -> Option<Data> {
+    if body.is_empty() {
+        return Some(Data::Unsupported);
+    }
+    if is_error(body) {
+        return Some(Data::Refused(String::from_utf8_lossy(body).into_owned()));
+    }
+    if binary {
+        let bytes = body.strip_prefix(b"b")?;
+        return match bytes.len() {
+            0 => Some(Data::Refused("no bytes".into())),
+            n if n <= len => Some(Data::Bytes(bytes.to_vec())),
+            _ => None,
+        };
+    }
+    from_hex(body).filter(|bytes| bytes.len() <= len).map(Data::Bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_told_apart() {
+        assert!(is_stop(b"T02thread:01;") && is_stop(b"S05") && !is_stop(b"OK") && !is_stop(b"T"));
+        assert!(is_error(b"E01") && is_error(b"E.no memory") && !is_error(b"E012") && !is_error(b"EE"));
+        assert!(is_gone(b"W00") && is_gone(b"X09") && !is_gone(b"S05"));
+        assert_eq!(console(b"O4142"), Some(&b"4142"[..]));
+        assert_eq!(console(b"O"), Some(&b""[..]));
+        assert_eq!(console(b"OK"), None);
+        assert!(is_features(b"PacketSize=1000;qXfer:features:read+;x?"));
+        assert!(!is_features(b"T05thread:01;") && !is_features(b"OK") && !is_features(b"00112233"));
+    }
+
+    #[test]
+    fn memory_never_longer_than_asked() {
+        assert_eq!(data(b"0011", 2, false), Some(Data::Bytes(vec![0, 0x11])));
+        assert_eq!(data(b"00", 2, false), Some(Data::Bytes(vec![0])));
+        assert_eq!(data(b"001122", 2, false), None);
+        assert_eq!(data(b"001", 2, false), None);
+        assert_eq!(data(b"OK", 2, false), None);
+        assert_eq!(data(b"E14", 2, false), Some(Data::Refused("E14".into())));
+        assert_eq!(data(b"b\x00\x11", 2, true), Some(Data::Bytes(vec![0, 0x11])));
+        assert_eq!(data(b"b", 2, true), Some(Data::Refused("no bytes".into())));
+        assert_eq!(data(b"0011", 2, true), None);
+        assert_eq!(data(b"", 2, true), Some(Data::Unsupported));
+    }
+
+    #[test]
+    fn features_with_marks_and_values() {
+        let features = Features::parse(b"PacketSize=47ff;QStartNoAckMode+;qXfer:memory-map:read-;vContSupported+");
+        assert_eq!(features.packet_size(), Some(0x47ff));
+        assert!(features.has("QStartNoAckMode") && !features.has("qXfer:memory-map:read"));
+    }
+
+    #[test]
+    fn packets_are_counted_by_name() {
+        for (body, name) in
+            [("m20000000,8", "m"), ("?", "?"), ("qXfer:auxv:read::0,100", "qXfer"), ("qRcmd,00", "qRcmd")]
+        {
+            assert_eq!(packet_name(body.as_bytes()), name);
+        }
+    }
+}

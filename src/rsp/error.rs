@@ -1,0 +1,216 @@
+//! What can go wrong on the link, each with a stable code and one sentence that says what to try.
+
+use std::time::Duration;
+
+/// An error of the link or of the stub. Every text names the endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RspError {
+    /// Nobody listens there.
+    #[error("{endpoint}: connection refused; is the stub running, and is this its port?")]
+    Refused {
+        /// Where we tried to connect.
+        endpoint: String,
+    },
+    /// The name has no address.
+    #[error("{endpoint}: the host name does not resolve ({why})")]
+    HostUnknown {
+        /// Where we tried to connect.
+        endpoint: String,
+        /// The resolver's words.
+        why: String,
+    },
+    /// No answer to the attempt to connect.
+    #[error("{endpoint}: no connection within {timeout:?}; is the host up and the port open? (--timeout allows more)")]
+    ConnectTimeout {
+        /// Where we tried to connect.
+        endpoint: String,
+        /// The time allowed.
+        timeout: Duration,
+    },
+    /// The device, socket or command cannot be opened.
+    #[error("{endpoint}: cannot open it: {why}")]
+    CannotOpen {
+        /// What we tried to open.
+        endpoint: String,
+        /// The system's words, or ours.
+        why: String,
+    },
+    /// The endpoint is served by other code.
+    #[error("{endpoint} does not speak the GDB remote protocol")]
+    NotRsp {
+        /// What was asked for.
+        endpoint: String,
+    },
+    /// Connected, and not one byte came.
+    #[error("{endpoint}: connected, but nothing was answered within {timeout:?}; {hint}")]
+    NoAnswer {
+        /// The endpoint.
+        endpoint: String,
+        /// The time allowed.
+        timeout: Duration,
+        /// What is likely, for this kind of endpoint.
+        hint: &'static str,
+    },
+    /// It answered before, and then stopped to.
+    #[error("{endpoint}: no answer to `{packet}` within {timeout:?}{state}; --timeout allows more")]
+    Stalled {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// The time allowed.
+        timeout: Duration,
+        /// What did come, with a comma in front; or nothing.
+        state: &'static str,
+    },
+    /// The other side closed the link.
+    #[error("{endpoint}: the stub closed the connection {when}{why}")]
+    Closed {
+        /// The endpoint.
+        endpoint: String,
+        /// What it was asked.
+        when: String,
+        /// What is known about the reason, with a separator in front; or nothing.
+        why: String,
+    },
+    /// The system reported an error on the link.
+    #[error("{endpoint}: the link failed: {why}")]
+    Link {
+        /// The endpoint.
+        endpoint: String,
+        /// The system's words.
+        why: String,
+    },
+    /// Console output without end in place of an answer.
+    #[error("{endpoint}: the stub keeps sending console output and did not answer `{packet}` within {timeout:?}")]
+    Chatter {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// The time allowed.
+        timeout: Duration,
+    },
+    /// A packet that does not end.
+    #[error("{endpoint}: a packet without end came in answer to `{packet}`; {hint}")]
+    Endless {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// What to look at.
+        hint: &'static str,
+    },
+    /// Checksums keep failing.
+    #[error("{endpoint}: the link damages packets (`{packet}` failed {tries} times); check baud rate and cable")]
+    Checksum {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// An answer that cannot be one to this question.
+    #[error("{endpoint}: `{reply}` is no answer to `{packet}`")]
+    BadReply {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// The start of what came, escaped.
+        reply: String,
+    },
+    /// Bytes that are not the protocol at all.
+    #[error(
+        "{endpoint}: what answers does not speak the GDB remote protocol (it sent `{sent}`); is this its GDB port?"
+    )]
+    NotAStub {
+        /// The endpoint.
+        endpoint: String,
+        /// The start of what came, escaped.
+        sent: String,
+    },
+    /// An `E` reply where the client cannot go on without an answer.
+    #[error("{endpoint}: the stub refused `{packet}` with {reply}")]
+    Refusal {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+        /// The reply: `E` and two digits, or `E.` and words.
+        reply: String,
+    },
+    /// An empty reply: the stub does not know a packet that the client needs.
+    #[error("{endpoint}: the stub does not support `{packet}`")]
+    Unsupported {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+    },
+    /// The stub has no target: nothing attached, or the program has ended.
+    #[error(
+        "{endpoint}: the stub has no target (it says `{reply}`); attach it first, on Black Magic by \
+         `monitor swdp_scan` and `attach 1` in GDB"
+    )]
+    NoTarget {
+        /// The endpoint.
+        endpoint: String,
+        /// The stop reply.
+        reply: String,
+    },
+    /// The target runs and cannot be stopped.
+    #[error("{endpoint}: the target runs and did not stop within {timeout:?}, so its memory cannot be read")]
+    Runs {
+        /// The endpoint.
+        endpoint: String,
+        /// The time allowed.
+        timeout: Duration,
+    },
+    /// The user pressed Ctrl-C.
+    #[error("{endpoint}: interrupted")]
+    Interrupted {
+        /// The endpoint.
+        endpoint: String,
+    },
+}
+
+impl RspError {
+    /// The stable code of this error.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } => "connect-refused",
+            Self::HostUnknown { .. } => "host-unknown",
+            Self::ConnectTimeout { .. } => "connect-timeout",
+            Self::CannotOpen { .. } => "cannot-open",
+            Self::NotRsp { .. } => "not-rsp",
+            Self::NoAnswer { .. } => "no-answer",
+            Self::Stalled { .. } => "stalled",
+            Self::Closed { .. } => "link-closed",
+            Self::Link { .. } => "link-failed",
+            Self::Chatter { .. } => "chatter",
+            Self::Endless { .. } => "endless-packet",
+            Self::Checksum { .. } => "checksum",
+            Self::BadReply { .. } => "bad-reply",
+            Self::NotAStub { .. } => "not-a-stub",
+            Self::Refusal { .. } => "error-reply",
+            Self::Unsupported { .. } => "unsupported",
+            Self::NoTarget { .. } => "no-target",
+            Self::Runs { .. } => "target-runs",
+            Self::Interrupted { .. } => "interrupted",
+        }
+    }
+}
+
+/// The start of what came, fit for one line.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let mut text = bytes.get(..SHOWN.min(bytes.len())).unwrap_or_default().escape_ascii().to_string();
+    if bytes.len() > SHOWN {
+        text.push_str("...");
+    }
+    text
+}

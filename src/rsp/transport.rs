@@ -1,0 +1,309 @@
+//! How bytes get to a stub and back: TCP, a local socket, a child's pipes, our own stdin and stdout, a serial line.
+//!
+//! Every call has a deadline. Nothing here knows what a packet is.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::endpoint::Endpoint;
+use super::error::RspError;
+
+mod sys;
+
+/// Why bytes did not get across.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransportError {
+    /// The deadline passed first.
+    Timeout,
+    /// The other side is gone. The text says what is known about the reason, or is empty.
+    Closed(String),
+    /// The system's words.
+    Io(String),
+}
+
+/// A link to a stub or to a debugger.
+pub trait Transport: Send {
+    /// Sends all of `bytes`.
+    ///
+    /// # Errors
+    /// [`TransportError`]; how much was sent is then unknown.
+    fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError>;
+
+    /// Waits for bytes and puts them into `buf`; the number is never 0. A deadline in the past asks for what is
+    /// there already.
+    ///
+    /// # Errors
+    /// [`TransportError`].
+    fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError>;
+
+    /// What to wait on for bytes to receive: for those who serve two links at once.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Waits until one of `links` has something to receive, and returns its index; `None` when `deadline` passes, or when
+/// a signal came in between. A link without a descriptor is never ready.
+///
+/// # Errors
+/// The system's.
+pub fn wait_any(links: &[&dyn Transport], deadline: Instant) -> io::Result<Option<usize>> {
+    let fds: Vec<Option<BorrowedFd<'_>>> = links.iter().map(|link| link.readable()).collect();
+    sys::wait_readable(&fds, deadline)
+}
+
+/// Opens the link that `endpoint` names; `timeout` bounds the whole attempt.
+///
+/// # Errors
+/// One of the `connect` kinds of [`RspError`].
+pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>, RspError> {
+    let name = endpoint.to_string();
+    let cannot = |e: io::Error| connect_error(&name, timeout, &e);
+    match endpoint {
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(&name, host, *port, timeout)?)),
+        Endpoint::Unix(path) => Ok(Box::new(local_socket(path, timeout).map_err(cannot)?)),
+        Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
+        Endpoint::Stdio => {
+            let reader = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?);
+            let writer = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?);
+            Ok(Box::new(Channel { reader, writer, burst: PIPE_BURST }))
+        }
+        Endpoint::Serial { path, baud } => Ok(Box::new(serial(path, *baud).map_err(cannot)?)),
+        Endpoint::OpenOcd { .. } | Endpoint::QmpTcp { .. } | Endpoint::QmpUnix(_) => {
+            Err(RspError::NotRsp { endpoint: name })
+        }
+    }
+}
+
+/// Makes a link of a TCP connection that is already there: the accepted end of a server.
+///
+/// # Errors
+/// The system's.
+pub fn accepted(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
+    Ok(Box::new(Channel::of_tcp(stream)?))
+}
+
+fn connect_error(endpoint: &str, timeout: Duration, error: &io::Error) -> RspError {
+    let endpoint = endpoint.to_owned();
+    match error.kind() {
+        ErrorKind::ConnectionRefused => RspError::Refused { endpoint },
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => RspError::ConnectTimeout { endpoint, timeout },
+        ErrorKind::NotFound => RspError::CannotOpen { endpoint, why: "there is no such file".into() },
+        ErrorKind::PermissionDenied => {
+            RspError::CannotOpen { endpoint, why: "permission denied (is your user in the device's group?)".into() }
+        }
+        _ => RspError::CannotOpen { endpoint, why: error.to_string() },
+    }
+}
+
+/// Runs a call that cannot be given a deadline in a thread of its own. When it is late, the thread is left behind.
+fn within<T: Send + 'static>(
+    timeout: Duration,
+    call: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new().name("connect".into()).spawn(move || sender.send(call()))?;
+    receiver.recv_timeout(timeout).unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut)))
+}
+
+fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<TcpStream>, RspError> {
+    let deadline = deadline_in(timeout);
+    let target = (host.to_owned(), port);
+    let addresses: Vec<SocketAddr> =
+        within(timeout, move || Ok(target.to_socket_addrs()?.collect())).map_err(|e| match e.kind() {
+            ErrorKind::TimedOut => {
+                RspError::HostUnknown { endpoint: name.to_owned(), why: format!("no answer within {timeout:?}") }
+            }
+            _ => RspError::HostUnknown { endpoint: name.to_owned(), why: e.to_string() },
+        })?;
+    let mut worst = io::Error::from(ErrorKind::AddrNotAvailable);
+    let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    for address in addresses {
+        // A stub that listens on IPv4 only refuses `localhost` on IPv6 at once; a filtered address takes its share.
+        let share = remaining(deadline).checked_div(left.max(1)).unwrap_or_default();
+        left = left.saturating_sub(1);
+        let attempt = TcpStream::connect_timeout(&address, share.max(Duration::from_millis(10)));
+        match attempt.and_then(Channel::of_tcp) {
+            Ok(channel) => return Ok(channel),
+            Err(e) => worst = e,
+        }
+    }
+    Err(connect_error(name, timeout, &worst))
+}
+
+fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream>> {
+    let path = path.to_owned();
+    // connect(2) blocks for ever where the backlog of a stub that serves one client is full.
+    let stream = within(timeout, move || UnixStream::connect(path))?;
+    stream.set_nonblocking(true)?;
+    Ok(Channel { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })
+}
+
+fn serial(path: &Path, baud: u32) -> io::Result<Channel<File>> {
+    let line = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open(path)?;
+    sys::make_raw(line.as_fd(), baud)?;
+    Ok(Channel { writer: line.try_clone()?, reader: line, burst: usize::MAX })
+}
+
+/// The most bytes that a pipe takes without blocking once poll(2) has said that it takes any (POSIX: at least 512).
+const PIPE_BURST: usize = 512;
+
+/// Two descriptors, one to read and one to write.
+struct Channel<R, W = R> {
+    reader: R,
+    writer: W,
+    /// The most bytes in one write: everything where the descriptor does not block.
+    burst: usize,
+}
+
+impl Channel<TcpStream> {
+    fn of_tcp(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })
+    }
+}
+
+impl<R: Read + AsFd + Send, W: Write + AsFd + Send> Transport for Channel<R, W> {
+    fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if !sys::wait_writable(self.writer.as_fd(), deadline).map_err(broken)? {
+                return Err(TransportError::Timeout);
+            }
+            let now = rest.get(..self.burst.min(rest.len())).unwrap_or(rest);
+            match self.writer.write(now) {
+                Ok(0) => return Err(TransportError::Closed(String::new())),
+                Ok(n) => rest = rest.get(n..).unwrap_or_default(),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(e) => return Err(broken(e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError> {
+        loop {
+            if sys::wait_readable(&[Some(self.reader.as_fd())], deadline).map_err(broken)?.is_some() {
+                match self.reader.read(buf) {
+                    Ok(0) => return Err(TransportError::Closed(String::new())),
+                    Ok(n) => return Ok(n),
+                    Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                    Err(e) => return Err(broken(e)),
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(TransportError::Timeout);
+            }
+        }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.reader.as_fd())
+    }
+}
+
+fn broken(error: io::Error) -> TransportError {
+    match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+            TransportError::Closed(String::new())
+        }
+        _ => TransportError::Io(error.to_string()),
+    }
+}
+
+/// A stub that we started ourselves. It leads a process group of its own, so that Ctrl-C in the terminal reaches us
+/// and not it: we still have to leave the target in order.
+struct ChildLink {
+    /// Gone once the child is to end: its stdin is then closed.
+    pipes: Option<Channel<std::process::ChildStdout, std::process::ChildStdin>>,
+    child: Child,
+}
+
+impl ChildLink {
+    fn start(command: &str) -> io::Result<Self> {
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let pipes = match (child.stdout.take(), child.stdin.take()) {
+            (Some(reader), Some(writer)) => Some(Channel { reader, writer, burst: PIPE_BURST }),
+            _ => None,
+        };
+        Ok(Self { pipes, child })
+    }
+
+    /// Waits a moment for the child to end by itself.
+    fn ended(&mut self, grace: Duration) -> Option<std::process::ExitStatus> {
+        let deadline = deadline_in(grace);
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                _ => return None,
+            }
+        }
+    }
+
+    fn explain(&mut self, error: TransportError) -> TransportError {
+        match error {
+            TransportError::Closed(_) => match self.ended(Duration::from_millis(100)) {
+                Some(status) => TransportError::Closed(format!(": the command ended ({status})")),
+                None => TransportError::Closed(String::new()),
+            },
+            other => other,
+        }
+    }
+}
+
+impl Transport for ChildLink {
+    fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError> {
+        let Some(pipes) = &mut self.pipes else { return Err(TransportError::Closed(String::new())) };
+        pipes.send(bytes, deadline).map_err(|e| self.explain(e))
+    }
+
+    fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError> {
+        let Some(pipes) = &mut self.pipes else { return Err(TransportError::Closed(String::new())) };
+        pipes.receive(buf, deadline).map_err(|e| self.explain(e))
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.pipes.as_ref().map(|pipes| pipes.reader.as_fd())
+    }
+}
+
+impl Drop for ChildLink {
+    fn drop(&mut self) {
+        // The end of its stdin tells a well-behaved stub to go; the rest of the group goes by signal.
+        self.pipes = None;
+        let already = self.ended(Duration::from_millis(150)).is_some();
+        sys::end_group(self.child.id());
+        if !already {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The moment `time` from now; a far one where that overflows.
+pub(crate) fn deadline_in(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).or_else(|| now.checked_add(Duration::from_secs(86_400))).unwrap_or(now)
+}
+
+/// How long until `deadline`.
+pub(crate) fn remaining(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
