@@ -12,6 +12,7 @@ pub mod bytes;
 pub mod catalogue;
 pub mod format;
 pub mod mem;
+pub mod query;
 pub mod report;
 pub mod rsp;
 pub mod sym;

@@ -1,0 +1,196 @@
+//! Shell-like patterns: `*`, `?` and `[a-z]` (`[!a-z]`), over characters, with or without regard to case.
+
+/// True where the text holds a character that makes it a pattern.
+#[must_use]
+pub fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// A pattern, taken apart once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    parts: Vec<Part>,
+    fold: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Any,
+    One,
+    Char(char),
+    Set { not: bool, ranges: Vec<(char, char)> },
+}
+
+impl Glob {
+    /// A pattern; `fold` makes it blind to the case of ASCII letters. A `[` that is never closed stands for itself.
+    #[must_use]
+    pub fn new(pattern: &str, fold: bool) -> Self {
+        let low = |c: char| if fold { c.to_ascii_lowercase() } else { c };
+        let mut parts = Vec::new();
+        let mut rest = pattern.chars();
+        while let Some(c) = rest.next() {
+            parts.push(match c {
+                '*' if parts.last() == Some(&Part::Any) => continue,
+                '*' => Part::Any,
+                '?' => Part::One,
+                '[' => match set(rest.as_str(), &low) {
+                    Some((part, after)) => {
+                        rest = after.chars();
+                        part
+                    }
+                    None => Part::Char('['),
+                },
+                c => Part::Char(low(c)),
+            });
+        }
+        Self { parts, fold }
+    }
+
+    /// True where the whole text fits. One star is remembered at a time, so the time is bounded by the product of
+    /// the lengths whatever the pattern.
+    #[must_use]
+    pub fn fits(&self, text: &str) -> bool {
+        let text: Vec<char> =
+            if self.fold { text.chars().map(|c| c.to_ascii_lowercase()).collect() } else { text.chars().collect() };
+        let (mut p, mut t) = (0usize, 0usize);
+        let mut star: Option<(usize, usize)> = None;
+        loop {
+            let one = match (self.parts.get(p), text.get(t)) {
+                (None, None) => return true,
+                (Some(Part::Any), _) => {
+                    star = Some((p, t));
+                    p = p.saturating_add(1);
+                    continue;
+                }
+                (Some(part), Some(c)) => part.takes(*c),
+                _ => false,
+            };
+            if one {
+                (p, t) = (p.saturating_add(1), t.saturating_add(1));
+                continue;
+            }
+            // Give the last star one character more.
+            let Some((at, from)) = star else { return false };
+            let from = from.saturating_add(1);
+            if from > text.len() {
+                return false;
+            }
+            star = Some((at, from));
+            (p, t) = (at.saturating_add(1), from);
+        }
+    }
+}
+
+impl Part {
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Any => false,
+            Self::One => true,
+            Self::Char(own) => *own == c,
+            Self::Set { not, ranges } => ranges.iter().any(|(a, b)| (*a..=*b).contains(&c)) != *not,
+        }
+    }
+}
+
+/// The set that `text` (behind its `[`) begins with, and what follows it.
+fn set<'a>(text: &'a str, low: &dyn Fn(char) -> char) -> Option<(Part, &'a str)> {
+    let (not, body) = match text.strip_prefix(['!', '^']) {
+        Some(body) => (true, body),
+        None => (false, text),
+    };
+    // A bracket that comes first is one of the set.
+    let close = body.char_indices().skip(1).find(|(_, c)| *c == ']').map(|(i, _)| i)?;
+    let (inside, after) = body.split_at_checked(close)?;
+    let mut ranges = Vec::new();
+    let mut rest = inside.chars().peekable();
+    while let Some(a) = rest.next() {
+        let mut ahead = rest.clone();
+        if ahead.next() == Some('-')
+            && let Some(b) = ahead.next()
+        {
+            ranges.push((low(a), low(b)));
+            rest = ahead;
+        } else {
+            ranges.push((low(a), low(a)));
+        }
+    }
+    Some((Part::Set { not, ranges }, after.get(1..)?))
+}
+
+/// The names nearest to `text`, best first: a few, for a hint.
+#[must_use]
+pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let text = text.to_ascii_lowercase();
+    let bound = text.chars().count().div_euclid(3).clamp(1, 4);
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for name in names {
+        let low = name.to_ascii_lowercase();
+        let cost = distance(&text, &low);
+        let near = cost <= bound;
+        // Part of a name is no slip of the finger but a name half remembered.
+        let part = text.len() >= 3 && low.contains(&text);
+        if near || part {
+            found.push((if near { cost } else { bound.saturating_add(low.len()) }, name));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found.into_iter().take(5).map(|(_, name)| name).collect()
+}
+
+/// Edits from one text to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i.saturating_add(1);
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, cb) in row.iter_mut().skip(1).zip(&b) {
+            let best =
+                diagonal.saturating_add(usize::from(ca != *cb)).min(left.saturating_add(1)).min(cell.saturating_add(1));
+            diagonal = *cell;
+            *cell = best;
+            left = best;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_whole_texts() {
+        let fits = |p: &str, t: &str| Glob::new(p, false).fits(t);
+        assert!(fits("tx_queue_*", "tx_queue_send"));
+        assert!(fits("*", ""));
+        assert!(fits("*_get", "tx_mutex_get"));
+        assert!(fits("*a*b", "xaxbxab"));
+        assert!(!fits("*_get", "tx_mutex_get_x"));
+        assert!(fits("thread ?", "thread 3"));
+        assert!(fits("t[0-9]x", "t5x") && !fits("t[!0-9]x", "t5x"));
+        assert!(fits("a[b", "a[b"));
+        assert!(fits("[]]", "]"));
+        assert!(fits("ü*", "übung"));
+        assert!(Glob::new("TX_*", true).fits("tx_sleep") && !fits("TX_*", "tx_sleep"));
+    }
+
+    #[test]
+    fn many_stars_take_no_exponential_time() {
+        let text = "a".repeat(2000);
+        assert!(!Glob::new(&"*a".repeat(200).replace("*a", "*a*"), false).fits("b"));
+        assert!(!Glob::new(&format!("{}b", "*a".repeat(200)), false).fits(&text));
+    }
+
+    #[test]
+    fn near_names_come_best_first() {
+        let names = ["tx_queue_send", "tx_queue_receive", "tx_mutex_get"];
+        assert_eq!(nearest("tx_queue_sned", names.into_iter()), ["tx_queue_send"]);
+        assert_eq!(nearest("mutex", names.into_iter()), ["tx_mutex_get"]);
+        assert!(nearest("zebra", names.into_iter()).is_empty());
+    }
+}

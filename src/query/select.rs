@@ -1,0 +1,398 @@
+//! Filters by who, what and which object, compiled.
+
+use super::glob::{Glob, is_pattern, nearest};
+use super::{AddressOf, QueryError, Term, Terms, context_name, is_user_id};
+use crate::abi::Addr;
+use crate::catalogue::{Catalogue, EventDef, Product};
+use crate::trace::{ContextKind, Trace};
+
+/// What filters are held against.
+pub(super) struct Scope<'a> {
+    pub trace: &'a Trace,
+    pub catalogue: &'a Catalogue,
+    pub address_of: AddressOf<'a>,
+}
+
+/// A number as people type it: decimal, or hexadecimal behind `0x`.
+pub(super) fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None if text.starts_with('+') => None,
+        None => text.parse().ok(),
+    }
+}
+
+/// `5`, `60-70`, `60..70` or `60..=70`; both ends are in.
+pub(super) fn number_range(text: &str) -> Option<(u64, u64)> {
+    if let Some(n) = number(text) {
+        return Some((n, n));
+    }
+    let (a, b) = text.split_once("..").or_else(|| text.split_once('-'))?;
+    let (a, b) = (number(a.trim())?, number(b.trim_start_matches('=').trim())?);
+    (a <= b).then_some((a, b))
+}
+
+/// The kind of context that a word names.
+pub(super) fn context_kind(text: &str) -> Result<ContextKind, QueryError> {
+    [ContextKind::Thread, ContextKind::Isr, ContextKind::Init, ContextKind::Idle]
+        .into_iter()
+        .find(|k| k.name().eq_ignore_ascii_case(text))
+        .ok_or_else(|| QueryError::usage(format!("'{text}' is no kind of context")).hint("thread, isr, init or idle"))
+}
+
+/// Numbers that pass.
+#[derive(Debug, Clone)]
+pub(super) struct Ranges(Vec<(bool, u64, u64)>);
+
+impl Ranges {
+    /// Of terms that were checked when they were added.
+    pub fn of(terms: &Terms) -> Self {
+        Self(terms.iter().filter_map(|t| number_range(&t.text).map(|(a, b)| (t.exclude, a, b))).collect())
+    }
+
+    pub fn keeps(&self, n: u64) -> bool {
+        passes(self.0.iter().map(|(exclude, a, b)| (*exclude, (*a..=*b).contains(&n))))
+    }
+}
+
+/// Any of the included (or there is none), none of the excluded.
+pub(super) fn passes(terms: impl Iterator<Item = (bool, bool)>) -> bool {
+    let (mut asks, mut met) = (false, false);
+    for (exclude, hit) in terms {
+        if exclude && hit {
+            return false;
+        }
+        if !exclude {
+            asks = true;
+            met |= hit;
+        }
+    }
+    met || !asks
+}
+
+/// What an `--event` or `--class` term stands for.
+#[derive(Debug, Clone)]
+enum What {
+    /// These ids, defined or not.
+    Ids(u32, u32),
+    /// Ids that no definition has: by the range of applications, or outside it.
+    Unknown { user: bool },
+    /// These definitions, by id.
+    Defs(Vec<u32>),
+}
+
+/// `--event` and `--class`, compiled.
+pub(super) struct Ids {
+    format: &'static str,
+    events: Vec<(bool, Vec<What>)>,
+    classes: Vec<(bool, Vec<What>)>,
+}
+
+impl Ids {
+    /// True where some event may fail to pass.
+    pub fn narrows(&self) -> bool {
+        !self.events.is_empty() || !self.classes.is_empty()
+    }
+
+    pub fn keeps_def(&self, def: &EventDef) -> bool {
+        self.keeps(def.id, true)
+    }
+
+    /// For ids that the catalogue does not define.
+    pub fn keeps_unknown(&self, id: u32) -> bool {
+        self.keeps(id, false)
+    }
+
+    fn keeps(&self, id: u32, defined: bool) -> bool {
+        let hit = |what: &What| match what {
+            What::Ids(a, b) => (*a..=*b).contains(&id),
+            What::Unknown { user } => !defined && is_user_id(self.format, id) == *user,
+            What::Defs(ids) => defined && ids.contains(&id),
+        };
+        let all = |list: &[(bool, Vec<What>)]| passes(list.iter().map(|(ex, w)| (*ex, w.iter().any(hit))));
+        all(&self.events) && all(&self.classes)
+    }
+}
+
+pub(super) fn ids(events: &Terms, classes: &Terms, scope: &Scope<'_>) -> Result<Ids, QueryError> {
+    let each = |terms: &Terms, what: &dyn Fn(&str) -> Result<Vec<What>, QueryError>| {
+        terms.iter().map(|t| Ok((t.exclude, what(&t.text)?))).collect::<Result<Vec<_>, QueryError>>()
+    };
+    Ok(Ids {
+        format: scope.trace.about.format,
+        events: each(events, &|text| event(text, scope.catalogue))?,
+        classes: each(classes, &|text| class(text, scope.catalogue))?,
+    })
+}
+
+fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
+    if let Some((a, b)) = number_range(text) {
+        let id = |n| u32::try_from(n).map_err(|_| QueryError::usage(format!("'{text}' is past the largest event id")));
+        return Ok(vec![What::Ids(id(a)?, id(b)?)]);
+    }
+    let of =
+        |keep: &dyn Fn(&EventDef) -> bool| -> Vec<u32> { catalogue.iter().filter(|d| keep(d)).map(|d| d.id).collect() };
+    let mut found = of(&|d| d.name.eq_ignore_ascii_case(text) || is_word(&d.macro_name, text));
+    if found.is_empty() {
+        found = of(&|d| is_word(&d.label, text));
+    }
+    if !found.is_empty() {
+        return Ok(vec![What::Defs(found)]);
+    }
+    // What an event without a definition is called in a table.
+    let low = text.to_ascii_lowercase();
+    if let Some(id) = low.strip_prefix("user_").or_else(|| low.strip_prefix("event_")).and_then(|n| n.parse().ok()) {
+        return Ok(vec![What::Ids(id, id)]);
+    }
+    if is_pattern(text) {
+        let glob = Glob::new(text, true);
+        let found = of(&|d| glob.fits(&d.name) || glob.fits(&d.macro_name) || glob.fits(&d.label));
+        // Numbers stand for all numbers here: whoever types `user_*` wants every event of the application.
+        let mut all = vec![What::Defs(found.clone())];
+        all.extend(
+            [("user_1", true), ("event_1", false)]
+                .iter()
+                .filter(|(n, _)| glob.fits(n))
+                .map(|(_, user)| What::Unknown { user: *user }),
+        );
+        if found.is_empty() && all.len() == 1 {
+            return Err(QueryError::usage(format!("no event in the catalogue fits '{text}'"))
+                .hint("`tx-trace events` lists them"));
+        }
+        return Ok(all);
+    }
+    let near = nearest(text, catalogue.iter().map(|d| d.name.as_str()));
+    Err(QueryError::usage(format!("there is no event '{text}'")).hint(if near.is_empty() {
+        "`tx-trace events` lists their names; '*' and '?' make a pattern".to_owned()
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    }))
+}
+
+fn is_word(own: &str, text: &str) -> bool {
+    !own.is_empty() && own.eq_ignore_ascii_case(text)
+}
+
+/// A category without what all categories share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
+fn short_class(class: &str) -> String {
+    let low = class.to_ascii_lowercase().replace("_trace_", "_");
+    low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
+}
+
+fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
+    let asked = short_class(text);
+    let glob = Glob::new(&asked, true);
+    let fits = |d: &EventDef| {
+        let short = short_class(&d.class);
+        let product = d.product.name();
+        let bare = short.strip_prefix(product).and_then(|s| s.strip_prefix('_')).unwrap_or(&short);
+        product == asked || glob.fits(&short) || glob.fits(bare)
+    };
+    let found: Vec<u32> = catalogue.iter().filter(|d| fits(d)).map(|d| d.id).collect();
+    let user = asked == Product::User.name() || asked == "tx_user";
+    if found.is_empty() && !user {
+        let mut names: Vec<String> = catalogue.iter().map(|d| short_class(&d.class)).collect();
+        names.sort();
+        names.dedup();
+        names.push("user".to_owned());
+        return Err(QueryError::usage(format!("there is no class '{text}'"))
+            .hint(format!("tx, fx, nx, ux, user, or one of {}", names.join(", "))));
+    }
+    let mut all = vec![What::Defs(found)];
+    if user {
+        all.push(What::Unknown { user: true });
+    }
+    Ok(all)
+}
+
+/// A name as typed: the name itself, or a pattern for it.
+pub(super) struct Named {
+    text: String,
+    glob: Option<Glob>,
+}
+
+impl Named {
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), glob: is_pattern(text).then(|| Glob::new(text, false)) }
+    }
+
+    pub fn fits(&self, name: &str) -> bool {
+        name == self.text || self.glob.as_ref().is_some_and(|g| g.fits(name))
+    }
+}
+
+/// `--thread` and `--context`: which contexts pass, by their number.
+pub(super) fn contexts(
+    threads: &Terms,
+    kinds: &Terms,
+    scope: &Scope<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Vec<bool>>, QueryError> {
+    if threads.is_empty() && kinds.is_empty() {
+        return Ok(None);
+    }
+    let kinds: Vec<(bool, ContextKind)> =
+        kinds.iter().filter_map(|t| context_kind(&t.text).ok().map(|k| (t.exclude, k))).collect();
+    let mut terms: Vec<(bool, Vec<bool>)> = Vec::new();
+    for term in threads {
+        terms.push((term.exclude, one_thread(&term.text, scope)));
+    }
+    let missing: Vec<&Term> =
+        threads.iter().zip(&terms).filter(|(_, (_, set))| !set.contains(&true)).map(|(t, _)| t).collect();
+    let asked = threads.iter().filter(|t| !t.exclude).count();
+    if asked > 0 && missing.iter().filter(|t| !t.exclude).count() == asked {
+        let text = missing.iter().find(|t| !t.exclude).map_or("", |t| t.text.as_str());
+        return Err(no_thread(text, scope));
+    }
+    notes.extend(missing.iter().map(|t| format!("no thread '{}' in this trace", t.text)));
+    let keep = scope.trace.contexts.iter().enumerate().map(|(i, (_, context))| {
+        passes(terms.iter().map(|(ex, set)| (*ex, set.get(i).copied().unwrap_or(false))))
+            && passes(kinds.iter().map(|(ex, kind)| (*ex, *kind == context.kind)))
+    });
+    Ok(Some(keep.collect()))
+}
+
+/// Which contexts a `--thread` term names. Besides threads those that stand in the table under such a name (`ISR`,
+/// an exception's name), so that what is printed can be typed; but a pattern means threads.
+fn one_thread(text: &str, scope: &Scope<'_>) -> Vec<bool> {
+    let named = Named::new(text);
+    let by_name = |scope: &Scope<'_>| -> Vec<bool> {
+        let all = scope.trace.contexts.iter();
+        all.map(|(_, c)| match c.kind {
+            ContextKind::Thread => c.name.as_deref().is_some_and(|n| named.fits(n)),
+            _ => context_name(c).eq_ignore_ascii_case(text),
+        })
+        .collect()
+    };
+    let set = by_name(scope);
+    if set.contains(&true) {
+        return set;
+    }
+    let Some(address) = number(text).or_else(|| (scope.address_of)(text)) else { return set };
+    let all = scope.trace.contexts.iter();
+    all.map(|(_, c)| c.kind == ContextKind::Thread && c.address == address).collect()
+}
+
+fn no_thread(text: &str, scope: &Scope<'_>) -> QueryError {
+    let named = Named::new(text);
+    let registered = scope.trace.objects.iter().any(|o| o.is_thread && named.fits(&o.name));
+    let error = QueryError::not_here(if registered {
+        format!("thread '{text}' is known, but inserted none of the events that were read")
+    } else {
+        format!("there is no thread '{text}' in this trace")
+    });
+    let names: Vec<String> = scope
+        .trace
+        .contexts
+        .iter()
+        .filter(|(_, c)| c.kind == ContextKind::Thread)
+        .map(|(_, c)| context_name(c))
+        .collect();
+    error.hint(list("threads that inserted events", &names))
+}
+
+/// Names in a row, cut where they become too many.
+fn list(what: &str, names: &[String]) -> String {
+    const MOST: usize = 12;
+    if names.is_empty() {
+        return format!("{what}: none");
+    }
+    let shown: Vec<&str> = names.iter().take(MOST).map(String::as_str).collect();
+    let more = names.len().saturating_sub(MOST);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{what}: {}{tail}", shown.join(", "))
+}
+
+/// `--object`, compiled to addresses.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Objects {
+    asked: bool,
+    include: Vec<Addr>,
+    exclude: Vec<Addr>,
+    /// Addresses that were typed as such: they are met in any address, not only in pointers to objects.
+    typed: Vec<Addr>,
+}
+
+impl Objects {
+    pub fn narrows(&self) -> bool {
+        self.asked
+    }
+
+    #[inline]
+    pub fn includes(&self, address: Addr) -> bool {
+        self.include.binary_search(&address).is_ok()
+    }
+
+    #[inline]
+    pub fn excludes(&self, address: Addr) -> bool {
+        self.exclude.binary_search(&address).is_ok()
+    }
+
+    #[inline]
+    pub fn typed(&self, address: Addr) -> bool {
+        self.typed.contains(&address)
+    }
+}
+
+/// Every address that an object's name, pattern or address stands for.
+pub(super) fn addresses(text: &str, scope: &Scope<'_>) -> Vec<Addr> {
+    let named = Named::new(text);
+    let mut found: Vec<Addr> =
+        scope.trace.objects.iter().filter(|o| !o.name.is_empty() && named.fits(&o.name)).map(|o| o.address).collect();
+    found.extend(
+        scope
+            .trace
+            .contexts
+            .iter()
+            .filter(|(_, c)| c.kind == ContextKind::Thread && c.name.as_deref().is_some_and(|n| named.fits(n)))
+            .map(|(_, c)| c.address),
+    );
+    if found.is_empty() {
+        found.extend((scope.address_of)(text));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> QueryError {
+    let names: Vec<String> =
+        scope.trace.objects.iter().filter(|o| !o.name.is_empty()).map(|o| o.name.clone()).collect();
+    QueryError::not_here(format!("there is no object '{text}' in this trace")).hint(list("objects", &names))
+}
+
+pub(super) fn objects(
+    terms: &Terms,
+    scope: &Scope<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Objects>, QueryError> {
+    if terms.is_empty() {
+        return Ok(None);
+    }
+    let mut all = Objects { asked: terms.iter().any(|t| !t.exclude), ..Objects::default() };
+    let mut missing: Option<&str> = None;
+    for term in terms {
+        let mut found = addresses(&term.text, scope);
+        if found.is_empty()
+            && let Some(address) = number(&term.text)
+        {
+            all.typed.push(address);
+            found.push(address);
+        }
+        if found.is_empty() {
+            notes.push(format!("no object '{}' in this trace", term.text));
+            if !term.exclude {
+                missing = missing.or(Some(&term.text));
+            }
+        }
+        if term.exclude { &mut all.exclude } else { &mut all.include }.extend(found);
+    }
+    if let Some(text) = missing
+        && all.include.is_empty()
+    {
+        return Err(no_object(text, scope));
+    }
+    all.include.sort_unstable();
+    all.exclude.sort_unstable();
+    Ok(Some(all))
+}
