@@ -9,6 +9,7 @@
 
 pub mod abi;
 pub mod bytes;
+pub mod elf;
 pub mod mem;
 pub mod rsp;
 pub mod sym;
