@@ -3,6 +3,11 @@
 //! A source fills a buffer from an address or says why it cannot. It never makes bytes up: a gap in a
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
+pub mod map;
+#[cfg(unix)]
+mod sigbus;
+mod sparse;
+
 use std::fmt;
 
 use crate::abi::Addr;
