@@ -4,6 +4,7 @@
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
 pub mod map;
+pub mod segments;
 #[cfg(unix)]
 mod sigbus;
 mod sparse;
