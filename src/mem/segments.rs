@@ -233,6 +233,7 @@ fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
     use std::collections::BTreeMap;
 
