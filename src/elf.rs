@@ -88,6 +88,10 @@ pub struct Machine(pub u16);
 impl Machine {
     /// `EM_ARM`: function symbols carry the Thumb bit.
     pub const ARM: Self = Self(40);
+    /// `EM_X86_64`.
+    pub const X86_64: Self = Self(62);
+    /// `EM_AARCH64`.
+    pub const AARCH64: Self = Self(183);
 
     /// What people call it; `None` for numbers this table lacks (the `e_machine` registry of the gABI).
     #[must_use]

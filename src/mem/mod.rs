@@ -4,6 +4,8 @@
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
 pub mod cache;
+pub mod core;
+pub mod image;
 pub mod map;
 pub mod overlay;
 pub mod segments;
