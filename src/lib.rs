@@ -10,6 +10,7 @@
 pub mod abi;
 pub mod bytes;
 pub mod catalogue;
+pub mod elf;
 pub mod format;
 pub mod mem;
 pub mod query;

@@ -3,6 +3,16 @@
 //! A source fills a buffer from an address or says why it cannot. It never makes bytes up: a gap in a
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
+pub mod cache;
+pub mod core;
+pub mod image;
+pub mod map;
+pub mod overlay;
+pub mod segments;
+#[cfg(unix)]
+mod sigbus;
+mod sparse;
+
 use std::fmt;
 
 use crate::abi::Addr;

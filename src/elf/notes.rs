@@ -1,0 +1,98 @@
+//! Notes: small named records in a core (registers, auxiliary vector, mapped files) or a program (build id).
+//!
+//! Three words (name size, descriptor size, type), then both texts, each padded to the alignment: 4 bytes,
+//! whatever the class, except where the segment says 8 (gABI; GNU property notes).
+
+use crate::abi::Endian;
+
+/// One note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note<'a> {
+    /// Who defined it, without the closing NUL: `CORE`, `GNU`, `LINUX`.
+    pub name: &'a [u8],
+    /// Its type, which means something only together with the name.
+    pub kind: u32,
+    /// What it says.
+    pub desc: &'a [u8],
+}
+
+impl Note<'_> {
+    /// True for `NT_GNU_BUILD_ID`.
+    #[must_use]
+    pub fn is_build_id(&self) -> bool {
+        self.name == b"GNU" && self.kind == 3
+    }
+}
+
+/// Notes that end before they should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the notes end inside a record, {at} bytes in ({lost} bytes of them are not in the file)")]
+pub struct NoteError {
+    /// Where in the notes the broken record begins.
+    pub at: usize,
+    /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record lie.
+    pub lost: u64,
+}
+
+/// Walks notes; after an error it ends.
+#[derive(Debug, Clone)]
+pub struct Notes<'a> {
+    bytes: &'a [u8],
+    endian: Endian,
+    align: usize,
+    at: usize,
+    lost: u64,
+    done: bool,
+}
+
+impl<'a> Notes<'a> {
+    /// Over the bytes of one note segment or section. `align` is the segment's own: anything but 8 means 4.
+    /// `lost` is how many bytes of the segment the file does not have.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], endian: Endian, align: u64, lost: u64) -> Self {
+        let align = if align == 8 { 8 } else { 4 };
+        Self { bytes, endian, align, at: 0, lost, done: false }
+    }
+
+    fn parse(&self) -> Option<(Note<'a>, usize)> {
+        let word = |n: usize| self.endian.u32(self.bytes, self.at.checked_add(n)?);
+        let name_len = usize::try_from(word(0)?).ok()?;
+        let desc_len = usize::try_from(word(4)?).ok()?;
+        let kind = word(8)?;
+        let name_at = self.at.checked_add(12)?;
+        let name_end = name_at.checked_add(name_len)?;
+        let name = self.bytes.get(name_at..name_end)?;
+        let name = name.split(|&b| b == 0).next().unwrap_or(&[]);
+        let desc_at = name_end.checked_next_multiple_of(self.align)?;
+        let desc_end = desc_at.checked_add(desc_len)?;
+        let desc = self.bytes.get(desc_at..desc_end)?;
+        // The padding of the last record may be missing.
+        Some((Note { name, kind, desc }, desc_end.checked_next_multiple_of(self.align)?))
+    }
+}
+
+impl<'a> Iterator for Notes<'a> {
+    type Item = Result<Note<'a>, NoteError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        // Some writers pad the segment with zeros: no record is all zero.
+        if self.lost == 0 && (rest.is_empty() || (rest.len() < 12 && rest.iter().all(|&b| b == 0))) {
+            self.done = true;
+            return None;
+        }
+        match self.parse() {
+            Some((note, next)) => {
+                self.at = next;
+                Some(Ok(note))
+            }
+            None => {
+                self.done = true;
+                Some(Err(NoteError { at: self.at, lost: self.lost }))
+            }
+        }
+    }
+}

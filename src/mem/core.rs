@@ -1,0 +1,286 @@
+//! ELF cores: the memory of a stopped target, and what its notes tell.
+//!
+//! Cores come from the Linux kernel, from GDB (over any stub), from QEMU's monitor and from qemu-user. What
+//! they have in common is little; see [`super::segments`] for what is done about it.
+
+use super::segments::{Block, Missing, Segments, length};
+use super::{Memory, ReadError, Region};
+use crate::abi::{Addr, Width};
+use crate::bytes::Bytes;
+use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD};
+
+const NT_PRSTATUS: u32 = 1;
+const NT_AUXV: u32 = 6;
+const NT_FILE: u32 = 0x4649_4C45;
+const AT_PHDR: u64 = 3;
+const AT_ENTRY: u64 = 9;
+/// The smallest page of any target with an MMU: what a load offset is a multiple of.
+const PAGE: u64 = 4096;
+
+/// Why an ELF file is no core.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CoreError {
+    /// Another type of ELF file.
+    #[error("this is an ELF program ({0}), not a core: give it as --elf")]
+    NotACore(String),
+    /// A core without memory in it.
+    #[error("this core holds no memory: {0}")]
+    NoMemory(String),
+}
+
+/// A file that was mapped into the process: one entry of `NT_FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedFile {
+    /// First address.
+    pub start: Addr,
+    /// First address past it.
+    pub end: Addr,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// The file's name on the machine that crashed. Hostile text: escape before printing.
+    pub path: String,
+}
+
+/// A core file as memory.
+pub struct Core {
+    elf: Elf,
+    segments: Segments,
+    missing: u64,
+    remarks: Vec<String>,
+}
+
+impl Core {
+    /// Takes the segments of a core. Reads nothing but the program headers.
+    ///
+    /// # Errors
+    /// When it is another type of ELF file, or no byte of memory is in it.
+    pub fn open(elf: Elf) -> Result<Self, CoreError> {
+        if elf.kind() != ElfKind::Core {
+            return Err(CoreError::NotACore(elf.describe()));
+        }
+        let (mut blocks, mut missing, mut loads) = (Vec::new(), 0u64, 0usize);
+        for p in elf.segments().filter(|p| p.kind == PT_LOAD) {
+            loads = loads.saturating_add(1);
+            // Addresses past the end of the address space do not exist.
+            let Some(room) = elf.width().max().checked_sub(p.vaddr) else { continue };
+            let room = room.saturating_add(1);
+            let memory = p.memsz.min(room);
+            let claimed = p.filesz.min(memory);
+            let held = elf.segment_bytes(&p);
+            let len = usize::try_from(claimed).unwrap_or(usize::MAX).min(held.len());
+            let data = held.cut(0, len).unwrap_or_else(|| Bytes::from(Vec::new()));
+            missing = missing.saturating_add(claimed.saturating_sub(length(&data)));
+            blocks.push(Block { start: p.vaddr, memory, claimed, data, offset: p.offset });
+        }
+        let segments = Segments::new(blocks);
+        let mut remarks = elf.damage().to_vec();
+        if missing > 0 {
+            remarks.push(format!("the core is cut short: {missing} bytes of its memory are not in the file"));
+        }
+        if segments.mapped().is_empty() {
+            let why = match loads {
+                0 => "it has no PT_LOAD segment".to_owned(),
+                n if missing == 0 => format!("all of its {n} segments are empty"),
+                _ => remarks.pop().unwrap_or_default(),
+            };
+            return Err(CoreError::NoMemory(why));
+        }
+        match segments.overlapping() {
+            0 => {}
+            n => remarks.push(format!("segments of the core overlap by {n} bytes: the smaller one is read")),
+        }
+        if let Some(Err(error)) = elf.notes().find(Result::is_err) {
+            remarks.push(format!("the core's notes are damaged: {error}"));
+        }
+        Ok(Self { elf, segments, missing, remarks })
+    }
+
+    /// The core as an ELF file.
+    #[must_use]
+    pub const fn elf(&self) -> &Elf {
+        &self.elf
+    }
+
+    /// The core's memory, block by block.
+    #[must_use]
+    pub const fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Bytes of memory that the core says it holds and the file, cut short, does not.
+    #[must_use]
+    pub const fn missing_bytes(&self) -> u64 {
+        self.missing
+    }
+
+    /// What is imperfect about this core, one sentence each.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Why `address` cannot be read, in words; `None` where it can.
+    #[must_use]
+    pub fn why_missing(&self, address: Addr) -> Option<String> {
+        let range = |r: Region| format!("{:#x} to {:#x}", r.start, r.start.saturating_add(r.len.saturating_sub(1)));
+        Some(match self.segments.missing(address)? {
+            Missing::Nowhere => format!("the core has no segment at {address:#x}"),
+            Missing::NotDumped(r) => {
+                format!("{address:#x} was mapped ({}), but whoever wrote the core left it out", range(r))
+            }
+            Missing::CutOff(r) => format!("{address:#x} ({}) was in the part of the core that is cut off", range(r)),
+        })
+    }
+
+    /// The notes of one type that the system wrote (`CORE`), raw.
+    fn notes(&self, kind: u32) -> impl Iterator<Item = &[u8]> + '_ {
+        let ours = self.elf.notes().filter_map(Result::ok);
+        ours.filter(move |n| n.kind == kind && n.name == b"CORE").map(|n| n.desc)
+    }
+
+    /// The registers of each thread or CPU, raw (`NT_PRSTATUS`), in the order of the file: the first is the one
+    /// that stopped.
+    pub fn prstatus(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        self.notes(NT_PRSTATUS)
+    }
+
+    /// The kernel's auxiliary vector: type and value.
+    pub fn auxv(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let (endian, width) = (self.elf.endian(), self.elf.width());
+        let step = width.bytes().saturating_mul(2);
+        self.notes(NT_AUXV).take(1).flat_map(move |desc| {
+            let entry =
+                move |pair: &[u8]| Some((endian.word(width, pair, 0)?, endian.word(width, pair, width.bytes())?));
+            desc.chunks_exact(step).map_while(entry).take_while(|(kind, _)| *kind != 0)
+        })
+    }
+
+    /// Entry point of the program as it was loaded (`AT_ENTRY`).
+    #[must_use]
+    pub fn entry(&self) -> Option<Addr> {
+        self.auxv().find(|(kind, _)| *kind == AT_ENTRY).map(|(_, value)| value)
+    }
+
+    /// The files that were mapped (`NT_FILE`): count, page size, then three words for each, then their names.
+    #[must_use]
+    pub fn mapped_files(&self) -> Vec<MappedFile> {
+        self.notes(NT_FILE).next().and_then(|desc| self.parse_files(desc)).unwrap_or_default()
+    }
+
+    fn parse_files(&self, desc: &[u8]) -> Option<Vec<MappedFile>> {
+        let (endian, size) = (self.elf.endian(), self.elf.width().bytes());
+        let word = |n: usize| endian.word(self.elf.width(), desc, n.checked_mul(size)?);
+        // A count that lies is bounded by the words that are there.
+        let room = desc.len().checked_div(size)?.checked_div(3)?;
+        let count = usize::try_from(word(0)?).ok()?.min(room);
+        let page = word(1)?;
+        let names_at = count.checked_mul(3)?.checked_add(2)?.checked_mul(size)?;
+        let mut names = desc.get(names_at..)?.split(|&b| b == 0);
+        let file = |i: usize| {
+            let at = i.checked_mul(3)?.checked_add(2)?;
+            let path = String::from_utf8_lossy(names.next()?).into_owned();
+            let offset = word(at.checked_add(2)?)?.checked_mul(page)?;
+            Some(MappedFile { start: word(at)?, end: word(at.checked_add(1)?)?, offset, path })
+        };
+        Some((0..count).map_while(file).collect())
+    }
+
+    /// Whether `elf` can be the program of this core at all; else a sentence that names both. Flags are not
+    /// compared: GDB writes 0.
+    #[must_use]
+    pub fn disagreement(&self, elf: &Elf) -> Option<String> {
+        if self.elf.same_target(elf) {
+            return None;
+        }
+        let (core, program) = (self.elf.describe(), elf.describe());
+        // qemu-user leaves two cores: the target's, and beside it the host's core of qemu itself.
+        let emulator = match (self.elf.machine(), elf.machine()) {
+            (Machine::X86_64, _) => true,
+            (Machine::AARCH64, program) => program != Machine::X86_64,
+            _ => false,
+        };
+        let hint = match emulator {
+            true => ": is it the core of the emulator (qemu) itself? The target's own lies beside it, as qemu_*.core",
+            false => ": they do not belong together",
+        };
+        Some(format!("this core is of {core}, the ELF is {program}{hint}"))
+    }
+
+    /// What to add to an address in `elf` to get one in this core, and how that is known. `None` where nothing
+    /// tells. Wraps: an offset below zero is a large one.
+    ///
+    /// In this order: a program linked to fixed addresses has none; the entry point as loaded less the entry
+    /// point as linked; the program headers as loaded less as linked; the file whose mapped first page holds
+    /// the ELF's build id. An offset that is no multiple of a page is a sign of another build, and not taken.
+    #[must_use]
+    pub fn load_offset(&mut self, elf: &Elf) -> Option<(u64, &'static str)> {
+        if elf.kind() != ElfKind::Dyn {
+            return Some((0, "the ELF is linked to fixed addresses"));
+        }
+        let width = elf.width();
+        let entry = self.entry().filter(|_| elf.entry() != 0).map(|at| (at, elf.entry()));
+        if let Some(offset) = entry.and_then(|(run, linked)| page_offset(run, linked, width)) {
+            return Some((offset, "AT_ENTRY of the core less the ELF's entry point"));
+        }
+        let headers = self.auxv().find(|(kind, _)| *kind == AT_PHDR);
+        // PT_PHDR.
+        let linked = elf.segments().find(|p| p.kind == 6).map(|p| p.vaddr);
+        if let Some(offset) = headers.zip(linked).and_then(|((_, run), linked)| page_offset(run, linked, width)) {
+            return Some((offset, "AT_PHDR of the core less the ELF's program headers"));
+        }
+        self.offset_by_build_id(elf)
+    }
+
+    fn offset_by_build_id(&mut self, elf: &Elf) -> Option<(u64, &'static str)> {
+        let wanted = elf.build_id()?;
+        let first = elf.segments().filter(|p| p.kind == PT_LOAD).min_by_key(|p| p.vaddr)?;
+        for file in self.mapped_files().into_iter().filter(|f| f.offset == 0) {
+            let len = usize::try_from(file.end.checked_sub(file.start)?.min(PAGE)).ok()?;
+            let Ok(page) = self.segments.read_bytes(file.start, len) else { continue };
+            if Elf::open(page).is_ok_and(|mapped| mapped.build_id().as_ref() == Some(&wanted)) {
+                let linked = first.vaddr.checked_sub(first.offset)?;
+                let offset = page_offset(file.start, linked, elf.width())?;
+                return Some((offset, "NT_FILE of the core: the mapped file with the ELF's build id"));
+            }
+        }
+        None
+    }
+}
+
+fn page_offset(run: Addr, linked: Addr, width: Width) -> Option<u64> {
+    let offset = run.wrapping_sub(linked) & width.max();
+    offset.is_multiple_of(PAGE).then_some(offset)
+}
+
+impl Memory for Core {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.segments.read(addr, buf)
+    }
+
+    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+        self.segments.read_bytes(addr, len)
+    }
+
+    fn regions(&mut self) -> Option<Vec<Region>> {
+        self.segments.regions()
+    }
+}
+
+/// The parts of a program that memory cannot have changed: its read-only segments, at the load offset. The
+/// initial values of `.data` are not memory and are left out, and so is what has no bytes in the file.
+#[must_use]
+pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
+    let readonly = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W == 0);
+    let blocks = readonly.filter_map(|p| {
+        let start = p.vaddr.wrapping_add(load_offset) & elf.width().max();
+        let data = elf.segment_bytes(&p);
+        let room = usize::try_from(elf.width().max().checked_sub(start)?).unwrap_or(usize::MAX).saturating_add(1);
+        let data = data.cut(0, data.len().min(room))?;
+        Some(Block { start, memory: p.memsz, claimed: p.filesz.min(p.memsz), data, offset: p.offset })
+    });
+    Segments::new(blocks.collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests;

@@ -1,0 +1,224 @@
+use super::*;
+use crate::elf::writer::{GLOBAL_OBJECT, SHAPES, Seg, Writer, load, sym};
+
+fn core_of(w: &Writer) -> Core {
+    Core::open(Elf::open(w.build()).unwrap()).unwrap()
+}
+
+fn refused(w: &Writer) -> String {
+    Core::open(Elf::open(w.build()).unwrap()).err().unwrap().to_string()
+}
+
+fn get(core: &mut Core, addr: Addr, len: usize) -> Result<Vec<u8>, Addr> {
+    core.read_bytes(addr, len).map(|b| b.to_vec()).map_err(|e| e.addr)
+}
+
+/// As GDB writes it: the note header first, its bytes last; an overlap over all; an empty segment at nonsense.
+fn gdb_core(wide: bool, big: bool) -> Writer {
+    let mut w = Writer::new(wide, big, 4, 40);
+    w.segs = vec![
+        load(0x1000, 5, vec![1; 16]),
+        load(0x2000, 6, vec![2; 16]),
+        Seg { memsz: Some(0), ..load(0xDEAD_BEE0, 6, vec![]) },
+        load(0x0FF0, 6, vec![9; 0x1100]),
+    ];
+    w.notes = vec![("CORE", 1, vec![0x11; 148]), ("CORE", 1, vec![0x22; 148]), ("GDB", 0xFF00_0000, vec![0; 3])];
+    w
+}
+
+#[test]
+fn a_core_of_gdb_in_both_classes_and_orders() {
+    for (wide, big) in SHAPES {
+        let mut core = core_of(&gdb_core(wide, big));
+        assert_eq!(get(&mut core, 0x0FFE, 4), Ok(vec![9, 9, 1, 1]), "the smaller segment wins");
+        assert_eq!(get(&mut core, 0x200E, 4), Ok(vec![2, 2, 9, 9]));
+        assert_eq!(get(&mut core, 0x20EF, 2), Err(0x20F0));
+        assert_eq!(get(&mut core, 0xDEAD_BEE0, 1), Err(0xDEAD_BEE0));
+        assert_eq!(core.prstatus().map(|d| (d.len(), d[0])).collect::<Vec<_>>(), [(148, 0x11), (148, 0x22)]);
+        assert_eq!(core.missing_bytes(), 0);
+        assert_eq!(core.remarks(), ["segments of the core overlap by 32 bytes: the smaller one is read"]);
+        assert!(core.entry().is_none() && core.mapped_files().is_empty());
+    }
+}
+
+#[test]
+fn what_the_kernel_left_out_is_a_gap() {
+    let mut w = Writer::new(true, false, 4, 62);
+    w.segs = vec![
+        Seg { memsz: Some(0x1000), ..load(0x40_0000, 5, vec![]) },
+        Seg { memsz: Some(0x1000), ..load(0x60_0000, 6, vec![7; 0x100]) },
+    ];
+    let mut core = core_of(&w);
+    assert_eq!(get(&mut core, 0x40_0000, 4), Err(0x40_0000));
+    assert_eq!(get(&mut core, 0x60_00FF, 2), Err(0x60_0100), "no zeros behind the bytes in the file");
+    assert!(core.why_missing(0x40_0000).unwrap().contains("left it out"));
+    assert!(core.why_missing(0x50_0000).unwrap().contains("no segment at 0x500000"));
+    assert_eq!(core.why_missing(0x60_0000), None);
+}
+
+#[test]
+fn a_core_cut_short_is_read_as_far_as_it_goes() {
+    let mut w = Writer::new(false, false, 4, 40);
+    w.segs = vec![load(0x1000, 6, vec![1; 0x100]), load(0x2000, 6, vec![2; 0x100])];
+    w.notes = vec![("CORE", 1, vec![0; 148])];
+    let whole = w.build();
+    let header = 52 + 32 * 3;
+    let cut = Elf::open(whole[..header + 0x180].to_vec()).unwrap();
+    let mut core = Core::open(cut).unwrap();
+    assert_eq!(core.missing_bytes(), 0x80);
+    assert_eq!(get(&mut core, 0x2070, 0x10), Ok(vec![2; 0x10]));
+    assert_eq!(get(&mut core, 0x2070, 0x11), Err(0x2080));
+    assert!(core.why_missing(0x2080).unwrap().contains("cut off"));
+    assert_eq!(core.remarks().len(), 2, "{:?}", core.remarks());
+    assert!(core.remarks()[0].contains("128 bytes"));
+    assert!(core.remarks()[1].contains("notes are damaged"));
+    // Cut off before any memory, and at every other place.
+    let none = Core::open(Elf::open(whole[..header].to_vec()).unwrap()).err().unwrap().to_string();
+    assert!(none.contains("512 bytes"), "{none}");
+    for len in 52..whole.len() {
+        if let Ok(mut core) = Core::open(Elf::open(whole[..len].to_vec()).unwrap()) {
+            let _ = (get(&mut core, 0x1000, 0x100), core.prstatus().count(), core.remarks().len());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_core_says_so() {
+    assert!(refused(&Writer::new(false, true, 2, 20)).contains("32-bit big-endian PowerPC"));
+    assert!(refused(&Writer::new(false, false, 4, 40)).contains("no PT_LOAD"));
+    let mut w = Writer::new(false, false, 4, 40);
+    w.segs = vec![Seg { memsz: Some(0x1000), ..load(0x1000, 5, vec![]) }];
+    assert!(refused(&w).contains("all of its 1 segments are empty"));
+}
+
+#[test]
+fn sizes_that_lie_are_bounded() {
+    for (wide, big) in SHAPES {
+        let mut w = Writer::new(wide, big, 4, 40);
+        let top = if wide { u64::MAX } else { 0xFFFF_FFFF };
+        w.segs = vec![
+            Seg { filesz: Some(top), memsz: Some(top), ..load(0x1000, 6, vec![1; 16]) },
+            Seg { offset: Some(top - 3), ..load(0x2000, 6, vec![2; 16]) },
+            Seg { filesz: Some(16), ..load(top - 7, 6, vec![3; 16]) },
+        ];
+        let mut core = core_of(&w);
+        assert_eq!(get(&mut core, 0x1000, 16), Ok(vec![1; 16]));
+        assert_eq!(get(&mut core, top - 7, 8).map(|b| b.len()), Ok(8));
+        assert!(get(&mut core, top - 7, 9).is_err(), "past the end of the address space");
+        assert!(core.missing_bytes() > 0);
+    }
+}
+
+/// A core with an auxiliary vector and the list of mapped files.
+fn linux_core(wide: bool, big: bool, entry: Option<u64>, page: Vec<u8>) -> Writer {
+    let mut w = Writer::new(wide, big, 4, 62);
+    let (mut auxv, mut files) = (vec![], vec![]);
+    for (kind, value) in [(6, 4096)].into_iter().chain(entry.map(|e| (9, e))).chain([(0, 0), (9, 1)]) {
+        w.word(&mut auxv, kind);
+        w.word(&mut auxv, value);
+    }
+    for n in [2, 4096, 0x5000_0000, 0x5000_1000, 0, 0x5000_1000, 0x5000_3000, 1] {
+        w.word(&mut files, n);
+    }
+    files.extend(b"/tmp/app\0/tmp/app\0");
+    w.notes = vec![("CORE", 6, auxv), ("CORE", 0x4649_4C45, files)];
+    w.segs = vec![load(0x5000_0000, 4, page), load(0x5000_1000, 6, vec![0; 16])];
+    w
+}
+
+fn pie(wide: bool, big: bool) -> Writer {
+    let mut w = Writer::new(wide, big, 3, 62);
+    w.entry = 0x1040;
+    w.segs = vec![
+        Seg { offset: Some(0), filesz: Some(64), ..load(0, 4, vec![]) },
+        load(0x1000, 5, vec![0xCC; 0x80]),
+        load(0x2000, 6, vec![0xDD; 0x10]),
+    ];
+    w.notes = vec![("GNU", 3, vec![0xB1; 20])];
+    w.syms = vec![sym("x", 0x2000, 4, GLOBAL_OBJECT, 0xFFF1)];
+    w
+}
+
+#[test]
+fn the_load_offset_by_entry_point() {
+    for (wide, big) in SHAPES {
+        let elf = Elf::open(pie(wide, big).build()).unwrap();
+        let mut core = core_of(&linux_core(wide, big, Some(0x5000_1040), vec![0; 16]));
+        assert_eq!(core.entry(), Some(0x5000_1040));
+        let (offset, how) = core.load_offset(&elf).unwrap();
+        assert_eq!(offset, 0x5000_0000);
+        assert!(how.contains("AT_ENTRY"));
+        let files = core.mapped_files();
+        assert_eq!(files.len(), 2);
+        assert_eq!((files[1].start, files[1].end, files[1].offset), (0x5000_1000, 0x5000_3000, 4096));
+        assert_eq!(files[1].path, "/tmp/app");
+        // Another build's entry point: no offset rather than a wrong one.
+        let mut core = core_of(&linux_core(wide, big, Some(0x5000_1044), vec![0; 16]));
+        assert_eq!(core.load_offset(&elf), None);
+        // Loaded below where it was linked.
+        let mut low = pie(wide, big);
+        low.entry = 0x6000_1040;
+        let mut core = core_of(&linux_core(wide, big, Some(0x5000_1040), vec![0; 16]));
+        let (offset, _) = core.load_offset(&Elf::open(low.build()).unwrap()).unwrap();
+        assert_eq!(offset, 0u64.wrapping_sub(0x1000_0000) & elf.width().max());
+    }
+}
+
+#[test]
+fn the_load_offset_by_build_id() {
+    let elf = Elf::open(pie(true, false).build()).unwrap();
+    // What the kernel dumps of a mapped program: the first page, with the ELF header and the notes in it.
+    let mut page = pie(true, false).build();
+    page.resize(4096, 0);
+    let mut core = core_of(&linux_core(true, false, None, page));
+    let (offset, how) = core.load_offset(&elf).unwrap();
+    assert_eq!(offset, 0x5000_0000);
+    assert!(how.contains("build id"));
+}
+
+#[test]
+fn a_fixed_program_has_no_load_offset() {
+    let mut fixed = pie(true, false);
+    fixed.kind = 2;
+    let elf = Elf::open(fixed.build()).unwrap();
+    let mut core = core_of(&linux_core(true, false, Some(0x5000_1040), vec![0; 16]));
+    assert_eq!(core.load_offset(&elf).map(|o| o.0), Some(0));
+}
+
+#[test]
+fn a_core_of_another_machine_is_named() {
+    let core = core_of(&linux_core(true, false, None, vec![0; 16]));
+    let mut other = Writer::new(false, true, 2, 20);
+    other.segs = vec![load(0x1000, 5, vec![1])];
+    let text = core.disagreement(&Elf::open(other.build()).unwrap()).unwrap();
+    assert!(text.starts_with("this core is of 64-bit little-endian x86-64, the ELF is 32-bit big-endian PowerPC"));
+    assert!(text.contains("the emulator (qemu) itself"), "{text}");
+    assert_eq!(core.disagreement(&Elf::open(pie(true, false).build()).unwrap()), None);
+}
+
+#[test]
+fn only_readonly_segments_of_a_program_are_memory() {
+    for (wide, big) in SHAPES {
+        let elf = Elf::open(pie(wide, big).build()).unwrap();
+        let mut memory = elf_readonly(&elf, 0x5000_0000);
+        assert_eq!(&*memory.read_bytes(0x5000_1000, 4).unwrap(), [0xCC; 4]);
+        assert!(memory.read_bytes(0x5000_2000, 4).is_err(), "initial values are not memory");
+        assert!(memory.read_bytes(0x1000, 4).is_err());
+    }
+}
+
+#[test]
+fn lying_notes_are_bounded() {
+    for (count, page) in [(u64::MAX, 1), (3, u64::MAX), (0, 0)] {
+        let mut w = Writer::new(true, false, 4, 62);
+        let mut files = vec![];
+        for n in [count, page, 1, 2, 3] {
+            w.word(&mut files, n);
+        }
+        w.notes = vec![("CORE", 0x4649_4C45, files), ("CORE", 6, vec![9; 15])];
+        w.segs = vec![load(0x1000, 6, vec![1])];
+        let core = core_of(&w);
+        assert!(core.mapped_files().len() <= 1);
+        assert_eq!(core.entry(), None);
+    }
+}

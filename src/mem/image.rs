@@ -1,0 +1,220 @@
+//! Raw images: the bytes of a file, at an address that somebody told.
+
+use super::Region;
+use super::segments::{Block, Segments, length};
+use crate::abi::{Addr, Width};
+use crate::bytes::Bytes;
+
+/// `FILE` or `FILE@ADDR`, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageArg {
+    /// The file.
+    pub path: String,
+    /// Where its first byte belongs; `None` where nobody told.
+    pub addr: Option<Addr>,
+}
+
+/// Text that is no number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// Not digits.
+    #[error("'{0}' is not a number: write 0x20000000 or 536870912")]
+    Digits(String),
+    /// More than 64 bits.
+    #[error("'{0}' does not fit into 64 bits")]
+    TooLarge(String),
+}
+
+/// An address, count or size: hexadecimal behind `0x`, else decimal; `_` may stand between digits.
+///
+/// # Errors
+/// When it is something else, or does not fit into 64 bits.
+pub fn parse_number(text: &str) -> Result<u64, NumberError> {
+    let not = || NumberError::Digits(text.to_owned());
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None => (text, 10),
+    };
+    if digits.starts_with('_') || digits.ends_with('_') {
+        return Err(not());
+    }
+    let digits: String = digits.chars().filter(|c| *c != '_').collect();
+    // A sign is no digit, though `from_str_radix` takes one.
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(not());
+    }
+    u64::from_str_radix(&digits, radix).map_err(|_| NumberError::TooLarge(text.to_owned()))
+}
+
+impl ImageArg {
+    /// Takes the address off where the last `@` is followed by a number. A path may hold `@` itself; only one
+    /// that ends in `@` and digits needs its address written.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let told = text.rsplit_once('@').filter(|(path, _)| !path.is_empty());
+        match told.and_then(|(path, addr)| Some((path, parse_number(addr).ok()?))) {
+            Some((path, addr)) => Self { path: path.to_owned(), addr: Some(addr) },
+            None => Self { path: text.to_owned(), addr: None },
+        }
+    }
+}
+
+/// The bytes of a file and, once it is known, where they belong.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// What people call it: the file's name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Where the first of them belongs.
+    pub addr: Option<Addr>,
+}
+
+/// Why images make no memory. Each names the images and their ranges.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// Nobody told where it belongs.
+    #[error("{name} has no address: write {name}@ADDR")]
+    Unplaced {
+        /// The image.
+        name: String,
+    },
+    /// It does not fit.
+    #[error("{name} at {addr:#x} has {len} bytes and passes the end of the address space ({last:#x})")]
+    PastEnd {
+        /// The image.
+        name: String,
+        /// Where it was placed.
+        addr: Addr,
+        /// Its bytes.
+        len: u64,
+        /// The last address there is.
+        last: Addr,
+    },
+    /// Two claim the same addresses: which one is right only the user knows.
+    #[error(
+        "{first} ({:#x} to {:#x}) and {second} ({:#x} to {:#x}) overlap: one of the two addresses is wrong, or one image is too many",
+        .first_at.start, last(.first_at), .second_at.start, last(.second_at)
+    )]
+    Overlap {
+        /// The lower image.
+        first: String,
+        /// Where it lies.
+        first_at: Region,
+        /// The upper image.
+        second: String,
+        /// Where it lies.
+        second_at: Region,
+    },
+}
+
+const fn last(region: &Region) -> Addr {
+    region.start.saturating_add(region.len.saturating_sub(1))
+}
+
+impl Image {
+    /// An image at an address.
+    #[must_use]
+    pub fn placed(name: impl Into<String>, bytes: impl Into<Bytes>, addr: Addr) -> Self {
+        Self { name: name.into(), bytes: bytes.into(), addr: Some(addr) }
+    }
+
+    /// An image of which nobody knows where it belongs: a trace header in it may tell.
+    #[must_use]
+    pub fn unplaced(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+        Self { name: name.into(), bytes: bytes.into(), addr: None }
+    }
+
+    /// The same image at an address.
+    #[must_use]
+    pub fn placed_at(self, addr: Addr) -> Self {
+        Self { addr: Some(addr), ..self }
+    }
+}
+
+/// One memory of several images. `width` bounds the address space: the target's address width, 64-bit where
+/// that is unknown.
+///
+/// # Errors
+/// When an image has no address, passes the end of the address space, or overlaps another.
+pub fn memory_of(images: &[Image], width: Width) -> Result<Segments, ImageError> {
+    let mut placed: Vec<(Region, &Image)> = Vec::new();
+    for image in images {
+        let addr = image.addr.ok_or_else(|| ImageError::Unplaced { name: image.name.clone() })?;
+        let len = length(&image.bytes);
+        let room = width.max().checked_sub(addr);
+        if len.checked_sub(1).is_some_and(|more| room.is_none_or(|room| more > room)) {
+            return Err(ImageError::PastEnd { name: image.name.clone(), addr, len, last: width.max() });
+        }
+        if len > 0 {
+            placed.push((Region { start: addr, len }, image));
+        }
+    }
+    placed.sort_by_key(|(region, _)| region.start);
+    for pair in placed.windows(2) {
+        if let [(a, first), (b, second)] = pair
+            && last(a) >= b.start
+        {
+            let (first, second) = (first.name.clone(), second.name.clone());
+            return Err(ImageError::Overlap { first, first_at: *a, second, second_at: *b });
+        }
+    }
+    Ok(Segments::new(placed.into_iter().map(|(at, image)| Block::whole(at.start, image.bytes.clone())).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mem::Memory;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(parse_number("0x2000_0000"), Ok(0x2000_0000));
+        assert_eq!(parse_number("0XfF"), Ok(255));
+        assert_eq!(parse_number("010"), Ok(10));
+        assert_eq!(parse_number("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "0x", "x", "-1", "+1", "0x-1", "12 ", "ff", "_1", "0x1_", "1.5", "٣"] {
+            assert_eq!(parse_number(bad), Err(NumberError::Digits(bad.into())), "{bad}");
+        }
+        let large = "0x10000000000000000";
+        assert_eq!(parse_number(large), Err(NumberError::TooLarge(large.into())));
+    }
+
+    #[test]
+    fn the_last_at_before_a_number_parts_the_address() {
+        let arg = |text| {
+            let arg = ImageArg::parse(text);
+            (arg.path, arg.addr)
+        };
+        assert_eq!(arg("ram.bin@0x20000000"), ("ram.bin".into(), Some(0x2000_0000)));
+        assert_eq!(arg("a@b/ram@2.bin@16"), ("a@b/ram@2.bin".into(), Some(16)));
+        assert_eq!(arg("me@host.bin"), ("me@host.bin".into(), None));
+        assert_eq!(arg("ram.bin"), ("ram.bin".into(), None));
+        assert_eq!(arg("@16"), ("@16".into(), None));
+        assert_eq!(arg("ram@"), ("ram@".into(), None));
+    }
+
+    #[test]
+    fn several_images_are_one_memory() {
+        let images = [Image::placed("b", vec![2; 4], 0x14), Image::unplaced("a", vec![1; 4]).placed_at(0x10)];
+        let mut memory = memory_of(&images, Width::W4).unwrap();
+        assert_eq!(&*memory.read_bytes(0x12, 4).unwrap(), [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        let text = |images: &[Image], width| memory_of(images, width).unwrap_err().to_string();
+        assert_eq!(text(&[Image::unplaced("a", vec![1])], Width::W4), "a has no address: write a@ADDR");
+        assert_eq!(
+            text(&[Image::placed("a", vec![1; 4], 0x10), Image::placed("b", vec![1; 4], 0x0D)], Width::W4),
+            "b (0xd to 0x10) and a (0x10 to 0x13) overlap: one of the two addresses is wrong, or one image is too many"
+        );
+        assert_eq!(
+            text(&[Image::placed("a", vec![1; 4], 0xFFFF_FFFD)], Width::W4),
+            "a at 0xfffffffd has 4 bytes and passes the end of the address space (0xffffffff)"
+        );
+        assert!(memory_of(&[Image::placed("a", vec![1; 4], 0xFFFF_FFFC)], Width::W4).is_ok());
+        assert!(memory_of(&[Image::placed("a", vec![1; 4], u64::MAX)], Width::W8).is_err());
+        assert!(memory_of(&[Image::placed("a", vec![], u64::MAX)], Width::W4).is_ok());
+    }
+}

@@ -1,0 +1,267 @@
+//! Files as memory maps: opened without reading, windowed without copying.
+
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+#[cfg(unix)]
+use super::sigbus;
+use crate::bytes::Bytes;
+
+/// The most bytes read from a file whose file system cannot map it.
+const UNMAPPABLE: u64 = 1 << 30;
+
+/// Why a file cannot be opened. Each is one sentence for people, with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum MapError {
+    /// Nothing of this name.
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// We may not read it.
+    #[error("{}: permission denied (QEMU writes its dumps with mode 0400, for their owner alone)", .0.display())]
+    Denied(PathBuf),
+    /// A directory.
+    #[error("{} is a directory, not a file", .0.display())]
+    Directory(PathBuf),
+    /// No bytes.
+    #[error("{} is empty", .0.display())]
+    Empty(PathBuf),
+    /// A FIFO, a device or a socket.
+    #[error("{path} is a {what}, which cannot be mapped; copy it into a file first: cat {path} > file",
+        path = .path.display())]
+    NotRegular {
+        /// Its name.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Anything else: what the system said.
+    #[error("{} cannot be read: {error}", .path.display())]
+    Io {
+        /// Its name.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+enum Held {
+    Mapped(Mmap),
+    Read(Vec<u8>),
+}
+
+/// A file, mapped read-only.
+///
+/// On Unix a file that somebody cuts short while it is mapped ends the program with one sentence and status
+/// 2, by a handler for `SIGBUS` that the first map installs (there is no way back from such a read).
+pub struct FileMap {
+    // Before `held`: fields are dropped in this order, and the address range may be another's at once.
+    #[cfg(unix)]
+    _guard: Option<sigbus::Guard>,
+    held: Held,
+    path: PathBuf,
+    data: Vec<(u64, u64)>,
+}
+
+impl FileMap {
+    /// Maps the file at `path`. Never blocks, on a FIFO neither.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be read, is a directory, empty, or not a regular file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, MapError> {
+        let path = path.as_ref();
+        // Looked at first, so that a FIFO's writer never sees us.
+        let meta = std::fs::metadata(path).map_err(|e| failed(path, e))?;
+        refuse(path, &meta)?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.custom_flags(libc::O_NONBLOCK);
+        }
+        let file = options.open(path).map_err(|e| failed(path, e))?;
+        let meta = file.metadata().map_err(|e| failed(path, e))?;
+        refuse(path, &meta)?;
+        let held = hold(&file, meta.len()).map_err(|e| failed(path, e))?;
+        let data = super::sparse::data_ranges(&file, &meta);
+        #[cfg(unix)]
+        let guard = match &held {
+            Held::Mapped(map) => sigbus::guard(map.as_ptr().addr(), map.len(), path),
+            Held::Read(_) => None,
+        };
+        Ok(Self {
+            #[cfg(unix)]
+            _guard: guard,
+            held,
+            path: path.to_owned(),
+            data,
+        })
+    }
+
+    /// The name it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that nobody wrote.
+    /// One range over all where the file is not sparse or the file system does not tell.
+    #[must_use]
+    pub fn data_ranges(&self) -> &[(u64, u64)] {
+        &self.data
+    }
+}
+
+impl AsRef<[u8]> for FileMap {
+    fn as_ref(&self) -> &[u8] {
+        match &self.held {
+            Held::Mapped(map) => map,
+            Held::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl From<FileMap> for Bytes {
+    fn from(map: FileMap) -> Self {
+        Self::new(Arc::new(map))
+    }
+}
+
+impl From<Arc<FileMap>> for Bytes {
+    fn from(map: Arc<FileMap>) -> Self {
+        Self::new(map)
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> MapError {
+    let path = path.to_owned();
+    match error.kind() {
+        ErrorKind::NotFound => MapError::Missing(path),
+        ErrorKind::PermissionDenied => MapError::Denied(path),
+        ErrorKind::IsADirectory => MapError::Directory(path),
+        _ => MapError::Io { path, error },
+    }
+}
+
+fn refuse(path: &Path, meta: &Metadata) -> Result<(), MapError> {
+    let path = path.to_owned();
+    if meta.is_dir() {
+        return Err(MapError::Directory(path));
+    }
+    if !meta.is_file() {
+        return Err(MapError::NotRegular { path, what: name(meta.file_type()) });
+    }
+    if meta.len() == 0 {
+        return Err(MapError::Empty(path));
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn name(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_fifo() {
+        "FIFO"
+    } else if kind.is_socket() {
+        "socket"
+    } else {
+        "device"
+    }
+}
+
+#[cfg(not(unix))]
+fn name(_: FileType) -> &'static str {
+    "device"
+}
+
+/// Maps the file; reads it where its file system has no maps and it is small enough.
+fn hold(file: &File, len: u64) -> io::Result<Held> {
+    match map(file) {
+        Ok(map) => Ok(Held::Mapped(map)),
+        Err(_) if len <= UNMAPPABLE => {
+            let mut bytes = Vec::new();
+            file.take(UNMAPPABLE).read_to_end(&mut bytes)?;
+            Ok(Held::Read(bytes))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[allow(unsafe_code, reason = "a memory map can be made in no other way")]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is private to us and read-only. Another process may still write the file, so its bytes
+    // can change between two reads; we only ever read plain bytes, for which every value is valid, and bound
+    // every number taken from them where it is used. If the file is cut short a read faults instead of
+    // returning; `sigbus` ends the process then.
+    unsafe { Mmap::map(file) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new file in the target's temporary directory, named after the test.
+    fn temp(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("tx-trace-map-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        dir.join(name)
+    }
+
+    fn refused(path: &Path) -> String {
+        FileMap::open(path).err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn a_file_is_windowed_without_copying() {
+        let path = temp("plain");
+        std::fs::write(&path, [1, 2, 3, 4]).unwrap();
+        let map = FileMap::open(&path).unwrap();
+        assert_eq!(map.path(), path);
+        assert_eq!(map.data_ranges(), [(0, 4)]);
+        let start = map.as_ref().as_ptr();
+        let bytes = Bytes::from(map);
+        let window = bytes.cut(1, 2).unwrap();
+        drop(bytes);
+        assert_eq!(&*window, [2, 3]);
+        assert_eq!(window.as_ptr(), start.wrapping_add(1));
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_refused_in_words() {
+        let dir = temp("dir");
+        std::fs::create_dir_all(&dir).unwrap();
+        assert!(refused(&dir).ends_with("is a directory, not a file"));
+        let empty = temp("empty");
+        std::fs::write(&empty, []).unwrap();
+        assert!(refused(&empty).ends_with("is empty"));
+        assert!(refused(&temp("nothing")).ends_with("does not exist"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_is_refused_at_once() {
+        let fifo = temp("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.is_ok_and(|s| s.success()) || fifo.exists());
+        let text = refused(&fifo);
+        assert!(text.contains("is a FIFO") && text.contains(&format!("cat {} > file", fifo.display())), "{text}");
+        assert!(refused(Path::new("/dev/null")).contains("is a device"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_somebody_else_is_denied() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = temp("denied");
+        std::fs::write(&path, [1]).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+        // The super-user may read everything.
+        if File::open(&path).is_err() {
+            assert!(refused(&path).contains("permission denied"));
+        }
+    }
+}
