@@ -10,11 +10,16 @@
 pub mod abi;
 pub mod bytes;
 pub mod catalogue;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod elf;
 pub mod format;
 pub mod mem;
 pub mod query;
 pub mod report;
 pub mod rsp;
+#[cfg(feature = "serve")]
+pub mod serve;
+pub mod session;
 pub mod sym;
 pub mod trace;

@@ -1,0 +1,274 @@
+//! What was typed. Nothing is opened here, and nothing is decided.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+
+/// Reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump.
+#[derive(Debug, Parser)]
+#[command(name = "tx-trace", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(after_help = "Exit: 0 done; 1 looked, and the answer is no; 2 could not look.")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The newest N events, oldest first
+    Last(Read),
+    /// Every event that the filters keep
+    List(Read),
+    /// Events in full, by sequence number; -1 is the newest
+    Show(Read),
+    /// Source, header, layout, clock, fill, kernel, and whether ELF and memory belong together
+    Info(Read),
+    /// The trace's object registry
+    Objects(Read),
+    /// The catalogue: ids, names, fields
+    Events(Events),
+    /// The whole path on a built-in dead target, no hardware
+    Demo(Demo),
+    /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
+    Gdb(Gdb),
+}
+
+/// Options of the commands that read a target.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Read {
+    /// N or SEQ (a word of digits; `last` also takes a time such as 5ms), and FILEs, told from their content
+    #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub filters: Filters,
+    #[command(flatten)]
+    pub clock: Clock,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Where the bytes come from.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Source")]
+pub struct Source {
+    /// The program's ELF file, for symbols
+    #[arg(long, value_name = "FILE")]
+    pub elf: Option<PathBuf>,
+    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:
+    #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
+    pub remote: Option<String>,
+    /// An ELF core file
+    #[arg(long, value_name = "FILE")]
+    pub core: Option<PathBuf>,
+    /// A memory dump, at an address (repeatable)
+    #[arg(long, value_name = "FILE[@ADDR]")]
+    pub image: Vec<OsString>,
+    /// A bare trace buffer, - for standard input
+    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
+    pub trace: Vec<PathBuf>,
+    /// Address of a symbol (repeatable)
+    #[arg(long, value_name = "NAME=ADDR")]
+    pub symbol: Vec<String>,
+    /// Where the trace describes itself
+    #[arg(long, value_name = "ADDR")]
+    pub header: Option<String>,
+    /// Search all memory for a trace
+    #[arg(long)]
+    pub scan: bool,
+    /// Load address minus link address of a position-independent ELF
+    #[arg(long, value_name = "N")]
+    pub load_offset: Option<String>,
+    /// The entry point that the debugger sees
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub entry: Option<String>,
+    /// What the trace was written by
+    #[arg(long, value_name = "FORMAT")]
+    pub format_in: Option<String>,
+    /// Bound on the connection and on each reply, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    pub timeout: String,
+    /// How to leave a target: as-found, running, halted
+    #[arg(long, value_name = "HOW", default_value = "as-found")]
+    pub leave: Leave,
+}
+
+/// How to leave a live target.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Leave {
+    /// What was halted stays halted, what our connecting halted runs on
+    #[default]
+    AsFound,
+    /// It runs on
+    Running,
+    /// It stays halted
+    Halted,
+}
+
+/// Which events.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Filters (a comma list is or; different filters are and; ! in front excludes)")]
+pub struct Filters {
+    /// Events of these threads: name, glob or address
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub thread: Vec<String>,
+    /// These events: name, glob, id or range of ids
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true)]
+    pub event: Vec<String>,
+    /// Events of these classes: queue, tx_queue, tx, fx, nx, ux, user
+    #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
+    pub class: Vec<String>,
+    /// Events that name these objects
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub object: Vec<String>,
+    /// Events from these contexts: thread, isr, init
+    #[arg(long, value_name = "KIND", allow_hyphen_values = true)]
+    pub context: Vec<String>,
+    /// Events of these cores
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub core_id: Vec<String>,
+    /// Events with this argument: NAME=VALUE, also != < >
+    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub arg: Vec<String>,
+    /// From this position on: a sequence number, -N, 1200t, 1.5ms
+    #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Up to this position
+    #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// The events around this one
+    #[arg(long, value_name = "SEQ", allow_hyphen_values = true)]
+    pub around: Option<String>,
+}
+
+/// What stamps mean, and names.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Clock and names")]
+pub struct Clock {
+    /// Ticks in a second: 72000000, 72M, or a symbol that holds it
+    #[arg(long, value_name = "HZ|SYMBOL")]
+    pub hz: Option<String>,
+    /// Which way the clock counts: up, down
+    #[arg(long, value_name = "WAY")]
+    pub direction: Option<String>,
+    /// Ticks until the clock starts over
+    #[arg(long, value_name = "TICKS")]
+    pub period: Option<String>,
+    /// Whose meaning the ids 441 to 448 have: duo, classic
+    #[arg(long, value_name = "STACK", default_value = "duo")]
+    pub netx: String,
+}
+
+/// How to print.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// table, json, csv, md (md: reports)
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: Format,
+    /// Write to a file, - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// auto, always, never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Columns of the table
+    #[arg(long, value_name = "N")]
+    pub width: Option<String>,
+    /// Fail (2) where an issue says that something was lost
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Output formats.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// JSON Lines
+    Json,
+    /// Comma-separated values
+    Csv,
+    /// Markdown
+    Md,
+}
+
+/// When to use colour.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal that has it
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Options of `events`.
+#[derive(Debug, ClapArgs)]
+pub struct Events {
+    /// Names, globs, ids or ranges; all without any
+    #[arg(value_name = "EVENT")]
+    pub words: Vec<String>,
+    /// Only of these classes
+    #[arg(long, value_name = "CLASS")]
+    pub class: Vec<String>,
+    /// What the trace was written by
+    #[arg(long, value_name = "FORMAT")]
+    pub format_in: Option<String>,
+    /// Whose meaning the ids 441 to 448 have: duo, classic
+    #[arg(long, value_name = "STACK", default_value = "duo")]
+    pub netx: String,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `demo`.
+#[derive(Debug, ClapArgs)]
+pub struct Demo {
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `gdb`.
+#[derive(Debug, ClapArgs)]
+pub struct Gdb {
+    /// For a GDB without Python
+    #[arg(long)]
+    pub no_python: bool,
+    /// Write it where GDB's start file can source it, and say which line that takes
+    #[arg(long)]
+    pub install: bool,
+}
+
+/// Parses a command line without the program's name.
+///
+/// # Errors
+/// clap's own, help and version among them.
+pub fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
+    let program = OsString::from("tx-trace");
+    Args::try_parse_from(std::iter::once(&program).chain(words))
+}
+
+/// The options that take a value, and of those the ones whose value is a path: for option files, whose paths are
+/// relative to them.
+pub fn options_with_values() -> Vec<(String, bool)> {
+    const PATHS: [&str; 6] = ["elf", "core", "image", "trace", "events", "output"];
+    let mut list = Vec::new();
+    for command in Args::command().get_subcommands() {
+        for arg in command.get_arguments().filter(|a| !a.is_positional() && a.get_action().takes_values()) {
+            let is_path = PATHS.contains(&arg.get_id().as_str());
+            list.extend(arg.get_long().map(|l| (format!("--{l}"), is_path)));
+            list.extend(arg.get_short().map(|s| (format!("-{s}"), is_path)));
+        }
+    }
+    list.sort();
+    list.dedup();
+    list
+}

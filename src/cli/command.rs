@@ -1,0 +1,390 @@
+//! Runs a plan: read, let the target go, print.
+
+use super::args;
+use super::message::{self, Failure};
+use super::names::SymbolNames;
+use super::plan::{Ask, EventsTask, Output, Plan, Question, Task};
+use super::sink::Sink;
+use super::{Outcome, demo, gdb, info, now};
+use crate::format::{DecodeOptions, Extent};
+use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
+use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
+use crate::session::{Loaded, Session};
+use crate::trace::{Event, Issue, Severity};
+
+/// Runs a plan and says how it ended.
+pub fn run(plan: Plan) -> Outcome {
+    let output = plan.output;
+    let result = match plan.task {
+        Task::Read(question) => read(*question, &output),
+        Task::Events(task) => events(&task, &output),
+        Task::Demo => demo::run(&output),
+        Task::Gdb { no_python, install } => gdb::run(no_python, install),
+    };
+    result.unwrap_or_else(|failure| report_failure(&failure, &output))
+}
+
+/// The failure as the chosen format has it: JSON gets its `error` line, people get sentences.
+fn report_failure(failure: &Failure, output: &Output) -> Outcome {
+    if failure.code == "broken-pipe" {
+        return Outcome::Done;
+    }
+    if output.format == args::Format::Json && !failure.said {
+        let line = output::ErrorLine {
+            code: failure.code,
+            message: &failure.message,
+            tried: &failure.tried,
+            hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
+        };
+        // In a debugger's own session there is nowhere to print to but stderr.
+        if let Ok(mut out) = Sink::open(output, None) {
+            drop(output::write_error(&mut out, &line).map(|()| out.finish()));
+        }
+    }
+    message::fail(failure)
+}
+
+impl From<QueryError> for Failure {
+    fn from(e: QueryError) -> Self {
+        let hint = e.hint.unwrap_or_default();
+        match e.wrong {
+            Wrong::Usage => Self::failed("filter", e.message, hint),
+            Wrong::NotHere => Self::no("nothing-matches", e.message, hint),
+        }
+    }
+}
+
+fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
+    let Question { ask, inputs, filters, clock, names } = question;
+    let stdio = inputs.is_stdio();
+    let mut session = Session::open(inputs)?;
+    let loaded = (|| {
+        let mut options = clock.options;
+        if let Some(symbol) = &clock.hz_symbol {
+            #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+            let hz = session.variable(symbol)? as f64;
+            options.hz = Some(hz).filter(|hz| *hz > 0.0);
+        }
+        Reader { session: &mut session, filters: &filters, names, options }.answer(&ask)
+    })();
+    // The target is let go before anything is printed; within a debugger the text goes back over the link.
+    let mut client = session.disconnect();
+    let result = loaded.and_then(|answer| {
+        if stdio {
+            let sink = Sink::open(output, client.as_mut())?;
+            return print(&answer, &ask, &filters, &session, output, sink);
+        }
+        if let Some(client) = client.take() {
+            let left = client.leave();
+            if let Some(sentence) = &left.message {
+                message::say(&format!("tx-trace: {sentence}"));
+            }
+        }
+        print(&answer, &ask, &filters, &session, output, Sink::open(output, None)?)
+    });
+    if let Some(client) = client {
+        let left = client.leave();
+        if let Some(sentence) = left.message.filter(|_| !stdio) {
+            message::say(&format!("tx-trace: {sentence}"));
+        }
+    }
+    result
+}
+
+/// What was read for a question.
+struct Answer {
+    loaded: Loaded,
+    info: Option<info::Info>,
+}
+
+/// Reads what a question needs, and no more.
+struct Reader<'a> {
+    session: &'a mut Session,
+    filters: &'a Filters,
+    names: crate::catalogue::Names,
+    options: DecodeOptions,
+}
+
+impl Reader<'_> {
+    fn load(&mut self, extent: Extent) -> Result<Loaded, Failure> {
+        Ok(self.session.load(extent, self.names, &self.options)?)
+    }
+
+    fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+        let loaded = match ask {
+            Ask::List => self.load(Extent::All)?,
+            Ask::Objects => self.load(Extent::Nothing)?,
+            Ask::Last(amount) => self.newest(*amount)?,
+            Ask::Show(positions) => self.positions(positions)?,
+            Ask::Info => {
+                let loaded = self.load(Extent::All)?;
+                let info = info::gather(self.session, &loaded);
+                return Ok(Answer { loaded, info: Some(info) });
+            }
+        };
+        Ok(Answer { loaded, info: None })
+    }
+
+    /// The newest events that the filters keep: read backwards, each time twice as many.
+    fn newest(&mut self, amount: Amount) -> Result<Loaded, Failure> {
+        let wanted = match amount {
+            Amount::Events(n) if self.filters.is_empty() => return self.load(Extent::Newest(n)),
+            Amount::Events(n) => Some(n),
+            Amount::Ticks(_) | Amount::Time(_) => None,
+        };
+        let counted = |p: Option<Position>| matches!(p, Some(Position::Ticks(_) | Position::Time(_)));
+        if counted(self.filters.from) || counted(self.filters.to) {
+            // These count from the oldest event of all.
+            return self.load(Extent::All);
+        }
+        let mut slots = wanted.unwrap_or(0).clamp(32, 1 << 20);
+        loop {
+            slots = slots.saturating_mul(2);
+            let loaded = self.load(Extent::Newest(slots))?;
+            if loaded.trace.about.held <= slots {
+                return Ok(loaded);
+            }
+            let enough = match wanted {
+                Some(n) => {
+                    let query = match Query::compile(self.filters, &loaded.trace, &loaded.catalogue) {
+                        Ok(query) => query,
+                        // The name may be of a thread that ran longer ago.
+                        Err(e) if e.wrong == Wrong::NotHere => continue,
+                        Err(e) => return Err(e.into()),
+                    };
+                    let kept = loaded.trace.events().filter(|e| query.keeps(e)).count();
+                    u64::try_from(kept).unwrap_or(u64::MAX) >= n
+                }
+                None => {
+                    let start = start_of(amount, &loaded)?;
+                    loaded.trace.events().next().is_none_or(|oldest| oldest.ticks < start)
+                }
+            };
+            if enough {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    /// From the oldest event that is to be shown to the newest, and the one before it for its delta.
+    fn positions(&mut self, positions: &[Position]) -> Result<Loaded, Failure> {
+        let mut back = 0u64;
+        let mut held = None;
+        for position in positions {
+            let needed = match position {
+                Position::Newest(n) => *n,
+                Position::Seq(seq) => {
+                    let total = match held {
+                        Some(total) => total,
+                        None => self.load(Extent::Nothing)?.trace.about.held,
+                    };
+                    held = Some(total);
+                    total.saturating_sub(*seq)
+                }
+                _ => return self.load(Extent::All),
+            };
+            back = back.max(needed);
+        }
+        self.load(Extent::Newest(back.saturating_add(1)))
+    }
+}
+
+/// The ticks at which the newest so much begins.
+fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Failure> {
+    let Some(position) = amount.start() else { return Ok(i64::MIN) };
+    match position.bound(&loaded.trace, crate::query::Edge::From)? {
+        crate::query::Bound::Ticks(t) => Ok(t),
+        crate::query::Bound::Seq(_) => Ok(i64::MIN),
+    }
+}
+
+const fn format_of(format: args::Format) -> Format {
+    match format {
+        args::Format::Table => Format::Table,
+        args::Format::Json => Format::Json,
+        args::Format::Csv => Format::Csv,
+        args::Format::Md => Format::Md,
+    }
+}
+
+fn print(
+    answer: &Answer,
+    ask: &Ask,
+    filters: &Filters,
+    session: &Session,
+    output: &Output,
+    mut sink: Sink<'_>,
+) -> Result<Outcome, Failure> {
+    let Loaded { trace, catalogue, .. } = &answer.loaded;
+    let names = SymbolNames::new(session, trace);
+    let view = View { trace, catalogue, names: &names, source: session.name() };
+    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
+    let format = format_of(output.format);
+    let issues = &trace.issues;
+    let mut outcome = Outcome::Done;
+    let written = match ask {
+        Ask::Objects => output::objects(format, &mut sink, &view, &options, issues).map_err(Failure::from),
+        Ask::Info => match &answer.info {
+            Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
+            None => Ok(()),
+        },
+        Ask::Show(positions) => show(positions, &view, format, &options, &mut sink).map(|all| {
+            if !all {
+                outcome = Outcome::No;
+            }
+        }),
+        Ask::List | Ask::Last(_) => selection(&answer.loaded, ask, filters, &view, format, options.clone(), &mut sink)
+            .map(|any| {
+                if !any {
+                    outcome = Outcome::No;
+                }
+            }),
+    };
+    written?;
+    if let (Ask::Last(_), Format::Table) = (ask, format) {
+        now::print(&answer.loaded, &view, &options.paint, &mut sink)?;
+    }
+    sink.finish()?;
+    if format != Format::Json {
+        message::issues(issues);
+    }
+    Ok(judge(outcome, issues, output))
+}
+
+/// `--strict`: what was lost is a failure.
+fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+    if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
+}
+
+/// Writes the chosen events; false where there are none.
+fn selection(
+    loaded: &Loaded,
+    ask: &Ask,
+    filters: &Filters,
+    view: &View<'_>,
+    format: Format,
+    mut options: TableOptions,
+    sink: &mut Sink<'_>,
+) -> Result<bool, Failure> {
+    let names = view.names;
+    let query = Query::compile_with(filters, &loaded.trace, &loaded.catalogue, &|name| names.address_of(name))?;
+    for note in query.notes() {
+        message::say(&format!("tx-trace: {note}"));
+    }
+    let keeps = |e: &Event| filters.is_empty() || query.keeps(e);
+    let chosen = || loaded.trace.events().take_while(|e| !query.is_past(e)).filter(|e| keeps(e));
+    // What to pass over: `last` shows the end of what was kept.
+    let (mut skip, mut from) = (0u64, i64::MIN);
+    match ask {
+        Ask::Last(Amount::Events(n)) => {
+            let total = if filters.is_empty() {
+                loaded.trace.len()
+            } else {
+                u64::try_from(chosen().count()).unwrap_or(u64::MAX)
+            };
+            skip = total.saturating_sub(*n);
+        }
+        Ask::Last(amount) => from = start_of(*amount, loaded)?,
+        _ => {}
+    }
+    let shown =
+        || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
+    let window = Window::of(shown());
+    if matches!(ask, Ask::Last(_)) {
+        options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
+    }
+    let Some(mut writer) = output::event_sink(format, &mut *sink, &options) else {
+        return Err(Failure::usage("usage", "--format md is for reports"));
+    };
+    write_events(&mut *writer, view, &window, shown())?;
+    writer.finish(view, &loaded.trace.issues)?;
+    if window.events == 0 {
+        let what = if loaded.trace.is_empty() { "the trace holds no event" } else { "no event passes the filters" };
+        message::say(&format!("tx-trace: {what}"));
+    }
+    Ok(window.events > 0)
+}
+
+fn write_events(
+    writer: &mut dyn EventSink,
+    view: &View<'_>,
+    window: &Window,
+    events: impl Iterator<Item = Event>,
+) -> std::io::Result<()> {
+    writer.begin(view, window)?;
+    for event in events {
+        if writer.event(view, &event)? == output::Flow::Enough {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes events in full; false where one of them does not exist.
+fn show(
+    positions: &[Position],
+    view: &View<'_>,
+    format: Format,
+    options: &TableOptions,
+    sink: &mut Sink<'_>,
+) -> Result<bool, Failure> {
+    let mut wanted = Vec::new();
+    let mut missing = Vec::new();
+    let held = view.trace.about.held;
+    for position in positions {
+        let seq = position.seq(view.trace)?;
+        match seq.and_then(|s| view.trace.events().find(|e| e.seq == s)) {
+            Some(event) => wanted.push(event),
+            None => missing.push(match position {
+                Position::Seq(n) => n.to_string(),
+                Position::Newest(n) => format!("-{n}"),
+                other => format!("{other:?}"),
+            }),
+        }
+    }
+    let newest = view.trace.newest().map(|e| e.ticks);
+    let mut writer: Box<dyn EventSink + '_> = match format {
+        Format::Table => Box::new(Show::new(&mut *sink, options.paint.clone(), newest)),
+        other => match output::event_sink(other, &mut *sink, options) {
+            Some(writer) => writer,
+            None => return Err(Failure::usage("usage", "--format md is for reports")),
+        },
+    };
+    let window = Window::of(wanted.iter().copied());
+    write_events(&mut *writer, view, &window, wanted.iter().copied())?;
+    writer.finish(view, &view.trace.issues)?;
+    for position in &missing {
+        message::say(&format!(
+            "tx-trace: there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
+            held.saturating_sub(1)
+        ));
+    }
+    Ok(missing.is_empty())
+}
+
+fn events(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
+    let catalogue = task.format.catalogue(task.names);
+    let mut report = output::catalogue(&catalogue);
+    let mut filters = Filters::default();
+    for word in &task.words {
+        filters.add(crate::query::Key::Event, word)?;
+    }
+    for class in &task.class {
+        filters.add(crate::query::Key::Class, class)?;
+    }
+    let keep = crate::query::definitions(&filters, &catalogue)?;
+    let mut kept = keep.into_iter();
+    report.rows.retain(|_| kept.next().unwrap_or(true));
+    let mut sink = Sink::open(output, None)?;
+    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
+    let names = output::NoNames;
+    let any = !report.rows.is_empty();
+    {
+        let mut writer =
+            output::report_writer(format_of(output.format), &mut sink, &options, crate::abi::Width::W4, &names);
+        writer.report(&report)?;
+        writer.finish(&[])?;
+    }
+    sink.finish()?;
+    Ok(if any { Outcome::Done } else { Outcome::No })
+}

@@ -1,0 +1,88 @@
+//! All that goes to stderr: one clear sentence, what was tried, and what to try next.
+
+use std::io::Write;
+
+use super::Outcome;
+use crate::format::Absence;
+
+/// Why a run ends without its result.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Stable name.
+    pub code: &'static str,
+    /// Exit code by the contract.
+    pub outcome: Outcome,
+    /// One sentence.
+    pub message: String,
+    /// What was tried.
+    pub tried: Vec<String>,
+    /// What to try next; empty where the sentence says it.
+    pub hint: String,
+}
+
+impl Failure {
+    /// A mistake in the command line.
+    pub fn usage(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, outcome: Outcome::Failed, message: message.into(), tried: Vec::new(), hint: String::new() }
+    }
+
+    /// Something could not be looked at.
+    pub fn failed(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, outcome: Outcome::Failed, message: message.into(), tried: Vec::new(), hint: hint.into() }
+    }
+
+    /// Looked, and the answer is no.
+    pub fn no(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, outcome: Outcome::No, message: message.into(), tried: Vec::new(), hint: hint.into() }
+    }
+}
+
+impl From<Absence> for Failure {
+    fn from(a: Absence) -> Self {
+        let outcome = if a.looked { Outcome::No } else { Outcome::Failed };
+        Self { code: a.code, outcome, message: a.message, tried: a.tried, hint: a.hint }
+    }
+}
+
+/// Says why, and gives the exit code.
+pub fn fail(failure: &Failure) -> Outcome {
+    let mut text = format!("tx-trace: {}\n", failure.message);
+    for tried in &failure.tried {
+        text.push_str(&format!("  tried: {tried}\n"));
+    }
+    if !failure.hint.is_empty() {
+        text.push_str(&format!("  try: {}\n", failure.hint));
+    }
+    say_raw(&text);
+    failure.outcome
+}
+
+/// What clap has to say: help and version are answers, the rest is a mistake.
+pub fn usage(error: &clap::Error) -> Outcome {
+    if error.use_stderr() {
+        say_raw(&error.render().to_string());
+        return Outcome::Failed;
+    }
+    // A reader that closes the pipe of `--help` has seen enough.
+    let _ = std::io::stdout().write_all(error.render().to_string().as_bytes());
+    Outcome::Done
+}
+
+/// One line of talk.
+pub fn say(text: &str) {
+    say_raw(&format!("{text}\n"));
+}
+
+/// Target text in a sentence is escaped here, once for all of them.
+fn say_raw(text: &str) {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || !c.is_control() {
+            clean.push(c);
+        } else {
+            clean.extend(c.escape_default());
+        }
+    }
+    // Nothing can be said about a stderr that cannot be written.
+    let _ = std::io::stderr().write_all(clean.as_bytes());
+}

@@ -1,0 +1,59 @@
+//! The command line, and the only user of clap: `args` (what was typed) to `plan` (what it means) to `command` (run).
+//! `message` is all that goes to stderr.
+
+mod args;
+mod command;
+mod demo;
+mod files;
+mod gdb;
+mod info;
+mod message;
+mod plan;
+mod sink;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// How a run ended: the contract's exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done.
+    Done,
+    /// Looked, and the answer is no.
+    No,
+    /// Could not look.
+    Failed,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        Self::from(match outcome {
+            Outcome::Done => 0,
+            Outcome::No => 1,
+            Outcome::Failed => 2,
+        })
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    run(std::env::args_os().skip(1).collect()).into()
+}
+
+/// Runs one command line (without the program's name).
+#[must_use]
+pub fn run(words: Vec<OsString>) -> Outcome {
+    let words = match files::expand(words) {
+        Ok(words) => words,
+        Err(e) => return message::fail(&e),
+    };
+    let args = match args::parse(&words) {
+        Ok(args) => args,
+        Err(e) => return message::usage(&e),
+    };
+    match plan::plan(args) {
+        Ok(plan) => command::run(&plan),
+        Err(e) => message::fail(&e),
+    }
+}

@@ -1,0 +1,352 @@
+//! What was typed, resolved into what is to be done. Still nothing is opened.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::args::{self, Command};
+use super::message::Failure;
+use crate::abi::Addr;
+use crate::catalogue::Names;
+use crate::format::{self, DecodeOptions};
+use crate::query::{Amount, Filters, Key, Position};
+use crate::rsp::{Endpoint, Leave};
+use crate::session::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+use crate::trace::Direction;
+
+/// One run.
+pub struct Plan {
+    /// What to do.
+    pub task: Task,
+    /// How to print it.
+    pub output: Output,
+}
+
+/// What to do.
+pub enum Task {
+    /// Read a target, and answer a question about its trace.
+    Read(Box<Question>),
+    /// List the catalogue.
+    Events(EventsTask),
+    /// The built-in dead target.
+    Demo,
+    /// The GDB command.
+    Gdb { no_python: bool, install: bool },
+}
+
+/// A question about a target's trace.
+pub struct Question {
+    /// What is asked.
+    pub ask: Ask,
+    /// Where the bytes come from.
+    pub inputs: Inputs,
+    /// Which events.
+    pub filters: Filters,
+    /// What stamps mean.
+    pub clock: ClockPlan,
+    /// Whose names.
+    pub names: Names,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// The newest events.
+    Last(Amount),
+    /// All events.
+    List,
+    /// These events in full.
+    Show(Vec<Position>),
+    /// What is known of the source and the trace.
+    Info,
+    /// The registry.
+    Objects,
+}
+
+/// What options say of the clock; the rate may be a symbol.
+#[derive(Debug, Default, Clone)]
+pub struct ClockPlan {
+    /// Direction, period, and the rate where it was given as a number.
+    pub options: DecodeOptions,
+    /// A variable that holds the rate.
+    pub hz_symbol: Option<String>,
+}
+
+/// What `events` lists.
+pub struct EventsTask {
+    /// Names, globs, ids, ranges.
+    pub words: Vec<String>,
+    /// Classes.
+    pub class: Vec<String>,
+    /// Which catalogue.
+    pub format: &'static dyn format::Format,
+    /// Whose names.
+    pub names: Names,
+}
+
+/// How to print.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// In which format.
+    pub format: args::Format,
+    /// Where to; standard output without it.
+    pub path: Option<PathBuf>,
+    /// With colour?
+    pub color: args::Color,
+    /// Columns of a table.
+    pub width: Option<usize>,
+    /// Lost data is a failure.
+    pub strict: bool,
+}
+
+/// Resolves what was typed.
+pub fn plan(args: args::Args) -> Result<Plan, Failure> {
+    let (ask, read): (fn() -> Ask, _) = match args.command {
+        Command::Last(read) => (|| Ask::Last(Amount::Events(20)), read),
+        Command::List(read) => (|| Ask::List, read),
+        Command::Show(read) => (|| Ask::Show(Vec::new()), read),
+        Command::Info(read) => (|| Ask::Info, read),
+        Command::Objects(read) => (|| Ask::Objects, read),
+        Command::Events(e) => {
+            let format = format_named(e.format_in.as_deref())?.or_else(|| format::ALL.first().copied());
+            let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
+            let output = output(e.output)?;
+            let names = names(&e.netx)?;
+            return Ok(Plan { task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }), output });
+        }
+        Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
+        Command::Gdb(g) => {
+            let task = Task::Gdb { no_python: g.no_python, install: g.install };
+            return Ok(Plan { task, output: output(args::Output::default())? });
+        }
+    };
+    let mut ask = ask();
+    let files = words(&mut ask, read.words)?;
+    if let Ask::Show(positions) = &ask
+        && positions.is_empty()
+    {
+        return Err(Failure::usage("usage", "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest"));
+    }
+    let output = output(read.output)?;
+    if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
+        return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
+    }
+    let question = Question {
+        ask,
+        inputs: inputs(read.source, files)?,
+        filters: filters(read.filters)?,
+        names: names(&read.clock.netx)?,
+        clock: clock(read.clock)?,
+    };
+    Ok(Plan { task: Task::Read(Box::new(question)), output })
+}
+
+/// Takes N or SEQ out of the words; the rest are files.
+fn words(ask: &mut Ask, words: Vec<String>) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    let mut counted = false;
+    for word in words {
+        let digits = word.strip_prefix('-').unwrap_or(&word);
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let starts_as_number = digits.bytes().next().is_some_and(|b| b.is_ascii_digit());
+        match ask {
+            Ask::Show(positions) if is_number => {
+                positions.push(Position::parse(&word).map_err(|e| Failure::usage("position", e.to_string()))?);
+            }
+            Ask::Last(amount) if starts_as_number && !counted && (is_number || Amount::parse(&word).is_ok()) => {
+                *amount = Amount::parse(&word).map_err(|e| Failure::usage("position", e.to_string()))?;
+                counted = true;
+            }
+            _ if is_number => {
+                return Err(Failure::usage(
+                    "usage",
+                    format!("what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"),
+                ));
+            }
+            _ => files.push(PathBuf::from(word)),
+        }
+    }
+    Ok(files)
+}
+
+fn format_named(name: Option<&str>) -> Result<Option<&'static dyn format::Format>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    let found = format::ALL.iter().find(|f| f.name() == name).copied();
+    found.map(Some).ok_or_else(|| {
+        let all: Vec<&str> = format::ALL.iter().map(|f| f.name()).collect();
+        Failure::usage("format-in", format!("--format-in {name}: formats are {}", all.join(", ")))
+    })
+}
+
+fn names(netx: &str) -> Result<Names, Failure> {
+    match netx {
+        "duo" => Ok(Names::Duo),
+        "classic" => Ok(Names::Classic),
+        other => Err(Failure::usage("netx", format!("--netx {other}: duo or classic"))),
+    }
+}
+
+fn number(option: &str, text: &str) -> Result<u64, Failure> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted")))
+}
+
+/// An offset may be negative: a dump linked high and loaded low.
+fn offset(option: &str, text: &str) -> Result<u64, Failure> {
+    match text.strip_prefix('-') {
+        Some(rest) => Ok(number(option, rest)?.wrapping_neg()),
+        None => number(option, text),
+    }
+}
+
+fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
+    let mut kinds = Vec::new();
+    kinds.extend(s.remote.is_some().then_some("--remote"));
+    kinds.extend(s.core.is_some().then_some("--core"));
+    kinds.extend((!s.image.is_empty()).then_some("--image"));
+    kinds.extend((!s.trace.is_empty()).then_some("--trace"));
+    if kinds.len() > 1 {
+        return Err(Failure::usage("usage", format!("{} name different sources: give one", kinds.join(" and "))));
+    }
+    let seconds: f64 = s
+        .timeout
+        .parse()
+        .ok()
+        .filter(|t| (0.001..=3600.0).contains(t))
+        .ok_or_else(|| Failure::usage("usage", format!("--timeout {}: seconds, from 0.001 to 3600", s.timeout)))?;
+    let typed = !kinds.is_empty() || !files.is_empty();
+    let remote = match s.remote {
+        Some(remote) => Some(remote),
+        None if !typed => std::env::var("TX_TRACE_REMOTE").ok().filter(|r| !r.is_empty()),
+        None => None,
+    };
+    let source = if let Some(remote) = remote {
+        let endpoint = Endpoint::parse(&remote).map_err(|e| Failure::usage(e.code(), e.to_string()))?;
+        let leave = match s.leave {
+            args::Leave::AsFound => Leave::AsFound,
+            args::Leave::Running => Leave::Running,
+            args::Leave::Halted => Leave::Halted,
+        };
+        SourceSpec::Remote(RemoteInput { endpoint, timeout: Duration::from_secs_f64(seconds), leave })
+    } else if let Some(core) = s.core {
+        SourceSpec::Core(core)
+    } else if !s.image.is_empty() {
+        SourceSpec::Images(s.image.iter().map(|i| image(i)).collect::<Result<_, _>>()?)
+    } else if !s.trace.is_empty() {
+        let input = |p: PathBuf| if p.as_os_str() == "-" { TraceInput::Stdin } else { TraceInput::File(p) };
+        SourceSpec::Traces(s.trace.into_iter().map(input).collect())
+    } else {
+        SourceSpec::Files
+    };
+    let mut symbols = Vec::new();
+    for pair in &s.symbol {
+        let (name, address) = pair
+            .split_once('=')
+            .filter(|(n, _)| !n.is_empty())
+            .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
+        symbols.push((name.to_owned(), number("--symbol", address)?));
+    }
+    let elf_from_environment =
+        || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
+    Ok(Inputs {
+        elf: s.elf,
+        elf_default: elf_from_environment(),
+        source,
+        files,
+        symbols,
+        header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
+        scan: s.scan,
+        load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
+        entry: s.entry.as_deref().map(|e| number("--entry", e)).transpose()?,
+        format: format_named(s.format_in.as_deref())?,
+    })
+}
+
+/// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.
+fn image(text: &OsStr) -> Result<Image, Failure> {
+    let whole = || Image { path: PathBuf::from(text), address: None };
+    let Some((path, address)) = text.to_str().and_then(|t| t.rsplit_once('@')) else { return Ok(whole()) };
+    if path.is_empty() || !address.starts_with(|c: char| c.is_ascii_digit()) {
+        return Ok(whole());
+    }
+    let address: Addr = number("--image FILE@ADDR:", address)?;
+    Ok(Image { path: PathBuf::from(OsString::from(path)), address: Some(address) })
+}
+
+fn filters(f: args::Filters) -> Result<Filters, Failure> {
+    let mut all = Filters::default();
+    let wrong = |e: crate::query::QueryError| Failure::usage("filter", e.to_string());
+    for (key, values) in [
+        (Key::Thread, f.thread),
+        (Key::Event, f.event),
+        (Key::Class, f.class),
+        (Key::Object, f.object),
+        (Key::Context, f.context),
+        (Key::Core, f.core_id),
+        (Key::Arg, f.arg),
+    ] {
+        for value in values {
+            all.add(key, &value).map_err(wrong)?;
+        }
+    }
+    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    if let Some(around) = &f.around {
+        all.add_around(around).map_err(wrong)?;
+    }
+    Ok(all)
+}
+
+fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
+    let direction = match c.direction.as_deref() {
+        None => None,
+        Some("up") => Some(Direction::Up),
+        Some("down") => Some(Direction::Down),
+        Some(other) => return Err(Failure::usage("clock", format!("--direction {other}: up or down"))),
+    };
+    let period = c.period.as_deref().map(|p| number("--period", p)).transpose()?;
+    if period == Some(0) {
+        return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
+    }
+    let mut plan = ClockPlan { options: DecodeOptions { direction, period, hz: None }, hz_symbol: None };
+    if let Some(text) = c.hz {
+        match rate(&text) {
+            Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
+            Some(_) => return Err(Failure::usage("clock", format!("--hz {text}: ticks in a second, more than none"))),
+            None if text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
+                return Err(Failure::usage("clock", format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it")));
+            }
+            None => plan.hz_symbol = Some(text),
+        }
+    }
+    Ok(plan)
+}
+
+/// `72000000`, `72M`, `32.768k`.
+fn rate(text: &str) -> Option<f64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(t) => (t, 1e3),
+        None => match text.strip_suffix('M') {
+            Some(t) => (t, 1e6),
+            None => text.strip_suffix('G').map_or((text, 1.0), |t| (t, 1e9)),
+        },
+    };
+    digits.parse::<f64>().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())).map(|n| n * factor)
+}
+
+fn output(o: args::Output) -> Result<Output, Failure> {
+    let width = match o.width.as_deref() {
+        None => None,
+        Some(text) => Some(
+            text.parse::<usize>()
+                .ok()
+                .filter(|w| (20..=10_000).contains(w))
+                .ok_or_else(|| Failure::usage("usage", format!("--width {text}: columns, from 20 to 10000")))?,
+        ),
+    };
+    let path = o.output.filter(|p| p.as_os_str() != "-");
+    Ok(Output { format: o.format, path, color: o.color, width, strict: o.strict })
+}

@@ -1,0 +1,132 @@
+//! Where data goes: standard output, a file, or back over the link to a debugger.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::PathBuf;
+
+use super::args::Color;
+use super::message::Failure;
+use super::plan::Output;
+use crate::output::Paint;
+use crate::rsp::Client;
+
+/// A place for data.
+pub struct Sink<'a> {
+    to: To<'a>,
+}
+
+enum To<'a> {
+    Stdout(StdoutLock<'static>),
+    File { out: BufWriter<std::fs::File>, part: PathBuf, path: PathBuf },
+    Debugger(&'a mut Client),
+}
+
+/// Columns where nothing tells.
+const COLUMNS: usize = 80;
+
+impl<'a> Sink<'a> {
+    /// Opens the place that the options name. A file is written under another name and takes its own only when it is
+    /// whole.
+    pub fn open(output: &Output, debugger: Option<&'a mut Client>) -> Result<Self, Failure> {
+        let to = match (&output.path, debugger) {
+            (Some(path), _) => {
+                let mut part = path.clone().into_os_string();
+                part.push(format!(".part{}", std::process::id()));
+                let part = PathBuf::from(part);
+                let file = std::fs::File::create_new(&part)
+                    .map_err(|e| Failure::failed("output", format!("{}: {e}", path.display()), ""))?;
+                To::File { out: BufWriter::new(file), part, path: path.clone() }
+            }
+            (None, Some(client)) => To::Debugger(client),
+            (None, None) => To::Stdout(io::stdout().lock()),
+        };
+        Ok(Self { to })
+    }
+
+    /// Columns of a table that goes here.
+    pub fn width(&self, output: &Output) -> usize {
+        output.width.unwrap_or_else(|| match self.to {
+            To::Stdout(_) if io::stdout().is_terminal() => terminal_width().unwrap_or(COLUMNS),
+            _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),
+        })
+    }
+
+    /// Whether what goes here is coloured.
+    pub fn paint(&self, output: &Output) -> Paint {
+        let on = match output.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+                    || std::env::var_os("TERM").is_none_or(|t| t == "dumb");
+                matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal() && !plain
+            }
+        };
+        Paint::new(on)
+    }
+
+    /// Everything is written.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        self.flush()?;
+        if let To::File { part, path, .. } = &self.to {
+            std::fs::rename(part, path)
+                .map_err(|e| Failure::failed("output", format!("{}: {e}", path.display()), ""))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        if let To::File { part, .. } = &self.to {
+            // After a rename there is nothing of that name; before one it is half a file.
+            drop(std::fs::remove_file(part));
+        }
+    }
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Stdout(out) => out.write(bytes),
+            To::File { out, .. } => out.write(bytes),
+            To::Debugger(client) => {
+                client.console(bytes).map_err(|e| io::Error::new(io::ErrorKind::BrokenPipe, e.to_string()))?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Stdout(out) => out.flush(),
+            To::File { out, .. } => out.flush(),
+            To::Debugger(_) => Ok(()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// A reader that has seen enough is no failure; a full disk is.
+    fn from(e: io::Error) -> Self {
+        if e.kind() == io::ErrorKind::BrokenPipe {
+            return Self::failed("broken-pipe", "nobody reads on", "");
+        }
+        Self::failed("output", format!("writing: {e}"), "")
+    }
+}
+
+/// Columns of the terminal on standard output.
+fn terminal_width() -> Option<usize> {
+    #[cfg(unix)]
+    {
+        // SAFETY: TIOCGWINSZ fills the whole of a winsize that we own, and only its success is looked at.
+        #[allow(unsafe_code, reason = "the one call that asks a terminal for its size")]
+        let size = unsafe {
+            let mut size: libc::winsize = std::mem::zeroed();
+            (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
+        };
+        size.map(|s| usize::from(s.ws_col)).filter(|c| *c >= 20)
+    }
+    #[cfg(not(unix))]
+    None
+}

@@ -1,0 +1,77 @@
+//! What to read, as somebody decided it: nothing here is open yet.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::abi::Addr;
+use crate::format::Format;
+use crate::rsp::{Endpoint, Leave};
+
+/// Everything that names a source.
+#[derive(Default)]
+pub struct Inputs {
+    /// The program's ELF file.
+    pub elf: Option<PathBuf>,
+    /// The one to take where no other is named.
+    pub elf_default: Option<PathBuf>,
+    /// Where the memory comes from.
+    pub source: SourceSpec,
+    /// Files to be told from their content.
+    pub files: Vec<PathBuf>,
+    /// Names with addresses.
+    pub symbols: Vec<(String, Addr)>,
+    /// Where the trace describes itself.
+    pub header: Option<Addr>,
+    /// Search all memory.
+    pub scan: bool,
+    /// Load address less link address; wraps.
+    pub load_offset: Option<u64>,
+    /// The entry point as a debugger sees it.
+    pub entry: Option<Addr>,
+    /// Take it for a trace of this format.
+    pub format: Option<&'static dyn Format>,
+}
+
+/// Where memory comes from.
+#[derive(Default)]
+pub enum SourceSpec {
+    /// From the files beside it.
+    #[default]
+    Files,
+    /// A stub.
+    Remote(RemoteInput),
+    /// An ELF core.
+    Core(PathBuf),
+    /// Memory dumps.
+    Images(Vec<Image>),
+    /// Bare trace buffers.
+    Traces(Vec<TraceInput>),
+}
+
+/// A stub, and how to treat it.
+pub struct RemoteInput {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Bounds the connect and each reply.
+    pub timeout: Duration,
+    /// How to leave the target.
+    pub leave: Leave,
+}
+
+/// A memory dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its file.
+    pub path: PathBuf,
+    /// Where its first byte belongs; `None` where the trace in it must tell.
+    pub address: Option<Addr>,
+}
+
+/// A bare trace buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceInput {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}

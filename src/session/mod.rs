@@ -1,0 +1,206 @@
+//! Memory, symbols and a format become a trace; and in words what was tried.
+
+mod identity;
+mod inputs;
+mod open;
+mod scan;
+
+pub use identity::{Agreement, Identity};
+pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+
+use std::rc::Rc;
+
+use crate::abi::{Addr, Width};
+use crate::catalogue::{Catalogue, Names};
+use crate::elf::Elf;
+use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
+use crate::mem::cache::Cache;
+use crate::mem::remote::Remote;
+use crate::mem::Memory;
+use crate::sym::{Layers, Symbols};
+use crate::trace::{Issue, Severity, Trace};
+
+/// An open source, and where its trace lies once that was asked.
+pub struct Session {
+    memory: Source,
+    symbols: Layers,
+    elf: Option<Rc<Elf>>,
+    hints: Hints,
+    /// What people call the source.
+    name: String,
+    /// What was noticed while opening.
+    issues: Vec<Issue>,
+    /// Take it for a trace of this format.
+    only: Option<&'static dyn Format>,
+    scan: bool,
+    load_offset: LoadOffset,
+    place: Option<(&'static dyn Format, Located)>,
+}
+
+/// What was added to the addresses of the ELF, and how that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadOffset {
+    /// Run-time address less link address; wraps.
+    pub value: u64,
+    /// How it is known; empty where nothing had to be known.
+    pub how: &'static str,
+}
+
+/// The memory of a session.
+enum Source {
+    Remote(Box<Cache<Remote>>),
+    Files(Box<dyn Memory>),
+}
+
+impl Source {
+    fn memory(&mut self) -> &mut dyn Memory {
+        match self {
+            Self::Remote(cache) => cache.as_mut(),
+            Self::Files(memory) => memory.as_mut(),
+        }
+    }
+}
+
+/// A trace with all that is needed to talk about it.
+pub struct Loaded {
+    /// The trace.
+    pub trace: Trace,
+    /// What its ids mean.
+    pub catalogue: Catalogue,
+    /// The thread that the kernel says runs now: its address, 0 for none; `None` where nothing tells.
+    pub running: Option<Addr>,
+}
+
+impl Session {
+    /// Opens what the inputs name.
+    ///
+    /// # Errors
+    /// [`Absence`] when a file, a stub or the combination of them cannot be used.
+    pub fn open(inputs: Inputs) -> Result<Self, Absence> {
+        open::open(inputs)
+    }
+
+    /// What people call the source.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True for a stub: the target may run on, and every read costs a packet.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        matches!(self.memory, Source::Remote(_))
+    }
+
+    /// Names and addresses.
+    #[must_use]
+    pub fn symbols(&self) -> &dyn Symbols {
+        &self.symbols
+    }
+
+    /// The ELF file, where one was given.
+    #[must_use]
+    pub fn elf(&self) -> Option<&Elf> {
+        self.elf.as_deref()
+    }
+
+    /// What was added to the ELF's addresses.
+    #[must_use]
+    pub const fn load_offset(&self) -> LoadOffset {
+        self.load_offset
+    }
+
+    /// The stub's client, for counting and for leaving.
+    pub fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match &mut self.memory {
+            Source::Remote(cache) => Some(cache.inner_mut()),
+            Source::Files(_) => None,
+        }
+    }
+
+    /// Takes the stub's client out: nothing more is to be read.
+    #[must_use]
+    pub fn into_remote(self) -> Option<Remote> {
+        match self.memory {
+            Source::Remote(cache) => Some(cache.into_inner()),
+            Source::Files(_) => None,
+        }
+    }
+
+    /// Finds the trace: by option, by symbols, and in files by searching.
+    ///
+    /// # Errors
+    /// [`Absence`] with all that was tried.
+    pub fn locate(&mut self) -> Result<(&'static dyn Format, &Located), Absence> {
+        if self.place.is_none() {
+            self.place = Some(scan::find(self)?);
+        }
+        self.place.as_ref().map(|(f, l)| (*f, l)).ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
+    }
+
+    /// Reads and decodes what `extent` asks for. May be asked again for more; what was read before is not read again.
+    ///
+    /// # Errors
+    /// [`Absence`] when there is no trace, or it cannot be read.
+    pub fn load(&mut self, extent: Extent, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+        self.locate()?;
+        let Some((format, located)) = self.place.clone() else {
+            return Err(Absence::none("no-trace", "no trace was found", ""));
+        };
+        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
+            // The pointer was wrong; in a file the trace may still be there.
+            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.from_symbols() => {
+                let (format, located) = scan::instead(self, absence)?;
+                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
+                self.place = Some((format, located));
+                capture
+            }
+            other => other?,
+        };
+        let catalogue = format.catalogue(names);
+        let mut trace = format.decode(&capture, &catalogue, options)?;
+        trace.issues.splice(0..0, self.issues.iter().cloned());
+        if self.is_live() {
+            trace.issues.extend(just_begun(&trace));
+        }
+        Ok(Loaded { trace, catalogue, running: capture.value("running") })
+    }
+
+    /// The value of a 32-bit variable (`--hz SystemCoreClock`).
+    ///
+    /// # Errors
+    /// [`Absence`] when there is no such symbol, or it cannot be read.
+    pub fn variable(&mut self, name: &str) -> Result<u64, Absence> {
+        let symbol = self.symbols.lookup(name).ok_or_else(|| {
+            Absence::broken("no-such-symbol", format!("no symbol {name}"), "check its spelling, or give the number itself")
+        })?;
+        let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
+        let bytes = self
+            .memory
+            .memory()
+            .read_bytes(symbol.address, width.bytes())
+            .map_err(|e| Absence::from_read(&e, name))?;
+        let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
+        endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
+    }
+}
+
+/// A trace that holds only a handful of events right after connecting was probably started by our connecting.
+fn just_begun(trace: &Trace) -> Option<Issue> {
+    let held = trace.about.held;
+    (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
+        Issue::new(
+            "just-begun",
+            Severity::Note,
+            format!("the trace holds only {held} events: did attaching reset the target? Many probes do unless told otherwise (connect under reset, `monitor reset`)"),
+        )
+    })
+}
+
+/// Fewer events than a start of the kernel and its objects leaves behind.
+const JUST_BEGUN: u64 = 16;
+
+/// Every format, or the one that was asked for.
+fn formats(only: Option<&'static dyn Format>) -> impl Iterator<Item = &'static dyn Format> {
+    format::ALL.iter().copied().filter(move |f| only.is_none_or(|o| o.name() == f.name()))
+}

@@ -1,0 +1,411 @@
+//! The doors: files, cores, images, bare traces and stubs become one session.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::elf::{Elf, ElfKind};
+use crate::format::{Absence, Format, Hints};
+use crate::mem::cache::Cache;
+use crate::mem::core::{Core, elf_readonly};
+use crate::mem::image;
+use crate::mem::map::FileMap;
+use crate::mem::overlay::Overlay;
+use crate::mem::remote::Remote;
+use crate::mem::segments::{Block, Segments};
+use crate::rsp::{Client, Options};
+use crate::sym::{ElfSymbols, Layers, Pairs};
+use crate::trace::{Issue, Severity};
+
+/// The most that is read from standard input.
+const MOST_STDIN: u64 = 1 << 30;
+
+/// What was opened before it is put together.
+#[derive(Default)]
+struct Opened {
+    elf: Option<(PathBuf, Elf)>,
+    core: Option<(PathBuf, Core)>,
+    /// Images with the address that was given or found.
+    images: Vec<(String, Bytes, Option<Addr>)>,
+    /// Bare traces, with the address that each claims.
+    traces: Vec<(String, Bytes, Addr)>,
+    remote: Option<RemoteInput>,
+    issues: Vec<Issue>,
+    header: Option<Addr>,
+    hints: Hints,
+}
+
+pub fn open(inputs: Inputs) -> Result<Session, Absence> {
+    let Inputs { elf, elf_default, source, files, symbols, header, scan, load_offset, entry, format } = inputs;
+    let mut opened = Opened { header, ..Opened::default() };
+    if let Some(path) = elf {
+        opened.elf = Some((path.clone(), open_elf(&path)?));
+    }
+    match source {
+        SourceSpec::Remote(remote) => opened.remote = Some(remote),
+        SourceSpec::Core(path) => {
+            let core = open_elf(&path)?;
+            opened.core = Some((path.clone(), as_core(&path, core)?));
+        }
+        SourceSpec::Images(images) => {
+            for Image { path, address } in images {
+                opened.images.push((shown(&path), map(&path)?, address));
+            }
+        }
+        SourceSpec::Traces(traces) => {
+            for trace in traces {
+                let (name, bytes) = match trace {
+                    TraceInput::File(path) => (shown(&path), map(&path)?),
+                    TraceInput::Stdin => ("standard input".to_owned(), read_stdin()?),
+                };
+                opened.add_trace(name, bytes, format)?;
+            }
+        }
+        SourceSpec::Files => {}
+    }
+    for path in files {
+        opened.add_file(&path, format)?;
+    }
+    if opened.elf.is_none()
+        && let Some(path) = elf_default
+    {
+        opened.elf = Some((path.clone(), open_elf(&path)?));
+    }
+    opened.check()?;
+    opened.place_images(format)?;
+    opened.build(Options_ { symbols, scan, load_offset, entry, format })
+}
+
+/// What is left of the inputs once everything is open.
+struct Options_ {
+    symbols: Vec<(String, Addr)>,
+    scan: bool,
+    load_offset: Option<u64>,
+    entry: Option<Addr>,
+    format: Option<&'static dyn Format>,
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn map(path: &Path) -> Result<Bytes, Absence> {
+    match FileMap::open(path) {
+        Ok(map) => Ok(Bytes::from(map)),
+        Err(e) => Err(Absence::broken("file", e.to_string(), "")),
+    }
+}
+
+fn read_stdin() -> Result<Bytes, Absence> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MOST_STDIN)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Absence::broken("file", format!("standard input: {e}"), ""))?;
+    if bytes.is_empty() {
+        return Err(Absence::broken("file", "standard input is empty", "pipe a trace buffer into it"));
+    }
+    Ok(Bytes::from(bytes))
+}
+
+fn open_elf(path: &Path) -> Result<Elf, Absence> {
+    Elf::open(map(path)?).map_err(|e| {
+        Absence::broken("not-elf", format!("{}: {e}", path.display()), "give the linked program (.elf, .axf, .out) or an ELF core")
+    })
+}
+
+fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
+    Core::open(elf).map_err(|e| Absence::broken("not-a-core", format!("{}: {e}", path.display()), "a raw dump goes in with --image FILE@ADDR, a program with --elf"))
+}
+
+impl Opened {
+    fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        if !self.traces.is_empty() {
+            return Err(Absence::broken("usage", "several trace buffers at once", "give one --trace"));
+        }
+        let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
+        match found {
+            Some(found) if found.offset == 0 => {
+                self.traces.push((name, bytes, found.base));
+                Ok(())
+            }
+            Some(found) => Err(Absence::broken(
+                "not-a-trace",
+                format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
+                "a dump of memory goes in with --image",
+            )),
+            // A header that contradicts itself is decoded as far as it goes, and says why not.
+            None => {
+                let known = formats(only).any(|f| f.sniff(&bytes));
+                if !known {
+                    return Err(Absence::none(
+                        "not-a-trace",
+                        format!("{name} does not begin with a trace header, and holds none"),
+                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
+                    ));
+                }
+                self.traces.push((name, bytes, 0));
+                Ok(())
+            }
+        }
+    }
+
+    /// A file that nobody said anything about.
+    fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        let bytes = map(path)?;
+        if bytes.starts_with(b"\x7fELF") {
+            let elf = open_elf(path)?;
+            if elf.kind() == ElfKind::Core {
+                self.core = Some((path.to_owned(), as_core(path, elf)?));
+            } else if self.elf.is_some() {
+                return Err(Absence::broken("usage", format!("{} is a second ELF program", path.display()), "give one --elf"));
+            } else {
+                self.elf = Some((path.to_owned(), elf));
+            }
+            return Ok(());
+        }
+        if bytes.starts_with(&[0x1F, 0x8B]) {
+            return Err(Absence::broken("gzip", format!("{} is compressed", path.display()), format!("gunzip -k {}", path.display())));
+        }
+        if formats(only).any(|f| f.sniff(&bytes)) {
+            return self.add_trace(shown(path), bytes, only);
+        }
+        self.images.push((shown(path), bytes, None));
+        Ok(())
+    }
+
+    /// What was given must be one source.
+    fn check(&self) -> Result<(), Absence> {
+        let mut kinds = Vec::new();
+        kinds.extend(self.remote.is_some().then_some("a stub"));
+        kinds.extend(self.core.is_some().then_some("a core"));
+        kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
+        kinds.extend((!self.traces.is_empty()).then_some("a trace buffer"));
+        match kinds.as_slice() {
+            [_] => Ok(()),
+            [] if self.elf.is_some() => Err(Absence::broken(
+                "no-source",
+                "an ELF program holds no RAM: there is no trace in it",
+                "add where the memory is: --remote :3333, --core FILE, --image FILE@ADDR or --trace FILE",
+            )),
+            [] => Err(Absence::broken(
+                "no-source",
+                "nothing to read",
+                "give a source: --remote :3333, --core FILE, --image FILE@ADDR, --trace FILE, or a FILE; `tx-trace demo` needs none",
+            )),
+            many => Err(Absence::broken(
+                "usage",
+                format!("{} are different sources", many.join(" and ")),
+                "give one of them",
+            )),
+        }
+    }
+
+    /// An image without an address is placed by the trace header in it: it holds its own base.
+    fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        for (name, bytes, address) in &mut self.images {
+            if address.is_some() {
+                continue;
+            }
+            let found: Vec<_> = formats(only).flat_map(|f| f.scan(bytes, 16)).collect();
+            // A header that would place the image before address 0 lies elsewhere: a copy.
+            let best = found
+                .iter()
+                .filter(|f| f.base >= f.offset as u64)
+                .filter(|f| self.header.is_none_or(|h| h == f.base))
+                .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
+                .or_else(|| found.first());
+            let Some(best) = best else {
+                return Err(Absence::none(
+                    "no-trace",
+                    format!("{name}: no trace header in its {} bytes", bytes.len()),
+                    "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
+                ));
+            };
+            let at = best.base.checked_sub(best.offset as u64);
+            let place = at.unwrap_or(0);
+            *address = Some(place);
+            self.issues.push(Issue::new(
+                "placed-by-header",
+                Severity::Inferred,
+                format!("{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}", best.offset, best.base),
+            ));
+            if found.len() == 1 && at.is_none() {
+                self.header = self.header.or(Some(best.offset as u64));
+            }
+        }
+        Ok(())
+    }
+
+    fn build(mut self, options: Options_) -> Result<Session, Absence> {
+        let mut hints = std::mem::take(&mut self.hints);
+        hints.header = self.header;
+        if let Some((_, elf)) = &self.elf {
+            hints.endian = Some(elf.endian());
+            hints.pointer = Some(elf.width());
+        } else if let Some((_, core)) = &self.core {
+            hints.endian = Some(core.elf().endian());
+            hints.pointer = Some(core.elf().width());
+        }
+        let mut issues = std::mem::take(&mut self.issues);
+        let (source, name, load_offset) = self.source(&options, &mut hints, &mut issues)?;
+        let mut symbols = Layers::new();
+        if !options.symbols.is_empty() {
+            symbols = symbols.then(Pairs::new(options.symbols));
+        }
+        let mut kept = None;
+        if let Some((_, elf)) = self.elf {
+            let elf = Rc::new(elf);
+            symbols = symbols.then(ElfSymbols::new(Rc::clone(&elf), load_offset.value));
+            kept = Some(elf);
+        }
+        Ok(Session {
+            memory: source,
+            symbols,
+            elf: kept,
+            hints,
+            name,
+            issues,
+            only: options.format,
+            scan: options.scan,
+            load_offset,
+            place: None,
+        })
+    }
+
+    fn source(
+        &mut self,
+        options: &Options_,
+        hints: &mut Hints,
+        issues: &mut Vec<Issue>,
+    ) -> Result<(Source, String, LoadOffset), Absence> {
+        let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
+        let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
+        let by_entry = || {
+            let (_, elf) = self.elf.as_ref()?;
+            let value = options.entry.filter(|_| moves)?.wrapping_sub(elf.entry());
+            Some(LoadOffset { value, how: "the entry point that the debugger sees" })
+        };
+        let mut load = given.or_else(by_entry);
+        if let Some(remote) = self.remote.take() {
+            let options = Options {
+                timeout: remote.timeout,
+                leave: remote.leave,
+                interrupt: Some(&crate::session::INTERRUPT),
+            };
+            let client = Client::connect(&remote.endpoint, options)
+                .map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
+            let name = client.name().to_owned();
+            let mut remote = Remote::new(client);
+            if load.is_none() && moves {
+                load = self.elf.as_ref().and_then(|(_, elf)| remote_offset(&mut remote, elf));
+                if load.is_none() {
+                    issues.push(unknown_offset());
+                }
+            }
+            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load.unwrap_or_default()));
+        }
+        if let Some((path, mut core)) = self.core.take() {
+            if let Some((elf_path, elf)) = &self.elf {
+                if let Some(sentence) = core.disagreement(elf) {
+                    return Err(Absence::broken(
+                        "core-mismatch",
+                        format!("{} and {} do not belong together: {sentence}", path.display(), elf_path.display()),
+                        "take the core of the target, and the ELF that ran on it",
+                    ));
+                }
+                if load.is_none() {
+                    load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
+                    if load.is_none() && moves {
+                        issues.push(unknown_offset());
+                    }
+                }
+            }
+            for remark in core.remarks() {
+                issues.push(Issue::new("core", Severity::Note, remark.clone()));
+            }
+            if core.missing_bytes() > 0 {
+                issues.push(
+                    Issue::new(
+                        "core-truncated",
+                        Severity::Note,
+                        format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
+                    )
+                    .times(core.missing_bytes()),
+                );
+            }
+            let load = load.unwrap_or_default();
+            let memory = self.with_code(Overlay::new().below(core), load);
+            return Ok((Source::Files(memory), shown(&path), load));
+        }
+        let load = load.unwrap_or_default();
+        let names: Vec<&str> =
+            self.traces.iter().map(|(n, ..)| n.as_str()).chain(self.images.iter().map(|(n, ..)| n.as_str())).collect();
+        let name = names.join(", ");
+        let memory = if self.traces.is_empty() {
+            let placed: Vec<image::Image> = self
+                .images
+                .iter()
+                .map(|(name, bytes, address)| image::Image::placed(name.clone(), bytes.clone(), address.unwrap_or(0)))
+                .collect();
+            let width = hints.pointer.unwrap_or(Width::W8);
+            let segments =
+                image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
+            self.with_code(Overlay::new().below(segments), load)
+        } else {
+            hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
+            hints.endian = None;
+            hints.pointer = hints.pointer.or(None);
+            let blocks = self.traces.iter().map(|(_, bytes, base)| Block::whole(*base, bytes.clone())).collect();
+            Box::new(Segments::new(blocks)) as Box<dyn crate::mem::Memory>
+        };
+        if hints.endian.is_none() {
+            hints.endian = self.endian_of_images();
+        }
+        Ok((Source::Files(memory), name, load))
+    }
+
+    /// Code and constants come from the ELF where the dump leaves them out. Its writable segments hold what variables
+    /// began with, not what they hold now: they are never used.
+    fn with_code(&self, memory: Overlay<'static>, load: LoadOffset) -> Box<dyn crate::mem::Memory> {
+        match &self.elf {
+            Some((_, elf)) => Box::new(memory.below(elf_readonly(elf, load.value))),
+            None => Box::new(memory),
+        }
+    }
+
+    /// Without an ELF the trace headers in the images tell the byte order.
+    fn endian_of_images(&self) -> Option<Endian> {
+        let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
+        found.next().map(|f| f.endian)
+    }
+}
+
+fn unknown_offset() -> Issue {
+    Issue::new(
+        "load-offset-unknown",
+        Severity::Inferred,
+        "the ELF is position-independent and nothing tells where it was loaded: 0 is taken (--load-offset N)",
+    )
+}
+
+/// Where a position-independent program was loaded, from what the stub knows of the process.
+fn remote_offset(remote: &mut Remote, elf: &Elf) -> Option<LoadOffset> {
+    const AT_ENTRY: u64 = 9;
+    if let Some(auxv) = remote.client_mut().auxv().ok().flatten() {
+        let word = elf.width();
+        let size = word.bytes();
+        for pair in auxv.chunks_exact(size.saturating_mul(2)) {
+            let (kind, value) = elf.endian().word(word, pair, 0).zip(elf.endian().word(word, pair, size))?;
+            if kind == AT_ENTRY {
+                return Some(LoadOffset { value: value.wrapping_sub(elf.entry()), how: "AT_ENTRY from the stub" });
+            }
+        }
+    }
+    let offsets = remote.client_mut().offsets().ok().flatten()?;
+    Some(LoadOffset { value: offsets.text, how: "qOffsets of the stub" })
+}

@@ -1,0 +1,150 @@
+//! Where the trace is: asked of each format, and where none can tell, searched for in the memory itself.
+
+use super::{Session, formats};
+use crate::abi::Addr;
+use crate::format::{Absence, Format, Found, Located};
+use crate::mem::Memory;
+use crate::trace::{Issue, Place, Severity};
+
+/// How much is searched at a time; a header that straddles two steps is found in the second, by the overlap.
+const STEP: u64 = 16 << 20;
+/// Bytes that two steps share: more than any header.
+const OVERLAP: u64 = 256;
+/// The most traces that a search reports.
+const MOST: usize = 64;
+/// The most bytes that a search looks at: 4 GiB take some seconds.
+const LIMIT: u64 = 4 << 30;
+
+/// A trace that a search found, at its address.
+#[derive(Clone, Copy)]
+pub struct Hit {
+    pub format: &'static dyn Format,
+    pub address: Addr,
+    pub found: Found,
+}
+
+pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Absence> {
+    let mut first: Option<Absence> = None;
+    if !session.scan || session.hints.header.is_some() {
+        for format in formats(session.only) {
+            match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
+                Ok(located) => return Ok((format, located)),
+                Err(absence) if absence.code == "source-failed" => return Err(absence),
+                Err(absence) => first = first.or(Some(absence)),
+            }
+        }
+    }
+    let absence = first.unwrap_or_else(|| Absence::none("no-trace", "no trace was found", ""));
+    if session.is_live() && !session.scan {
+        return Err(absence);
+    }
+    instead(session, absence)
+}
+
+/// Searches the memory after all else failed with `absence`.
+pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {
+    let (hits, searched) = search(session)?;
+    let Some(best) = choose(&hits) else {
+        absence.tried.push(match searched {
+            Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
+            None => "searching: this source does not tell what memory it has".to_owned(),
+        });
+        if session.scan && absence.code == "no-trace" {
+            absence.message = "no trace header is in this memory".to_owned();
+            absence.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
+        }
+        return Err(absence);
+    };
+    let how = format!("a search of the memory found a header at {:#x}", best.address);
+    if absence.code == "never-enabled" {
+        session.issues.push(
+            Issue::new(
+                "left-over",
+                Severity::Inferred,
+                format!(
+                    "{}; this trace lies at {:#x} and is left over from before the last start",
+                    absence.message, best.address
+                ),
+            )
+            .at(Place::address(best.address)),
+        );
+    } else if !absence.message.is_empty() && absence.code != "no-trace" && absence.code != "no-trace-symbol" {
+        session.issues.push(
+            Issue::new("found-by-search", Severity::Inferred, format!("{}; {how}", absence.message))
+                .at(Place::address(best.address)),
+        );
+    }
+    let others: Vec<String> =
+        hits.iter().filter(|h| h.address != best.address).map(|h| format!("{:#x}", h.address)).collect();
+    if !others.is_empty() {
+        session.issues.push(
+            Issue::new(
+                "several-traces",
+                Severity::Note,
+                format!("more traces lie at {}: choose one with --header ADDR", others.join(", ")),
+            )
+            .times(others.len() as u64),
+        );
+    }
+    let located = Located {
+        header: best.address,
+        endian: Some(best.found.endian),
+        pointer: session.hints.pointer,
+        how,
+        known: Vec::new(),
+    };
+    Ok((best.format, located))
+}
+
+/// The live buffer lies where it says it lies; of several the largest is meant.
+fn choose(hits: &[Hit]) -> Option<Hit> {
+    hits.iter()
+        .copied()
+        .max_by_key(|h| (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address)))
+}
+
+/// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.
+pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence> {
+    let only = session.only;
+    let memory = session.memory.memory();
+    let Some(regions) = memory.regions() else { return Ok((Vec::new(), None)) };
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut searched = 0u64;
+    for region in regions {
+        let mut offset = 0u64;
+        while offset < region.len && searched < LIMIT {
+            let len = region.len.saturating_sub(offset).min(STEP);
+            let start = region.start.saturating_add(offset);
+            search_part(memory, only, start, len, &mut hits)?;
+            searched = searched.saturating_add(len);
+            if offset.saturating_add(len) >= region.len {
+                break;
+            }
+            offset = offset.saturating_add(len.saturating_sub(OVERLAP));
+        }
+    }
+    Ok((hits, Some(searched)))
+}
+
+fn search_part(
+    memory: &mut dyn Memory,
+    only: Option<&'static dyn Format>,
+    start: Addr,
+    len: u64,
+    hits: &mut Vec<Hit>,
+) -> Result<(), Absence> {
+    let bytes = match memory.read_bytes(start, usize::try_from(len).unwrap_or(usize::MAX)) {
+        Ok(bytes) => bytes,
+        Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "searching the memory")),
+        Err(_) => return Ok(()),
+    };
+    for format in formats(only) {
+        for found in format.scan(&bytes, MOST.saturating_sub(hits.len())) {
+            let address = start.saturating_add(found.offset as u64);
+            if !hits.iter().any(|h| h.address == address) {
+                hits.push(Hit { format, address, found });
+            }
+        }
+    }
+    Ok(())
+}
