@@ -394,6 +394,10 @@ VOID mk_thread_shell(VOID);                   /* first function of every thread 
 
 /* ---- The firmware's own clock and its own truth ---- */
 
+/* FW_STRADDLE starts its clock so long before 2^32. */
+#ifndef FW_CLOCK_TO_OVERFLOW
+#define FW_CLOCK_TO_OVERFLOW 38000000u
+#endif
 #define FW_TICK_CYCLES 250000u      /* 100 ticks a second at 25 MHz */
 #define FW_MAX_THREADS 10
 #define FW_MAX_VECTORS 32
