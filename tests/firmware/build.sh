@@ -26,7 +26,7 @@ src=$(cd "$(dirname "$0")" && pwd)
 # From here every path is relative, and what is not is mapped away: no
 # absolute path may get into a file that is committed.
 cd "$src"
-common="-std=gnu11 -Og -g -gdwarf-4 -fno-omit-frame-pointer -Wall -Wextra -Werror
+common="-std=gnu11 -Og -g -fno-omit-frame-pointer -Wall -Wextra -Werror
         -fno-strict-aliasing -ffile-prefix-map=$src=. -Wl,--build-id=sha1"
 
 # name variant

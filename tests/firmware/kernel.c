@@ -58,7 +58,7 @@ const uint32_t SystemCoreClock = 25000000u;
 
 static TX_THREAD *ready[PRIORITIES];
 static TX_TIMER_INTERNAL *timers_active; /* only its address is used: "this timer runs" */
-static TX_THREAD *mutex_waiters_none;
+static TX_THREAD *no_waiters;
 static uint32_t next_tick;
 static uint32_t accounted;               /* fw_clock up to which time has an owner */
 static uint32_t ready_since[FW_MAX_THREADS];
@@ -421,7 +421,7 @@ static TX_THREAD **waiters_of(TX_THREAD *t, UINT **count)
         return &((TX_MUTEX *)o)->tx_mutex_suspension_list;
     default:
         *count = NULL;
-        return &mutex_waiters_none;
+        return &no_waiters;
     }
 }
 
@@ -935,7 +935,7 @@ UINT mk_byte_release(VOID *memory)
 /* ---- Start ---- */
 
 #ifdef __LP64__
-#define TIMER_STACK 8192
+#define TIMER_STACK 4096
 #else
 #define TIMER_STACK 768
 #endif

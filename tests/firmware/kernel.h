@@ -396,7 +396,7 @@ VOID mk_thread_shell(VOID);                   /* first function of every thread 
 
 /* FW_STRADDLE starts its clock so long before 2^32. */
 #ifndef FW_CLOCK_TO_OVERFLOW
-#define FW_CLOCK_TO_OVERFLOW 38000000u
+#define FW_CLOCK_TO_OVERFLOW 20700000u
 #endif
 #define FW_TICK_CYCLES 250000u      /* 100 ticks a second at 25 MHz */
 #define FW_MAX_THREADS 10
