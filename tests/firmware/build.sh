@@ -27,7 +27,7 @@ src=$(cd "$(dirname "$0")" && pwd)
 # absolute path may get into a file that is committed.
 cd "$src"
 common="-std=gnu11 -Og -g -fno-omit-frame-pointer -Wall -Wextra -Werror
-        -fno-strict-aliasing -ffile-prefix-map=$src=. -Wl,--build-id=sha1"
+        -fno-strict-aliasing -ffile-prefix-map=$src=. -ffile-prefix-map=/usr=usr -Wl,--build-id=sha1"
 
 # name variant
 variants='crash FW_CRASH
