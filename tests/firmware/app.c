@@ -36,7 +36,9 @@ struct log_line { uint32_t number; uint32_t time; char text[24]; };
 #define FW_STORY_AT (FW_VARIANT == FW_UNWRAPPED ? 1u : FW_VARIANT == FW_STRADDLE ? 30u : 24u)
 #endif
 #ifndef FW_BOOT_STEPS
-#define FW_BOOT_STEPS (FW_VARIANT == FW_UNWRAPPED ? 4u : FW_VARIANT == FW_STRADDLE ? 18u : 19u)
+#define FW_BOOT_STEPS                                                     \
+    (FW_VARIANT == FW_UNWRAPPED ? 4u : FW_VARIANT == FW_STRADDLE ? 18u    \
+     : FW_VARIANT == FW_DISABLED ? 21u : 19u)
 #endif
 /* How late the watchdog lets control be, and which page of three is erased
  * first, with the bus held: the unwrapped run has to be a short one. */

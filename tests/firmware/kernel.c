@@ -56,6 +56,23 @@ volatile uint32_t fw_clock = 0x00100000u;
 #endif
 const uint32_t SystemCoreClock = 25000000u;
 
+/* The layouts as they were measured on real kernels. */
+#if defined(__arm__)
+_Static_assert(sizeof(TX_THREAD) == 180 && offsetof(TX_THREAD, tx_thread_name) == 40
+               && offsetof(TX_THREAD, tx_thread_state) == 48
+               && offsetof(TX_THREAD, tx_thread_entry) == 68
+               && offsetof(TX_THREAD, tx_thread_created_next) == 136, "Cortex-M TX_THREAD");
+#elif defined(__LP64__) && !defined(ULONG64)
+_Static_assert(sizeof(TX_THREAD) == 360 && offsetof(TX_THREAD, tx_thread_name) == 112
+               && offsetof(TX_THREAD, tx_thread_state) == 124
+               && offsetof(TX_THREAD, tx_thread_entry) == 152
+               && offsetof(TX_THREAD, tx_thread_created_next) == 288, "Linux TX_THREAD");
+#endif
+#define WORDS(narrow, wide) (sizeof(ULONG) == 8 ? (wide) : (narrow))
+_Static_assert(sizeof(TX_TRACE_HEADER) == WORDS(48, 96)
+               && sizeof(TX_TRACE_OBJECT_ENTRY) == WORDS(48, 64)
+               && sizeof(TX_TRACE_BUFFER_ENTRY) == WORDS(32, 64), "trace layout");
+
 static TX_THREAD *ready[PRIORITIES];
 static TX_TIMER_INTERNAL *timers_active; /* only its address is used: "this timer runs" */
 static TX_THREAD *no_waiters;
