@@ -1,0 +1,72 @@
+#!/bin/sh
+# Builds the fixture firmware: all variants for the Cortex-M3, and for this host.
+#
+#     tests/firmware/build.sh OUTDIR [cm3|host]
+set -eu
+
+usage() {
+    echo "usage: $0 OUTDIR [cm3|host]" >&2
+    exit 2
+}
+
+[ $# -ge 1 ] && [ $# -le 2 ] || usage
+case ${2:-all} in all | cm3 | host) which=${2:-all} ;; *) usage ;; esac
+
+need() {
+    command -v "$1" >/dev/null 2>&1 || {
+        echo "$0: $1 is missing (Debian package: $2)" >&2
+        exit 1
+    }
+}
+
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+src=$(cd "$(dirname "$0")" && pwd)
+
+# From here every path is relative, and what is not is mapped away: no
+# absolute path may get into a file that is committed.
+cd "$src"
+common="-std=gnu11 -Og -g -fno-omit-frame-pointer -Wall -Wextra -Werror
+        -fno-strict-aliasing -ffile-prefix-map=$src=. -ffile-prefix-map=/usr=usr -Wl,--build-id=sha1"
+
+# name variant
+variants='crash FW_CRASH
+never FW_NEVER
+notrace FW_NOTRACE
+disabled FW_DISABLED
+unwrapped FW_UNWRAPPED
+straddle FW_STRADDLE'
+
+if [ "$which" != host ]; then
+    need arm-none-eabi-gcc gcc-arm-none-eabi
+    need arm-none-eabi-strip binutils-arm-none-eabi
+    echo "$variants" | while read -r name variant; do
+        # shellcheck disable=SC2086 # the words of $common are options
+        arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib \
+            -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
+            "-DFW_VARIANT=$variant" kernel.c trace.c app.c port_cm3.c -lgcc \
+            -o "$out/cm3-$name.elf"
+        echo "built cm3-$name.elf"
+    done
+    arm-none-eabi-strip -o "$out/cm3-crash.stripped.elf" "$out/cm3-crash.elf"
+    echo "built cm3-crash.stripped.elf"
+fi
+
+if [ "$which" != cm3 ]; then
+    need gcc gcc
+    host() { # name variant options
+        name=$1 variant=$2
+        shift 2
+        # shellcheck disable=SC2086
+        gcc $common "-DFW_VARIANT=$variant" "$@" kernel.c trace.c app.c port_host.c -o "$out/host-$name.elf"
+        echo "built host-$name.elf"
+    }
+    case $(uname -m) in
+    x86_64) host crash FW_CRASH -fPIE -pie ;;
+    *) echo "skipped host-crash.elf: only on x86-64 has the Linux port 4-byte words" >&2 ;;
+    esac
+    case $(getconf LONG_BIT) in
+    64) host ulong64 FW_CRASH -fPIE -pie -DULONG64 ;;
+    *) echo "skipped host-ulong64.elf: this host is not 64-bit" >&2 ;;
+    esac
+fi
