@@ -1,5 +1,10 @@
 //! WHERE THINGS ARE: names to addresses, and back, whatever the source of the names.
 
+pub mod dwarf;
+pub mod elf_table;
+pub mod layers;
+pub mod pairs;
+
 use crate::abi::Addr;
 
 /// A named place on the target.

@@ -222,3 +222,36 @@ fn lying_notes_are_bounded() {
         assert_eq!(core.entry(), None);
     }
 }
+
+/// GDB's core of a bare-metal target: a stack segment guessed over all, 275 GB long, 1 MB on disk.
+#[cfg(all(unix, target_pointer_width = "64"))]
+#[test]
+fn a_sparse_core_of_275_gb_is_only_windowed() {
+    use std::os::unix::fs::FileExt;
+
+    use crate::mem::map::FileMap;
+
+    const HUGE: u64 = 275_000_000_000;
+    let mut w = Writer::new(true, true, 4, 22);
+    let guess = Seg { filesz: Some(HUGE), memsz: Some(HUGE), offset: Some(0x1_0000), ..load(0, 6, vec![]) };
+    w.segs = vec![load(0x4000_0000, 6, vec![5; 64]), guess];
+    let path = std::env::temp_dir().join(format!("tx-trace-huge-{}", std::process::id()));
+    let file = std::fs::File::create(&path).unwrap();
+    file.write_all_at(&w.build(), 0).unwrap();
+    let Ok(()) = file.set_len(0x1_0000 + HUGE) else {
+        println!("SKIPPED: the temporary directory takes no file of 275 GB");
+        return;
+    };
+    file.write_all_at(&[6; 16], 0x1_0000 + 0x8000_0000).unwrap();
+    let map = std::sync::Arc::new(FileMap::open(&path).unwrap());
+    std::fs::remove_file(&path).unwrap();
+    let mut core = Core::open(Elf::open(std::sync::Arc::clone(&map)).unwrap()).unwrap();
+    assert_eq!(get(&mut core, 0x4000_0000, 64), Ok(vec![5; 64]));
+    assert_eq!(get(&mut core, 0x8000_0000, 16), Ok(vec![6; 16]));
+    assert_eq!(core.read_bytes(0x8000_0000, 100_000_000_000).map(|b| b.len()).unwrap(), 100_000_000_000);
+    assert_eq!(core.missing_bytes(), 0);
+    let search = core.segments().written(map.data_ranges());
+    let len: u64 = search.iter().map(|r| r.len).sum();
+    assert!(len < 1 << 20 || map.data_ranges().len() == 1, "only {len} bytes to search");
+    assert!(search.iter().any(|r| r.start <= 0x8000_0000 && 0x8000_0010 <= r.start + r.len));
+}
