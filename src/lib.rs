@@ -11,6 +11,7 @@ pub mod abi;
 pub mod bytes;
 pub mod catalogue;
 pub mod mem;
+pub mod output;
 pub mod query;
 pub mod report;
 pub mod rsp;
