@@ -15,6 +15,7 @@ pub mod cli;
 pub mod elf;
 pub mod format;
 pub mod mem;
+pub mod output;
 pub mod query;
 pub mod report;
 pub mod rsp;

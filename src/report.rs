@@ -15,6 +15,32 @@ pub enum Kind {
     Address,
     /// Yes or no.
     Flag,
+    /// A number with a fraction, to so many decimals.
+    Real(u8),
+    /// A thread: its address and name.
+    Thread,
+    /// An object: its address and name.
+    Object,
+    /// The name of an event, as the catalogue has it.
+    Event,
+    /// The sequence number of an event.
+    Seq,
+    /// An address in code: a writer that knows functions shows its function.
+    Code,
+}
+
+impl Kind {
+    /// True where a cell has two parts, address and name.
+    #[must_use]
+    pub const fn is_named(self) -> bool {
+        matches!(self, Self::Thread | Self::Object | Self::Code)
+    }
+
+    /// True where numbers stand below each other.
+    #[must_use]
+    pub const fn is_right(self) -> bool {
+        matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Seq)
+    }
 }
 
 /// One cell.
@@ -32,6 +58,10 @@ pub enum Cell {
     Address(Addr),
     /// Yes or no.
     Flag(bool),
+    /// A number with a fraction.
+    Real(f64),
+    /// A thread or an object: its address, and its name where one is known. Hostile: escape before printing.
+    Named(Addr, Option<String>),
 }
 
 /// A named column.

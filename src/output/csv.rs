@@ -1,0 +1,123 @@
+//! Events as comma-separated values: JSON's names, nested ones with a dot, arguments as in the table.
+
+use std::io::{self, Write};
+
+use super::escape::{escape_into, is_hostile, is_plain};
+use super::row::Rows;
+use super::window::Window;
+use super::{EventSink, Flow, Out, View, num};
+use crate::trace::{Event, Issue};
+
+/// The head of the event table.
+const HEAD: &str = "seq,slot,ticks,delta,stamp,core,context.kind,context.address,context.name,priority,threshold,\
+                    interrupted.address,interrupted.name,id,name,macro,args,words\n";
+
+/// Adds a field, in quotes where it needs them. A control character is spelled out: these lines may be looked at.
+pub(super) fn field(out: &mut Vec<u8>, text: &str) {
+    if !is_plain(text) && text.chars().any(is_hostile) {
+        let mut shown = String::new();
+        escape_into(text, &mut shown);
+        return field(out, &shown);
+    }
+    if !text.contains([',', '"']) && !text.starts_with(' ') && !text.ends_with(' ') {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b'"');
+    for (i, part) in text.split('"').enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Writes events as comma-separated values.
+#[derive(Debug)]
+pub struct Csv<W> {
+    out: Out<W>,
+    rows: Rows,
+    args: String,
+}
+
+impl<W: Write> Csv<W> {
+    /// Comma-separated values that are written to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out: Out::new(out), rows: Rows::new(), args: String::new() }
+    }
+}
+
+impl<W: Write> EventSink for Csv<W> {
+    fn begin(&mut self, _: &View<'_>, _: &Window) -> io::Result<()> {
+        self.out.buf.extend_from_slice(HEAD.as_bytes());
+        Ok(())
+    }
+
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+        let digits = view.digits();
+        let Self { out: Out { buf: out, .. }, rows, args } = self;
+        let context = view.trace.contexts.get(event.context);
+        let behind = event.interrupted.and_then(|id| view.trace.contexts.get(id));
+        num::dec(out, event.seq);
+        out.push(b',');
+        num::dec(out, event.slot);
+        out.push(b',');
+        num::signed(out, event.ticks);
+        out.push(b',');
+        event.delta.into_iter().for_each(|d| num::signed(out, d));
+        out.push(b',');
+        event.stamp.into_iter().for_each(|s| num::hex(out, s, digits));
+        out.push(b',');
+        num::dec(out, u64::from(event.core));
+        out.push(b',');
+        context.into_iter().for_each(|c| out.extend_from_slice(c.kind.name().as_bytes()));
+        out.push(b',');
+        context.into_iter().for_each(|c| num::hex(out, c.address, digits));
+        out.push(b',');
+        rows.name(view, event.context).into_iter().for_each(|n| field(out, &n));
+        out.push(b',');
+        event.priority.into_iter().for_each(|p| num::dec(out, u64::from(p)));
+        out.push(b',');
+        event.threshold.into_iter().for_each(|p| num::dec(out, u64::from(p)));
+        out.push(b',');
+        behind.into_iter().for_each(|c| num::hex(out, c.address, digits));
+        out.push(b',');
+        event.interrupted.and_then(|id| rows.name(view, id)).into_iter().for_each(|n| field(out, &n));
+        out.push(b',');
+        num::dec(out, u64::from(event.id));
+        out.push(b',');
+        let def = event.def.and_then(|d| view.catalogue.def(d));
+        def.into_iter().for_each(|d| field(out, &d.name));
+        out.push(b',');
+        def.into_iter().for_each(|d| field(out, &d.macro_name));
+        out.push(b',');
+        args.clear();
+        rows.table_args(view, event, |label, text| {
+            if !args.is_empty() {
+                args.push(' ');
+            }
+            args.push_str(label);
+            args.push('=');
+            args.push_str(text);
+        });
+        field(out, args);
+        out.push(b',');
+        for (i, word) in view.trace.words(event).iter().enumerate() {
+            if i > 0 {
+                out.push(b' ');
+            }
+            num::hex(out, *word, digits);
+        }
+        out.push(b'\n');
+        self.out.row()?;
+        Ok(Flow::More)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn finish(&mut self, _: &View<'_>, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,96 @@
+//! Text from a target is hostile: it may hold control bytes that move a cursor, or marks that turn a line around.
+
+/// True for characters that must not reach a terminal as they are: controls (C0, DEL, C1), invisible characters and
+/// those that change the direction of text.
+#[must_use]
+pub const fn is_hostile(c: char) -> bool {
+    matches!(c,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}'
+        | '\u{ad}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// True where the text is printable ASCII from end to end: most names are, and nothing needs to be done to them.
+#[must_use]
+#[inline]
+pub fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b' '..=b'~'))
+}
+
+/// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`.
+pub fn escape_into(text: &str, out: &mut String) {
+    if is_plain(text) {
+        out.push_str(text);
+        return;
+    }
+    for c in text.chars() {
+        match c {
+            c if !is_hostile(c) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if u32::from(c) < 0x100 => {
+                out.push_str("\\x");
+                let code = u32::from(c);
+                out.extend(char::from_digit((code >> 4) & 0xF, 16));
+                out.extend(char::from_digit(code & 0xF, 16));
+            }
+            c => out.extend(c.escape_unicode()),
+        }
+    }
+}
+
+/// The text with hostile characters spelled out.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    escape_into(text, &mut out);
+    out
+}
+
+/// Columns that a character takes in a terminal. Marks that combine are counted as one, so that a line may come out
+/// shorter than thought, never longer.
+#[must_use]
+pub const fn columns(c: char) -> usize {
+    match c {
+        '\u{1100}'..='\u{115f}'
+        | '\u{231a}'..='\u{231b}'
+        | '\u{2329}'..='\u{232a}'
+        | '\u{23e9}'..='\u{23f3}'
+        | '\u{25fd}'..='\u{25fe}'
+        | '\u{2614}'..='\u{2615}'
+        | '\u{2630}'..='\u{2637}'
+        | '\u{2648}'..='\u{27bf}'
+        | '\u{2b1b}'..='\u{2b1c}'
+        | '\u{2b50}'..='\u{2b55}'
+        | '\u{2e80}'..='\u{303e}'
+        | '\u{3041}'..='\u{a4cf}'
+        | '\u{a960}'..='\u{a97f}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe10}'..='\u{fe19}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff01}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{16fe0}'..='\u{18dff}'
+        | '\u{1aff0}'..='\u{1b2ff}'
+        | '\u{1f000}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_spelled_out() {
+        assert_eq!(escape("a\x1b[31mb\u{9b}c"), "a\\x1b[31mb\\x9bc");
+        assert_eq!(escape("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
+        assert_eq!(escape("l1\nl2\r\t\0"), "l1\\nl2\\r\\t\\x00");
+        assert_eq!(escape("Wächter \u{fffd} 温度"), "Wächter \u{fffd} 温度");
+    }
+}

@@ -1,0 +1,46 @@
+//! The tally at the end: what went wrong, one line each. Talk, not data.
+
+use std::io::{self, Write};
+
+use super::escape::escape;
+use super::paint::{Ink, Paint};
+use crate::trace::{Issue, Place, Severity};
+
+/// Writes one line an issue, what matters most first: `lost: 3 slots were torn (3 times, first at event 17)`.
+///
+/// # Errors
+/// Where the writer fails.
+pub fn write_issues(out: &mut dyn Write, issues: &[Issue], paint: &Paint) -> io::Result<()> {
+    for severity in [Severity::Lost, Severity::Inferred, Severity::Note] {
+        for issue in issues.iter().filter(|i| i.severity == severity) {
+            let ink = match severity {
+                Severity::Lost => Ink::Error,
+                Severity::Inferred => Ink::Block,
+                Severity::Note => Ink::Dim,
+            };
+            let head = paint.text(ink, severity.name());
+            writeln!(out, "{head}: {}{}", escape(&issue.message), aside(issue))?;
+        }
+    }
+    Ok(())
+}
+
+/// How often and where, in brackets.
+fn aside(issue: &Issue) -> String {
+    let mut parts = Vec::new();
+    if issue.count > 1 {
+        parts.push(format!("{} times", issue.count));
+    }
+    let first = if issue.count > 1 { "first at" } else { "at" };
+    let Place { address, offset, seq } = issue.place;
+    let places = [
+        seq.map(|n| format!("event {n}")),
+        address.map(|a| format!("{a:#x}")),
+        offset.map(|o| format!("offset {o:#x}")),
+    ];
+    let places: Vec<String> = places.into_iter().flatten().collect();
+    if !places.is_empty() {
+        parts.push(format!("{first} {}", places.join(", ")));
+    }
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}

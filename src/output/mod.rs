@@ -1,0 +1,236 @@
+//! MODEL OR REPORT TO TEXT. Names are joined once, in [`Rows`]; each sink only writes what it is given.
+//!
+//! A sink is pushed to: begin, events, finish; it may say that it has had enough. Data goes to the writer that the
+//! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
+
+mod csv;
+mod escape;
+mod issues;
+mod json;
+mod line;
+mod listing;
+mod num;
+mod paint;
+mod report;
+mod row;
+mod scale;
+mod show;
+mod table;
+mod window;
+
+use std::io::{self, Write};
+
+pub use csv::Csv;
+pub use escape::{escape, escape_into, is_hostile};
+pub use issues::write_issues;
+pub use json::{ErrorLine, Json, write_error};
+pub use listing::{catalogue, objects};
+pub use paint::{Ink, Paint};
+pub use report::{CsvReports, JsonReports, MdReports, TableReports};
+pub use row::{Arg, Rows};
+pub use scale::Scale;
+pub use show::Show;
+pub use table::{Table, TableOptions, TimeFrom};
+pub use window::Window;
+
+use crate::abi::{Addr, Width};
+use crate::catalogue::Catalogue;
+use crate::report::Report;
+use crate::trace::{Event, Issue, Trace};
+
+/// Names that the trace itself does not know: an ELF's, for one. Implemented by the caller.
+pub trait Resolve {
+    /// The name of the object at exactly this address.
+    fn object(&self, address: Addr) -> Option<String> {
+        let _ = address;
+        None
+    }
+
+    /// The name of the function that covers this address, with the offset into it.
+    fn code(&self, address: Addr) -> Option<String> {
+        let _ = address;
+        None
+    }
+}
+
+/// No further names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoNames;
+
+impl Resolve for NoNames {}
+
+/// What a sink looks at, handed in with every call: `follow` reads the trace again while the sink lives on.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// What its ids mean.
+    pub catalogue: &'a Catalogue,
+    /// Names from elsewhere.
+    pub names: &'a dyn Resolve,
+    /// Where the bytes came from, for people and for JSON's `source`.
+    pub source: &'a str,
+}
+
+impl View<'_> {
+    /// Digits of a stored word in hexadecimal.
+    fn digits(&self) -> u32 {
+        digits(self.trace.about.word)
+    }
+}
+
+fn digits(word: Width) -> u32 {
+    match word {
+        Width::W4 => 8,
+        Width::W8 => 16,
+    }
+}
+
+/// Whether a sink wants more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    More,
+    /// It has had enough; `finish` is still called.
+    Enough,
+}
+
+/// Takes events one by one.
+pub trait EventSink {
+    /// What comes before the first event. `window` tells what will come, where that is known.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()>;
+
+    /// One event.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow>;
+
+    /// Hands on what was gathered so far: `follow` calls it after each poll.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// What comes after the last event.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn finish(&mut self, view: &View<'_>, issues: &[Issue]) -> io::Result<()>;
+}
+
+/// Takes reports one by one.
+pub trait ReportWriter {
+    /// One report.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn report(&mut self, report: &Report) -> io::Result<()>;
+
+    /// What comes after the last report.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn finish(&mut self, issues: &[Issue]) -> io::Result<()>;
+}
+
+/// How data is written: `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// JSON Lines.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// Markdown; reports only.
+    Md,
+}
+
+impl Format {
+    /// The format of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Table, Self::Json, Self::Csv, Self::Md].into_iter().find(|f| f.name() == text)
+    }
+
+    /// Its name in `--format`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Md => "md",
+        }
+    }
+}
+
+/// A sink for events in this format; `None` for Markdown, which is for reports.
+#[must_use]
+pub fn event_sink<'w>(format: Format, out: impl Write + 'w, options: &TableOptions) -> Option<Box<dyn EventSink + 'w>> {
+    Some(match format {
+        Format::Table => Box::new(Table::new(out, options.clone())),
+        Format::Json => Box::new(Json::new(out)),
+        Format::Csv => Box::new(Csv::new(out)),
+        Format::Md => return None,
+    })
+}
+
+/// A writer of reports in this format. `word` gives addresses their width, `names` turns code addresses into
+/// functions.
+#[must_use]
+pub fn report_writer<'w>(
+    format: Format,
+    out: impl Write + 'w,
+    options: &TableOptions,
+    word: Width,
+    names: &'w dyn Resolve,
+) -> Box<dyn ReportWriter + 'w> {
+    match format {
+        Format::Table => Box::new(TableReports::new(out, options.clone(), word, names)),
+        Format::Json => Box::new(JsonReports::new(out, word, names)),
+        Format::Csv => Box::new(CsvReports::new(out, word, names)),
+        Format::Md => Box::new(MdReports::new(out, word, names)),
+    }
+}
+
+/// Gathers bytes for a writer, so that a row costs no call to the system.
+#[derive(Debug)]
+struct Out<W> {
+    writer: W,
+    buf: Vec<u8>,
+}
+
+impl<W: Write> Out<W> {
+    /// Bytes that are gathered before they are handed on.
+    const FULL: usize = 1 << 16;
+
+    fn new(writer: W) -> Self {
+        Self { writer, buf: Vec::with_capacity(Self::FULL.saturating_add(4096)) }
+    }
+
+    /// To be called after each row.
+    #[inline]
+    fn row(&mut self) -> io::Result<()> {
+        if self.buf.len() >= Self::FULL { self.hand_on() } else { Ok(()) }
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        // Emptied first: after an error the same bytes are not tried again.
+        let full = std::mem::take(&mut self.buf);
+        let done = self.writer.write_all(&full);
+        self.buf = full;
+        self.buf.clear();
+        done
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.hand_on()?;
+        self.writer.flush()
+    }
+}

@@ -1,0 +1,96 @@
+//! Numbers to text by hand: rows are built without a format machine.
+
+/// Adds a number in decimal.
+#[inline]
+pub(super) fn dec(out: &mut Vec<u8>, mut n: u64) {
+    let mut digits = [0u8; 20];
+    let mut used = 0usize;
+    for place in digits.iter_mut().rev() {
+        *place = digit(n % 10);
+        used = used.saturating_add(1);
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]));
+}
+
+/// Adds a number with its sign.
+pub(super) fn signed(out: &mut Vec<u8>, n: i64) {
+    if n < 0 {
+        out.push(b'-');
+    }
+    dec(out, n.unsigned_abs());
+}
+
+/// Adds a number of so many decimals, given as a whole number of its last one.
+pub(super) fn fixed(out: &mut Vec<u8>, n: i64, decimals: u32) {
+    if n < 0 {
+        out.push(b'-');
+    }
+    let n = n.unsigned_abs();
+    let one = 10u64.checked_pow(decimals).unwrap_or(1).max(1);
+    dec(out, n.checked_div(one).unwrap_or(0));
+    if decimals > 0 {
+        out.push(b'.');
+        let mut rest = n.checked_rem(one).unwrap_or(0);
+        let mut place = one / 10;
+        while place > 0 {
+            out.push(digit(rest.checked_div(place).unwrap_or(0)));
+            rest = rest.checked_rem(place).unwrap_or(0);
+            place /= 10;
+        }
+    }
+}
+
+/// Adds `0x` and a number, at least so many digits long.
+#[inline]
+pub(super) fn hex(out: &mut Vec<u8>, n: u64, least: u32) {
+    out.extend_from_slice(b"0x");
+    let used = 16u32.saturating_sub(n.leading_zeros() / 4);
+    let mut shift = used.max(least).clamp(1, 16).saturating_mul(4);
+    while shift > 0 {
+        shift = shift.saturating_sub(4);
+        out.push(match n.checked_shr(shift).unwrap_or(0) & 0xF {
+            d @ 0..=9 => digit(d),
+            d => b'a'.wrapping_add(u8::try_from(d).unwrap_or(10).wrapping_sub(10)),
+        });
+    }
+}
+
+/// The character of a digit.
+#[inline]
+fn digit(d: u64) -> u8 {
+    b'0'.wrapping_add(u8::try_from(d).unwrap_or(0))
+}
+
+/// How many characters a number takes in decimal.
+pub(super) fn dec_len(n: u64) -> usize {
+    n.checked_ilog10().map_or(1, |l| usize::try_from(l).unwrap_or(0).saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(f: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        f(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_written() {
+        for n in [0, 1, 9, 10, 99, 100, 12345, u64::MAX] {
+            assert_eq!(text(|o| dec(o, n)), n.to_string());
+            assert_eq!(dec_len(n), n.to_string().len());
+            assert_eq!(text(|o| hex(o, n, 1)), format!("{n:#x}"));
+            assert_eq!(text(|o| hex(o, n, 8)), format!("{n:#010x}"));
+        }
+        assert_eq!(text(|o| signed(o, i64::MIN)), i64::MIN.to_string());
+        assert_eq!(text(|o| fixed(o, -1_234_567, 3)), "-1234.567");
+        assert_eq!(text(|o| fixed(o, 7, 3)), "0.007");
+        assert_eq!(text(|o| fixed(o, -7, 0)), "-7");
+    }
+}

@@ -1,0 +1,334 @@
+//! Reports to text: a table, JSON rows, comma-separated values, Markdown.
+
+use std::io::{self, Write};
+
+use super::line::{Line, width_of, wrap};
+use super::paint::Ink;
+use super::{Out, ReportWriter, Resolve, TableOptions, csv, digits, escape, json, num};
+use crate::abi::Width;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::Issue;
+
+/// What every writer of reports needs to turn a cell into text.
+struct Words<'w> {
+    digits: u32,
+    names: &'w dyn Resolve,
+}
+
+impl Words<'_> {
+    /// A cell as people read it; escaped.
+    fn text(&self, column: &Column, cell: &Cell) -> String {
+        let mut out = Vec::new();
+        match cell {
+            Cell::Empty | Cell::Flag(false) => {}
+            Cell::Flag(true) => out.extend_from_slice(b"yes"),
+            Cell::Text(text) => return escape(text),
+            Cell::Count(n) => num::dec(&mut out, *n),
+            Cell::Ticks(n) => num::signed(&mut out, *n),
+            Cell::Address(address) => match self.function(column, *address) {
+                Some(name) => return escape(&name),
+                None => num::hex(&mut out, *address, self.digits),
+            },
+            Cell::Real(n) => return real(column, *n),
+            Cell::Named(_, Some(name)) if !name.is_empty() => return escape(name),
+            Cell::Named(address, _) => num::hex(&mut out, *address, self.digits),
+        }
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    fn function(&self, column: &Column, address: u64) -> Option<String> {
+        if column.kind == Kind::Code { self.names.code(address) } else { None }
+    }
+
+    /// Address and name of a cell in a column that has both.
+    fn parts(&self, column: &Column, cell: &Cell) -> (Option<u64>, Option<String>) {
+        match cell {
+            Cell::Named(address, name) => (Some(*address), name.clone()),
+            Cell::Address(address) => (Some(*address), self.function(column, *address)),
+            Cell::Text(name) => (None, Some(name.clone())),
+            _ => (None, None),
+        }
+    }
+}
+
+/// A number with the decimals that its column asks for.
+fn real(column: &Column, n: f64) -> String {
+    let decimals = if let Kind::Real(decimals) = column.kind { decimals } else { 3 };
+    if n.is_finite() { format!("{n:.*}", usize::from(decimals)) } else { String::new() }
+}
+
+/// Writes reports for people.
+pub struct TableReports<'w, W> {
+    out: Out<W>,
+    options: TableOptions,
+    words: Words<'w>,
+    any: bool,
+}
+
+impl<'w, W: Write> TableReports<'w, W> {
+    /// Tables that are written to `out`.
+    pub fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { out: Out::new(out), options, words: Words { digits: digits(word), names }, any: false }
+    }
+}
+
+/// The least that a column of text is cut to before the line itself is cut.
+const NARROW: usize = 12;
+
+/// Widths of columns that fit into a line as well as they can: the widest text gives way first.
+fn fit(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = columns.iter().map(|c| width_of(c.name)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(width_of(cell));
+        }
+    }
+    let gaps = columns.len().saturating_sub(1).saturating_mul(2);
+    loop {
+        let total = widths.iter().fold(gaps, |all, w| all.saturating_add(*w));
+        let Some(over) = total.checked_sub(most).filter(|n| *n > 0) else { return widths };
+        let text = columns.iter().zip(&mut widths).filter(|(c, w)| !c.kind.is_right() && **w > NARROW);
+        let Some((_, widest)) = text.max_by_key(|(_, w)| **w) else { return widths };
+        *widest = widest.saturating_sub(over.min(8)).max(NARROW);
+    }
+}
+
+impl<W: Write> ReportWriter for TableReports<'_, W> {
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        if self.any {
+            self.out.buf.push(b'\n');
+        }
+        self.any = true;
+        let text = |row: &Vec<Cell>| report.columns.iter().zip(row).map(|(c, cell)| self.words.text(c, cell)).collect();
+        let rows: Vec<Vec<String>> = report.rows.iter().map(text).collect();
+        let widths = fit(&report.columns, &rows, self.options.width);
+        let mut line = Line::new(self.options.width);
+        let (on, off) = self.options.paint.around(Ink::Head);
+        line.mark(on);
+        put(&mut line, report.columns.iter().map(|c| c.name), &report.columns, &widths);
+        line.unmark(off);
+        self.out.buf.extend_from_slice(line.end());
+        for row in &rows {
+            line.clear();
+            put(&mut line, row.iter().map(String::as_str), &report.columns, &widths);
+            self.out.buf.extend_from_slice(line.end());
+            self.out.row()?;
+        }
+        for note in &report.notes {
+            let indent = "note: ".len();
+            for (i, part) in wrap(&escape(note), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
+                line.clear();
+                line.ascii(if i == 0 { b"note:" } else { b"" });
+                line.to(indent);
+                line.text(part);
+                self.out.buf.extend_from_slice(line.end());
+            }
+        }
+        self.out.row()
+    }
+
+    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn put<'t>(line: &mut Line, cells: impl Iterator<Item = &'t str>, columns: &[Column], widths: &[usize]) {
+    let mut start = 0usize;
+    for ((cell, column), width) in cells.zip(columns).zip(widths) {
+        let pad = if column.kind.is_right() { width.saturating_sub(width_of(cell)) } else { 0 };
+        line.to(start.saturating_add(pad));
+        line.cut(cell, *width);
+        start = start.saturating_add(*width).saturating_add(2);
+    }
+}
+
+/// Writes reports as JSON `row` lines.
+pub struct JsonReports<'w, W> {
+    out: Out<W>,
+    words: Words<'w>,
+}
+
+impl<'w, W: Write> JsonReports<'w, W> {
+    /// JSON Lines that are written to `out`.
+    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { out: Out::new(out), words: Words { digits: digits(word), names } }
+    }
+}
+
+impl<W: Write> ReportWriter for JsonReports<'_, W> {
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        for row in &report.rows {
+            let out = &mut self.out.buf;
+            out.extend_from_slice(b"{\"type\":\"row\",\"report\":");
+            json::string(out, report.name);
+            for (column, cell) in report.columns.iter().zip(row) {
+                json::key(out, column.name);
+                if column.kind.is_named() && *cell != Cell::Empty {
+                    let (address, name) = self.words.parts(column, cell);
+                    out.extend_from_slice(b"{\"address\":");
+                    json::or_null(out, address, |o, a| json::hex(o, a, self.words.digits));
+                    json::key(out, "name");
+                    json::or_null(out, name, |o, n| json::string(o, &n));
+                    out.push(b'}');
+                    continue;
+                }
+                match cell {
+                    Cell::Empty => out.extend_from_slice(b"null"),
+                    Cell::Text(text) => json::string(out, text),
+                    Cell::Count(n) => num::dec(out, *n),
+                    Cell::Ticks(n) => num::signed(out, *n),
+                    Cell::Address(a) => json::hex(out, *a, self.words.digits),
+                    Cell::Flag(yes) => json::boolean(out, *yes),
+                    Cell::Real(n) => json::real(out, *n),
+                    Cell::Named(a, name) => match name {
+                        Some(name) => json::string(out, name),
+                        None => json::hex(out, *a, self.words.digits),
+                    },
+                }
+            }
+            out.extend_from_slice(b"}\n");
+            self.out.row()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, issues: &[Issue]) -> io::Result<()> {
+        for issue in issues {
+            json::issue(&mut self.out.buf, issue, self.words.digits);
+        }
+        json::last(&mut self.out.buf, 0, issues.len());
+        self.out.flush()
+    }
+}
+
+/// Writes reports as comma-separated values, each with its own head.
+pub struct CsvReports<'w, W> {
+    out: Out<W>,
+    words: Words<'w>,
+    any: bool,
+}
+
+impl<'w, W: Write> CsvReports<'w, W> {
+    /// Comma-separated values that are written to `out`.
+    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { out: Out::new(out), words: Words { digits: digits(word), names }, any: false }
+    }
+}
+
+impl<W: Write> ReportWriter for CsvReports<'_, W> {
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        let out = &mut self.out.buf;
+        if self.any {
+            out.push(b'\n');
+        }
+        self.any = true;
+        for (i, column) in report.columns.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            if column.kind.is_named() {
+                csv::field(out, &format!("{}.address", column.name));
+                out.push(b',');
+                csv::field(out, &format!("{}.name", column.name));
+            } else {
+                csv::field(out, column.name);
+            }
+        }
+        out.push(b'\n');
+        for row in &report.rows {
+            let out = &mut self.out.buf;
+            for (i, (column, cell)) in report.columns.iter().zip(row).enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                if column.kind.is_named() {
+                    let (address, name) = self.words.parts(column, cell);
+                    address.into_iter().for_each(|a| num::hex(out, a, self.words.digits));
+                    out.push(b',');
+                    name.into_iter().for_each(|n| csv::field(out, &n));
+                    continue;
+                }
+                match cell {
+                    Cell::Flag(yes) => json::boolean(out, *yes),
+                    Cell::Text(text) => csv::field(out, text),
+                    cell => csv::field(out, &self.words.text(column, cell)),
+                }
+            }
+            out.push(b'\n');
+            self.out.row()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Writes reports as Markdown.
+pub struct MdReports<'w, W> {
+    out: Out<W>,
+    words: Words<'w>,
+    any: bool,
+}
+
+impl<'w, W: Write> MdReports<'w, W> {
+    /// Markdown that is written to `out`.
+    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { out: Out::new(out), words: Words { digits: digits(word), names }, any: false }
+    }
+}
+
+/// Adds text so that Markdown takes none of it for its own.
+fn md(out: &mut Vec<u8>, text: &str) {
+    for c in text.chars() {
+        if matches!(c, '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '&' | '#' | '~') {
+            out.push(b'\\');
+        }
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+impl<W: Write> ReportWriter for MdReports<'_, W> {
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        let out = &mut self.out.buf;
+        if self.any {
+            out.push(b'\n');
+        }
+        self.any = true;
+        out.extend_from_slice(b"## ");
+        md(out, report.name);
+        out.extend_from_slice(b"\n\n|");
+        for column in &report.columns {
+            out.push(b' ');
+            md(out, column.name);
+            out.extend_from_slice(b" |");
+        }
+        out.extend_from_slice(b"\n|");
+        for column in &report.columns {
+            out.extend_from_slice(if column.kind.is_right() { b"---:|" } else { b"---|" });
+        }
+        out.push(b'\n');
+        for row in &report.rows {
+            let out = &mut self.out.buf;
+            out.push(b'|');
+            for (column, cell) in report.columns.iter().zip(row) {
+                out.push(b' ');
+                md(out, &self.words.text(column, cell));
+                out.extend_from_slice(b" |");
+            }
+            out.push(b'\n');
+            self.out.row()?;
+        }
+        for note in &report.notes {
+            self.out.buf.push(b'\n');
+            md(&mut self.out.buf, &escape(note));
+            self.out.buf.push(b'\n');
+        }
+        self.out.row()
+    }
+
+    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,311 @@
+//! Joins names once for every sink: who, what, and what the arguments say.
+
+use std::collections::HashMap;
+
+use super::View;
+use super::num;
+use crate::abi::Addr;
+use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef};
+use crate::query::{context_word, made_up_name};
+use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
+
+/// How many addresses without an object are remembered: a trace full of stray pointers takes no more memory.
+const REMEMBERED: usize = 1 << 16;
+
+/// One argument, joined with its definition and names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arg<'a> {
+    /// Number of its word, from 0.
+    pub word: usize,
+    /// Full name of the field.
+    pub name: &'a str,
+    /// Short name of the field.
+    pub label: &'a str,
+    /// How to read it.
+    pub kind: ArgKind,
+    /// The word as it is stored.
+    pub value: u64,
+    /// What it says. Hostile: escape before printing.
+    pub text: &'a str,
+    /// True where JSON gives the value as a number.
+    pub is_number: bool,
+    /// True where the word is not to be relied on.
+    pub doubtful: bool,
+    /// True where it names who inserted the event, which the reader knows already.
+    pub repeats_who: bool,
+}
+
+/// Joins events with names. Keeps what it has joined: one look-up an object, not one an event.
+#[derive(Debug, Default)]
+pub struct Rows {
+    contexts: Vec<Option<Box<str>>>,
+    objects: Vec<Option<Box<str>>>,
+    strays: HashMap<Addr, Option<Box<str>>>,
+    orders: Vec<Order>,
+    text: Vec<u8>,
+}
+
+/// The fields of a definition in the order in which a table shows them.
+#[derive(Debug, Clone, Default)]
+struct Order(Vec<usize>);
+
+impl Order {
+    /// What happened first; raw addresses and stack pointers, which say least, last.
+    fn of(def: &EventDef) -> Self {
+        let rank = |f: &FieldDef| match f.kind {
+            ArgKind::StackPtr => 2,
+            ArgKind::Addr => 1,
+            _ => 0,
+        };
+        let mut list: Vec<(u8, usize)> =
+            def.fields.iter().enumerate().filter_map(|(i, f)| Some((rank(f.as_ref()?), i))).collect();
+        list.sort_unstable();
+        Self(list.into_iter().map(|(_, i)| i).collect())
+    }
+}
+
+/// The place of a dense number in a list that grows to it; foreign numbers have none.
+fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<&mut Option<T>> {
+    let index = usize::try_from(index).ok().filter(|i| *i < len)?;
+    if index >= list.len() {
+        list.resize(len, None);
+    }
+    list.get_mut(index)
+}
+
+impl Rows {
+    /// Nothing joined yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets names that may have changed: the registry was read again.
+    pub fn forget(&mut self) {
+        self.contexts.clear();
+        self.objects.clear();
+        self.strays.clear();
+    }
+
+    /// What a context is called. Hostile: escape before printing.
+    pub fn who(&mut self, view: &View<'_>, id: ContextId) -> &str {
+        let all = &view.trace.contexts;
+        let known = place(&mut self.contexts, id.0, all.len());
+        let (Some(known), Some(context)) = (known, all.get(id)) else { return "?" };
+        known.get_or_insert_with(|| {
+            let own = context.name.clone().filter(|n| !n.is_empty());
+            let word = || context_word(context.kind).map(str::to_owned);
+            let symbol = || view.names.object(context.address);
+            own.or_else(word).or_else(symbol).unwrap_or_else(|| format!("{:#x}", context.address)).into_boxed_str()
+        })
+    }
+
+    /// The name of a thread or another context that has one; `None` where only its kind or address is known.
+    pub fn name(&mut self, view: &View<'_>, id: ContextId) -> Option<String> {
+        let context = view.trace.contexts.get(id)?;
+        let own = context.name.clone().filter(|n| !n.is_empty());
+        own.or_else(|| match context.kind {
+            ContextKind::Thread => view.names.object(context.address),
+            ContextKind::Idle => Some("idle".to_owned()),
+            ContextKind::Isr | ContextKind::Init => None,
+        })
+    }
+
+    /// What the event is called: its definition's name, or one made from its id.
+    pub fn event<'v>(view: &View<'v>, event: &Event) -> std::borrow::Cow<'v, str> {
+        match event.def.and_then(|d| view.catalogue.def(d)) {
+            Some(def) => def.name.as_str().into(),
+            None => made_up_name(view.trace.about.format, event.id).into(),
+        }
+    }
+
+    /// Every argument that the definition names, in the order of the words.
+    pub fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
+        let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
+        for (word, value) in view.trace.words(event).iter().enumerate() {
+            if def.field(word).is_some() {
+                self.one(view, event, def, word, *value, &mut each);
+            }
+        }
+    }
+
+    /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
+    /// where nobody described the event. Label and text, both to be escaped.
+    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &str)) {
+        let words = view.trace.words(event);
+        let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
+            return self.raw_args(view, event, words, &mut each);
+        };
+        let order = self.take_order(view, id);
+        for word in &order.0 {
+            let Some(value) = words.get(*word) else { continue };
+            self.one(view, event, def, *word, *value, &mut |arg| {
+                if arg.repeats_who {
+                } else if arg.doubtful {
+                    each(arg.label, &[arg.text, "?"].concat());
+                } else {
+                    each(arg.label, arg.text);
+                }
+            });
+        }
+        if let Some(slot) = usize::try_from(id.0).ok().and_then(|i| self.orders.get_mut(i)) {
+            *slot = order;
+        }
+    }
+
+    /// Takes the order of a definition out of its place; the caller puts it back.
+    fn take_order(&mut self, view: &View<'_>, id: DefId) -> Order {
+        let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+        if index >= self.orders.len() {
+            self.orders = view.catalogue.iter().map(Order::of).collect();
+        }
+        self.orders.get_mut(index).map(std::mem::take).unwrap_or_default()
+    }
+
+    fn raw_args(&mut self, view: &View<'_>, event: &Event, words: &[u64], each: &mut impl FnMut(&str, &str)) {
+        let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
+        let mut text = std::mem::take(&mut self.text);
+        for (i, word) in words.iter().enumerate().take(used) {
+            let mut label = vec![b'i'];
+            num::dec(&mut label, u64::try_from(i).unwrap_or(0).saturating_add(1));
+            text.clear();
+            match view.trace.objects.id_at(*word).filter(|_| *word != 0) {
+                Some(id) => text.extend_from_slice(self.object(view, id).as_bytes()),
+                None => num::hex(&mut text, *word, 1),
+            }
+            if is_doubtful(event, i) {
+                text.push(b'?');
+            }
+            each(&String::from_utf8_lossy(&label), &String::from_utf8_lossy(&text));
+        }
+        self.text = text;
+    }
+
+    fn one(
+        &mut self,
+        view: &View<'_>,
+        event: &Event,
+        def: &EventDef,
+        word: usize,
+        value: u64,
+        each: &mut impl FnMut(&Arg<'_>),
+    ) {
+        let Some(field) = def.field(word) else { return };
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        self.say(view, def, field, word, value, &mut text);
+        each(&Arg {
+            word,
+            name: &field.name,
+            label: &field.label,
+            kind: field.kind,
+            value,
+            text: std::str::from_utf8(&text).unwrap_or(""),
+            is_number: field.kind.is_number(),
+            doubtful: is_doubtful(event, word),
+            repeats_who: matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr)
+                && view
+                    .trace
+                    .contexts
+                    .get(event.context)
+                    .is_some_and(|c| c.kind == ContextKind::Thread && c.address == value),
+        });
+        self.text = text;
+    }
+
+    /// What a word says.
+    fn say(&mut self, view: &View<'_>, def: &EventDef, field: &FieldDef, word: usize, value: u64, out: &mut Vec<u8>) {
+        if let Some(words) = &field.words {
+            if let Some(own) = words.word(value) {
+                return out.extend_from_slice(own.as_bytes());
+            }
+            if words.bits && value != 0 {
+                return bits(words, value, out);
+            }
+        }
+        match field.kind {
+            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => num::dec(out, value),
+            ArgKind::Ip => {
+                for (i, shift) in [24u32, 16, 8, 0].into_iter().enumerate() {
+                    if i > 0 {
+                        out.push(b'.');
+                    }
+                    num::dec(out, value.checked_shr(shift).unwrap_or(0) & 0xFF);
+                }
+            }
+            ArgKind::ThreadPtr if value == 0 => {
+                // Nobody runs next, or nobody has it.
+                let next = def.effects.iter().any(|(e, f)| e == Effect::Run && f == Some(word));
+                out.extend_from_slice(if next { b"idle" } else { b"none" });
+            }
+            ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => self.pointed(view, field.kind, value, out),
+            _ => num::hex(out, value, 1),
+        }
+    }
+
+    /// The object that lies at an address, or the address.
+    fn pointed(&mut self, view: &View<'_>, kind: ArgKind, address: Addr, out: &mut Vec<u8>) {
+        if let Some(id) = view.trace.objects.id_at(address) {
+            let name = self.object(view, id);
+            if !name.is_empty() {
+                return out.extend_from_slice(name.as_bytes());
+            }
+        }
+        if let Some(known) = self.strays.get(&address) {
+            match known {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => num::hex(out, address, 1),
+            }
+            return;
+        }
+        let thread = || {
+            let id = view.trace.contexts.find(ContextKind::Thread, address)?;
+            view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
+        };
+        let name = if kind == ArgKind::ThreadPtr { thread() } else { None };
+        let name = name.or_else(|| view.names.object(address)).map(String::into_boxed_str);
+        match &name {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => num::hex(out, address, 1),
+        }
+        if self.strays.len() < REMEMBERED {
+            self.strays.insert(address, name);
+        }
+    }
+
+    /// What a registered object is called; empty where it has no name.
+    fn object(&mut self, view: &View<'_>, id: ObjectId) -> &str {
+        let all = &view.trace.objects;
+        let known = place(&mut self.objects, id.0, all.len());
+        let (Some(known), Some(object)) = (known, all.get(id)) else { return "" };
+        known.get_or_insert_with(|| {
+            let name = Some(object.name.clone()).filter(|n| !n.is_empty());
+            let name = name.or_else(|| view.names.object(object.address)).unwrap_or_default();
+            if object.deleted && !name.is_empty() { format!("{name}(deleted)") } else { name }.into_boxed_str()
+        })
+    }
+}
+
+fn is_doubtful(event: &Event, word: usize) -> bool {
+    u32::try_from(word).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|bits| bits & 1 == 1)
+}
+
+/// A set of bits in words: `a|b|0x40`.
+fn bits(words: &crate::catalogue::Enumeration, value: u64, out: &mut Vec<u8>) {
+    let mut rest = value;
+    let mut first = true;
+    for (bit, word) in words.words.iter().filter(|(bit, _)| *bit != 0 && value & bit == *bit) {
+        if !first {
+            out.push(b'|');
+        }
+        first = false;
+        out.extend_from_slice(word.as_bytes());
+        rest &= !bit;
+    }
+    if rest != 0 {
+        if !first {
+            out.push(b'|');
+        }
+        num::hex(out, rest, 1);
+    }
+}

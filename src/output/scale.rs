@@ -1,0 +1,80 @@
+//! One unit a column, chosen by what the column has to hold.
+
+use super::num;
+
+/// How ticks are written in a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// The unit, for the head.
+    pub unit: &'static str,
+    /// Last decimals in a tick; `None` where ticks are written as they are.
+    factor: Option<f64>,
+    decimals: u32,
+}
+
+impl Scale {
+    /// Ticks as they are.
+    pub const TICKS: Self = Self { unit: "ticks", factor: None, decimals: 0 };
+
+    /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still tell
+    /// one tick from the next, and a coarser one where that would take more than `digits` digits before the point.
+    #[must_use]
+    pub fn choose(hz: Option<f64>, most: u64, digits: u32) -> Self {
+        const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)];
+        let Some(hz) = hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Self::TICKS };
+        let tick = 1.0 / hz;
+        let fine = UNITS.iter().position(|(_, per)| tick * per >= 0.001).unwrap_or(3);
+        #[allow(clippy::cast_precision_loss)]
+        let most = most as f64 * tick;
+        let bound = 10f64.powi(i32::try_from(digits).unwrap_or(9));
+        let place = (0..=fine).rev().find(|i| UNITS.get(*i).is_some_and(|(_, per)| most * per < bound)).unwrap_or(0);
+        let (unit, per) = UNITS.get(place).copied().unwrap_or(("s", 1.0));
+        let decimals = (0..3).find(|d| tick * per * 10f64.powi(*d) >= 1.0).unwrap_or(3);
+        let factor = tick * per * 10f64.powi(decimals);
+        Self { unit, factor: Some(factor), decimals: u32::try_from(decimals).unwrap_or(0) }
+    }
+
+    /// Writes ticks.
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>, ticks: i64) {
+        match self.factor {
+            None => num::signed(out, ticks),
+            Some(factor) => {
+                // A cast from a float saturates.
+                #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+                let n = (ticks as f64 * factor).round() as i64;
+                num::fixed(out, n, self.decimals);
+            }
+        }
+    }
+
+    /// Characters that this many ticks take.
+    #[must_use]
+    pub fn width(&self, ticks: i64) -> usize {
+        let mut out = Vec::new();
+        self.write(&mut out, ticks);
+        out.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(scale: Scale, ticks: i64) -> String {
+        let mut out = Vec::new();
+        scale.write(&mut out, ticks);
+        format!("{} {}", String::from_utf8(out).unwrap(), scale.unit)
+    }
+
+    #[test]
+    fn units_follow_the_clock_and_the_window() {
+        assert_eq!(text(Scale::choose(None, 9, 6), -5), "-5 ticks");
+        assert_eq!(text(Scale::choose(Some(72e6), 72_000, 6), 72), "1.00 us");
+        assert_eq!(text(Scale::choose(Some(72e6), 720_000_000, 6), 72_000), "1.000 ms");
+        assert_eq!(text(Scale::choose(Some(1000.0), 50, 6), 7), "0.007 s");
+        assert_eq!(text(Scale::choose(Some(1e9), 5, 6), 5), "0.005 us");
+        assert_eq!(text(Scale::choose(Some(4e9), 5, 6), 5), "1.2 ns");
+        assert_eq!(text(Scale::choose(Some(1e6), 5_000_000_000, 6), 1_500_000), "1.500 s");
+    }
+}

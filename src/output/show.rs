@@ -1,0 +1,169 @@
+//! One event in full: every word, what it means, and what is known about the moment.
+
+use std::io::{self, Write};
+
+use super::paint::{Ink, Paint, ink_of};
+use super::row::Rows;
+use super::scale::Scale;
+use super::window::Window;
+use super::{EventSink, Flow, Out, View, escape, num};
+use crate::trace::{Context, ContextId, ContextKind, Event, Issue};
+
+/// Width of the labels on the left.
+const LABEL: usize = 13;
+
+/// Writes events one by one, each in full.
+#[derive(Debug)]
+pub struct Show<W> {
+    out: Out<W>,
+    paint: Paint,
+    rows: Rows,
+    newest: Option<i64>,
+    any: bool,
+}
+
+impl<W: Write> Show<W> {
+    /// Events that are written to `out`. `newest` is the ticks of the newest event, where they are known.
+    pub fn new(out: W, paint: Paint, newest: Option<i64>) -> Self {
+        Self { out: Out::new(out), paint, rows: Rows::new(), newest, any: false }
+    }
+
+    fn line(&mut self, label: &str, text: &str) {
+        let label = format!("  {label:<LABEL$}");
+        self.out.buf.extend_from_slice(self.paint.text(Ink::Dim, &label).as_bytes());
+        self.out.buf.extend_from_slice(text.as_bytes());
+        self.out.buf.push(b'\n');
+    }
+
+    /// A context with its kind and address.
+    fn context(&mut self, view: &View<'_>, id: ContextId) -> String {
+        let Some(Context { kind, address, .. }) = view.trace.contexts.get(id) else { return "?".to_owned() };
+        let (kind, address) = (*kind, hex(*address, view.digits()));
+        let who = escape(self.rows.who(view, id));
+        match kind {
+            ContextKind::Idle => who,
+            ContextKind::Thread => format!("{who} (thread at {address})"),
+            ContextKind::Isr | ContextKind::Init => format!("{who} ({}, stored as {address})", kind.name()),
+        }
+    }
+
+    fn moment(&mut self, view: &View<'_>, event: &Event) {
+        let clock = &view.trace.clock;
+        if clock.runs {
+            let say = |ticks: i64| {
+                let mut out = Vec::new();
+                let scale = Scale::choose(clock.hz, ticks.unsigned_abs(), 3);
+                scale.write(&mut out, ticks);
+                format!("{} {}", String::from_utf8_lossy(&out), scale.unit)
+            };
+            let mut text = format!("{} after event {}", say(event.ticks), view.trace.about.origin);
+            if let Some(newest) = self.newest {
+                let back = newest.saturating_sub(event.ticks);
+                text.push_str(&if back == 0 {
+                    ", the newest".into()
+                } else {
+                    format!(", {} before the newest", say(back))
+                });
+            }
+            self.line("time", &text);
+            if let Some(delta) = event.delta {
+                self.line("delta", &format!("{} after the event before it", say(delta)));
+            }
+        }
+        if let Some(stamp) = event.stamp {
+            self.line("stamp", &hex(stamp, view.digits()));
+        }
+    }
+
+    fn words(&mut self, view: &View<'_>, event: &Event) {
+        let mut said: Vec<(usize, String, String, bool)> = Vec::new();
+        self.rows.args(view, event, |arg| {
+            said.push((arg.word, format!("{}:{}", arg.name, arg.kind.name()), escape(arg.text), arg.doubtful));
+        });
+        let width = said.iter().map(|(_, name, ..)| name.len()).max().unwrap_or(0);
+        for (i, word) in view.trace.words(event).iter().enumerate() {
+            let raw = hex(*word, view.digits());
+            let label = format!("i{}", i.saturating_add(1));
+            let text = match said.iter().find(|(own, ..)| *own == i) {
+                // What says no more than the word itself is not said twice.
+                Some((_, name, text, _)) if is_same(text, *word) => format!("{raw}  {name}"),
+                Some((_, name, text, _)) => format!("{raw}  {name:<width$}  {text}"),
+                None => raw,
+            };
+            let doubtful =
+                u32::try_from(i).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|b| b & 1 == 1);
+            let text = if doubtful { format!("{text}  (doubtful: written after the event, or over it)") } else { text };
+            self.line(&label, &text);
+        }
+    }
+}
+
+/// True where a text is the hexadecimal of a word.
+fn is_same(text: &str, word: u64) -> bool {
+    text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) == Some(word)
+}
+
+fn hex(value: u64, digits: u32) -> String {
+    let mut out = Vec::new();
+    num::hex(&mut out, value, digits);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+impl<W: Write> EventSink for Show<W> {
+    fn begin(&mut self, _: &View<'_>, _: &Window) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+        if self.any {
+            self.out.buf.push(b'\n');
+        }
+        self.any = true;
+        let def = event.def.and_then(|d| view.catalogue.def(d));
+        let name = self.paint.text(ink_of(def), &escape(&Rows::event(view, event)));
+        let head = format!("event {}  {name}\n", event.seq);
+        self.out.buf.extend_from_slice(head.as_bytes());
+
+        let mut id = event.id.to_string();
+        if let Some(def) = def {
+            for more in [&def.macro_name, &def.class].into_iter().filter(|t| !t.is_empty()) {
+                id.push_str(&format!(", {}", escape(more)));
+            }
+        } else {
+            id.push_str(", not in the catalogue");
+        }
+        self.line("id", &id);
+        if let Some(def) = def
+            && !def.label.is_empty()
+            && !def.label.eq_ignore_ascii_case(&def.name)
+        {
+            self.line("also called", &escape(&def.label));
+        }
+        self.line("slot", &event.slot.to_string());
+        self.moment(view, event);
+        let who = self.context(view, event.context);
+        self.line("who", &who);
+        if let Some(behind) = event.interrupted {
+            let behind = self.context(view, behind);
+            self.line("interrupted", &behind);
+        }
+        if view.trace.about.cores > 1 {
+            self.line("core", &event.core.to_string());
+        }
+        if let Some(priority) = event.priority {
+            let threshold = event.threshold.map_or(String::new(), |t| format!(", preemption threshold {t}"));
+            self.line("priority", &format!("{priority}{threshold}"));
+        }
+        self.words(view, event);
+        self.out.row()?;
+        Ok(Flow::More)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn finish(&mut self, _: &View<'_>, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,313 @@
+//! The table of events: made for a tired reader, streamed row by row.
+
+use std::io::{self, Write};
+
+use super::line::{Line, width_of};
+use super::paint::{Ink, Paint, ink_of};
+use super::row::Rows;
+use super::scale::Scale;
+use super::window::Window;
+use super::{EventSink, Flow, Out, View, escape, num};
+use crate::query::made_up_name;
+use crate::trace::{ContextId, ContextKind, Event, Issue};
+
+/// What the time column counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeFrom {
+    /// The trace's origin, forward: `list`.
+    #[default]
+    Origin,
+    /// These ticks, which are those of the newest event, backward: `last`.
+    Newest(i64),
+}
+
+/// How tables look.
+#[derive(Debug, Clone)]
+pub struct TableOptions {
+    /// Columns of the terminal. More columns show more.
+    pub width: usize,
+    /// Colours.
+    pub paint: Paint,
+    /// What the time column counts from.
+    pub time: TimeFrom,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self { width: 80, paint: Paint::default(), time: TimeFrom::Origin }
+    }
+}
+
+/// From so many columns time and priority are shown.
+const WIDE: usize = 120;
+/// From so many the raw stamp and the threshold as well.
+const WIDEST: usize = 200;
+/// Spaces between columns.
+const GAP: usize = 2;
+/// An event's name is padded to at most so many columns; a longer one pushes its arguments to the right.
+const EVENT: usize = 24;
+
+/// Widths of the columns; 0 for one that is not shown.
+#[derive(Debug, Clone, Default)]
+struct Layout {
+    time: usize,
+    stamp: usize,
+    priority: usize,
+    threshold: usize,
+    seq: usize,
+    delta: usize,
+    core: usize,
+    who: usize,
+    event: usize,
+    /// The most that one argument may take.
+    arg: usize,
+    /// True where an interrupt's row shows whom it interrupted.
+    behind: bool,
+}
+
+/// Writes events as a table.
+#[derive(Debug)]
+pub struct Table<W> {
+    out: Out<W>,
+    options: TableOptions,
+    line: Line,
+    rows: Rows,
+    time: Scale,
+    delta: Scale,
+    layout: Layout,
+    inks: Vec<Ink>,
+    /// The last context shown on each core.
+    before: Vec<Option<ContextId>>,
+    scratch: Vec<u8>,
+    who: String,
+}
+
+impl<W: Write> Table<W> {
+    /// A table that is written to `out`.
+    pub fn new(out: W, options: TableOptions) -> Self {
+        Self {
+            out: Out::new(out),
+            line: Line::new(options.width),
+            options,
+            rows: Rows::new(),
+            time: Scale::TICKS,
+            delta: Scale::TICKS,
+            layout: Layout::default(),
+            inks: Vec::new(),
+            before: Vec::new(),
+            scratch: Vec::new(),
+            who: String::new(),
+        }
+    }
+
+    fn base(&self) -> i64 {
+        match self.options.time {
+            TimeFrom::Origin => 0,
+            TimeFrom::Newest(ticks) => ticks,
+        }
+    }
+
+    fn measure(&mut self, view: &View<'_>, window: &Window) {
+        let width = self.options.width;
+        let (wide, widest) = (width >= WIDE, width >= WIDEST);
+        let clock = &view.trace.clock;
+        let mut layout = Layout { behind: wide, ..Layout::default() };
+        if clock.runs {
+            let ends = [window.first, window.last].map(|t| t.saturating_sub(self.base()));
+            let far = ends.iter().map(|t| t.unsigned_abs()).max().unwrap_or(0);
+            self.time = Scale::choose(clock.hz, far, 6);
+            self.delta = Scale::choose(clock.hz, window.step, 7);
+            let time = ends.iter().map(|t| self.time.width(*t)).max().unwrap_or(1);
+            let step = self.delta.width(i64::try_from(window.step).unwrap_or(i64::MAX));
+            layout.delta = step.max(width_of("delta ").saturating_add(self.delta.unit.len()));
+            if wide {
+                layout.time = time.max(width_of("time ").saturating_add(self.time.unit.len()));
+            }
+            if widest {
+                layout.stamp = usize::try_from(view.digits()).unwrap_or(16).saturating_add(2);
+            }
+        }
+        if wide {
+            layout.priority = num::dec_len(u64::from(window.priority)).max(3);
+        }
+        if widest {
+            layout.threshold = num::dec_len(u64::from(window.priority)).max(3);
+        }
+        layout.seq = num::dec_len(window.seq).max(3);
+        if view.trace.about.cores > 1 {
+            layout.core = 4;
+        }
+        let most = if widest {
+            40
+        } else if wide {
+            28
+        } else {
+            16
+        };
+        layout.who = self.measure_who(view, window).clamp(3, most);
+        let names = window.defs().filter_map(|d| view.catalogue.def(crate::trace::DefId(d))).map(|d| width_of(&d.name));
+        let unknown = window.unknown.map(|id| made_up_name(view.trace.about.format, id).len());
+        layout.event = names.chain(unknown).max().unwrap_or(EVENT).clamp(5, EVENT);
+        // Two arguments at least should find room where the line is narrow.
+        layout.arg = width.div_euclid(4).clamp(16, 64);
+        self.layout = layout;
+    }
+
+    fn measure_who(&mut self, view: &View<'_>, window: &Window) -> usize {
+        let mut width_at = |id: u32| width_of(&escape(self.rows.who(view, ContextId(id))));
+        let behind = if self.options.width >= WIDE { window.interrupted().map(&mut width_at).max() } else { None };
+        let mut most = 0;
+        for id in window.contexts() {
+            let own = width_at(id);
+            let isr = view.trace.contexts.get(ContextId(id)).is_some_and(|c| c.kind == ContextKind::Isr);
+            let more = behind.filter(|_| isr).map_or(0, |b| b.saturating_add(1));
+            most = most.max(own.saturating_add(more));
+        }
+        // Nothing known of what will come: room for an ordinary name.
+        if most == 0 { 12 } else { most }
+    }
+
+    fn head(&mut self) {
+        let layout = &self.layout;
+        let line = &mut self.line;
+        line.clear();
+        let (on, off) = self.options.paint.around(Ink::Head);
+        line.mark(on);
+        let right = |line: &mut Line, text: &str, width: usize| {
+            if width > 0 {
+                line.right(text.as_bytes(), width);
+                line.space(GAP);
+            }
+        };
+        right(line, &format!("time {}", self.time.unit), layout.time);
+        right(line, "stamp", layout.stamp);
+        right(line, "pri", layout.priority);
+        right(line, "thr", layout.threshold);
+        right(line, "seq", layout.seq);
+        right(line, &format!("delta {}", self.delta.unit), layout.delta);
+        right(line, "core", layout.core);
+        line.space(1);
+        let who = line.at();
+        line.ascii(b"who");
+        line.to(who.saturating_add(layout.who).saturating_add(GAP));
+        let event = line.at();
+        line.ascii(b"event");
+        line.to(event.saturating_add(layout.event).saturating_add(GAP));
+        line.ascii(b"arguments");
+        line.unmark(off);
+        self.out.buf.extend_from_slice(line.end());
+    }
+
+    /// Who inserted the event; at an interrupt also whom it interrupted.
+    fn join_who(&mut self, view: &View<'_>, event: &Event) {
+        self.who.clear();
+        self.who.push_str(self.rows.who(view, event.context));
+        if self.layout.behind
+            && let Some(behind) = event.interrupted
+        {
+            self.who.push('<');
+            self.who.push_str(self.rows.who(view, behind));
+        }
+    }
+
+    /// True where another context than on the row before runs on this core.
+    fn changes(&mut self, event: &Event) -> bool {
+        let core = usize::from(event.core);
+        if core >= self.before.len() {
+            self.before.resize(core.saturating_add(1), None);
+        }
+        let Some(before) = self.before.get_mut(core) else { return false };
+        before.replace(event.context).is_some_and(|old| old != event.context)
+    }
+
+    /// The numbers to the left of who.
+    fn numbers(&mut self, view: &View<'_>, event: &Event) {
+        let base = self.base();
+        let Self { line, layout, scratch, options, .. } = self;
+        let (on, off) = options.paint.around(Ink::Dim);
+        line.mark(on);
+        let mut cell = |width: usize, write: &mut dyn FnMut(&mut Vec<u8>)| {
+            if width > 0 {
+                scratch.clear();
+                write(scratch);
+                line.right(scratch, width);
+                line.space(GAP);
+            }
+        };
+        cell(layout.time, &mut |o| self.time.write(o, event.ticks.saturating_sub(base)));
+        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.digits())));
+        cell(layout.priority, &mut |o| event.priority.into_iter().for_each(|p| num::dec(o, u64::from(p))));
+        cell(layout.threshold, &mut |o| {
+            let differs = event.threshold.filter(|t| Some(*t) != event.priority);
+            differs.into_iter().for_each(|t| num::dec(o, u64::from(t)));
+        });
+        cell(layout.seq, &mut |o| num::dec(o, event.seq));
+        cell(layout.delta, &mut |o| match event.delta {
+            Some(ticks) => self.delta.write(o, ticks),
+            None => o.push(b'-'),
+        });
+        cell(layout.core, &mut |o| num::dec(o, u64::from(event.core)));
+        line.unmark(off);
+    }
+}
+
+impl<W: Write> EventSink for Table<W> {
+    fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()> {
+        self.measure(view, window);
+        self.inks = view.catalogue.iter().map(|d| ink_of(Some(d))).collect();
+        self.head();
+        Ok(())
+    }
+
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+        self.line.clear();
+        self.numbers(view, event);
+        self.join_who(view, event);
+        let changes = self.changes(event);
+        let Self { line, layout, options, rows, inks, who, .. } = self;
+        let paint = &options.paint;
+
+        let (on, off) = paint.around(if changes { Ink::Bold } else { Ink::Plain });
+        let start = line.at();
+        line.mark(on);
+        line.ascii(if changes { b"*" } else { b"" });
+        line.to(start.saturating_add(1));
+        line.cut(who, layout.who);
+        line.unmark(off);
+        line.to(start.saturating_add(1).saturating_add(layout.who).saturating_add(GAP));
+
+        let ink = event.def.and_then(|d| inks.get(usize::try_from(d.0).ok()?)).copied().unwrap_or(Ink::Mark);
+        let (on, off) = paint.around(ink);
+        let start = line.at();
+        line.mark(on);
+        line.text(&Rows::event(view, event));
+        line.unmark(off);
+        line.to(start.saturating_add(layout.event).saturating_add(1));
+
+        let (on, off) = paint.around(Ink::Dim);
+        let most = layout.arg;
+        rows.table_args(view, event, |label, text| {
+            if line.is_full() {
+                return;
+            }
+            line.space(1);
+            line.mark(on);
+            line.text(label);
+            line.ascii(b"=");
+            line.unmark(off);
+            line.cut(text, most);
+        });
+        self.out.buf.extend_from_slice(self.line.end());
+        self.out.row()?;
+        Ok(Flow::More)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn finish(&mut self, _: &View<'_>, _: &[Issue]) -> io::Result<()> {
+        // Issues are talk; see `write_issues`.
+        self.out.flush()
+    }
+}

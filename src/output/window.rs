@@ -1,0 +1,88 @@
+//! What is going to be shown, measured before it is: columns are as wide as they need to be.
+
+use crate::trace::Event;
+
+/// The extent of the events that will be shown.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    /// How many there are.
+    pub events: u64,
+    /// Ticks of the earliest.
+    pub first: i64,
+    /// Ticks of the latest.
+    pub last: i64,
+    /// The largest distance between one event and the event before it.
+    pub step: u64,
+    /// The largest sequence number.
+    pub seq: u64,
+    /// The largest priority or threshold.
+    pub priority: u16,
+    contexts: Vec<bool>,
+    interrupted: Vec<bool>,
+    defs: Vec<bool>,
+    /// The largest id without a definition.
+    pub unknown: Option<u32>,
+}
+
+fn set(list: &mut Vec<bool>, index: u32) {
+    /// Numbers are dense; a foreign one must not take memory.
+    const MOST: usize = 1 << 20;
+    let Ok(index) = usize::try_from(index) else { return };
+    if index >= list.len() && index < MOST {
+        list.resize(index.saturating_add(1), false);
+    }
+    if let Some(place) = list.get_mut(index) {
+        *place = true;
+    }
+}
+
+fn each(list: &[bool]) -> impl Iterator<Item = u32> {
+    list.iter().enumerate().filter(|(_, on)| **on).filter_map(|(i, _)| u32::try_from(i).ok())
+}
+
+impl Window {
+    /// The extent of these events.
+    #[must_use]
+    pub fn of(events: impl Iterator<Item = Event>) -> Self {
+        let mut all = Self::default();
+        events.for_each(|e| all.add(&e));
+        all
+    }
+
+    /// Adds one event.
+    #[inline]
+    pub fn add(&mut self, event: &Event) {
+        if self.events == 0 {
+            (self.first, self.last) = (event.ticks, event.ticks);
+        }
+        self.events = self.events.saturating_add(1);
+        self.first = self.first.min(event.ticks);
+        self.last = self.last.max(event.ticks);
+        self.step = self.step.max(event.delta.unwrap_or(0).unsigned_abs());
+        self.seq = self.seq.max(event.seq);
+        self.priority = self.priority.max(event.priority.unwrap_or(0)).max(event.threshold.unwrap_or(0));
+        set(&mut self.contexts, event.context.0);
+        if let Some(context) = event.interrupted {
+            set(&mut self.interrupted, context.0);
+        }
+        match event.def {
+            Some(def) => set(&mut self.defs, def.0),
+            None => self.unknown = self.unknown.max(Some(event.id)),
+        }
+    }
+
+    /// Numbers of the contexts that inserted the events.
+    pub fn contexts(&self) -> impl Iterator<Item = u32> {
+        each(&self.contexts)
+    }
+
+    /// Numbers of the contexts that were interrupted.
+    pub fn interrupted(&self) -> impl Iterator<Item = u32> {
+        each(&self.interrupted)
+    }
+
+    /// Numbers of the definitions.
+    pub fn defs(&self) -> impl Iterator<Item = u32> {
+        each(&self.defs)
+    }
+}
