@@ -3,11 +3,13 @@
 //! Reports, timelines and explanations ask a definition for its effects, never for its id, so that they serve every
 //! system whose events are listed here.
 
+mod classes;
 mod effect;
 mod field;
 mod objects;
 mod table;
 
+pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
 pub use objects::{ObjectType, threadx_object};

@@ -29,7 +29,7 @@ fn report_failure(failure: &Failure, output: &Output) -> Outcome {
     if failure.code == "broken-pipe" {
         return Outcome::Done;
     }
-    if output.format == args::Format::Json && !failure.said {
+    if output.format == args::Format::Json {
         let line = output::ErrorLine {
             code: failure.code,
             message: &failure.message,

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use super::Outcome;
 use crate::format::Absence;
+use crate::output::{self, Paint};
+use crate::trace::Issue;
 
 /// Why a run ends without its result.
 #[derive(Debug, Clone)]
@@ -19,6 +21,7 @@ pub struct Failure {
     /// What to try next; empty where the sentence says it.
     pub hint: String,
 }
+
 
 impl Failure {
     /// A mistake in the command line.
@@ -66,6 +69,14 @@ pub fn usage(error: &clap::Error) -> Outcome {
     // A reader that closes the pipe of `--help` has seen enough.
     let _ = std::io::stdout().write_all(error.render().to_string().as_bytes());
     Outcome::Done
+}
+
+/// The tally of issues, below what was printed.
+pub fn issues(issues: &[Issue]) {
+    let mut text = Vec::new();
+    if output::write_issues(&mut text, issues, &Paint::default()).is_ok() {
+        say_raw(&String::from_utf8_lossy(&text));
+    }
 }
 
 /// One line of talk.

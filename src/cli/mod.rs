@@ -8,6 +8,8 @@ mod files;
 mod gdb;
 mod info;
 mod message;
+mod names;
+mod now;
 mod plan;
 mod sink;
 
@@ -53,7 +55,7 @@ pub fn run(words: Vec<OsString>) -> Outcome {
         Err(e) => return message::usage(&e),
     };
     match plan::plan(args) {
-        Ok(plan) => command::run(&plan),
+        Ok(plan) => command::run(plan),
         Err(e) => message::fail(&e),
     }
 }

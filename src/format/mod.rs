@@ -95,6 +95,8 @@ pub struct Located {
     pub how: String,
     /// What was read on the way and need not be read again: name of a kernel variable and its value.
     pub known: Vec<(&'static str, u64)>,
+    /// True where symbols told, which can be of another build than the memory.
+    pub by_symbols: bool,
 }
 
 impl Located {

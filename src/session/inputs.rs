@@ -75,3 +75,11 @@ pub enum TraceInput {
     /// Standard input.
     Stdin,
 }
+
+impl Inputs {
+    /// True where a debugger is at the other end of stdin and stdout.
+    #[must_use]
+    pub fn is_stdio(&self) -> bool {
+        matches!(&self.source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio)
+    }
+}

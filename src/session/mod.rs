@@ -8,7 +8,8 @@ mod scan;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Names};
@@ -17,14 +18,16 @@ use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::Memory;
+use crate::mem::segments::Segments;
+use crate::rsp::Client;
 use crate::sym::{Layers, Symbols};
 use crate::trace::{Issue, Severity, Trace};
 
 /// An open source, and where its trace lies once that was asked.
 pub struct Session {
     memory: Source,
-    symbols: Layers,
-    elf: Option<Rc<Elf>>,
+    symbols: Layers<'static>,
+    elf: Option<Arc<Elf>>,
     hints: Hints,
     /// What people call the source.
     name: String,
@@ -36,6 +39,9 @@ pub struct Session {
     load_offset: LoadOffset,
     place: Option<(&'static dyn Format, Located)>,
 }
+
+/// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
+pub static INTERRUPT: AtomicBool = AtomicBool::new(false);
 
 /// What was added to the addresses of the ELF, and how that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,13 +124,26 @@ impl Session {
         }
     }
 
-    /// Takes the stub's client out: nothing more is to be read.
+    /// Takes the stub's client out: nothing more is to be read, names stay.
     #[must_use]
-    pub fn into_remote(self) -> Option<Remote> {
-        match self.memory {
-            Source::Remote(cache) => Some(cache.into_inner()),
+    pub fn disconnect(&mut self) -> Option<Client> {
+        match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
+            Source::Remote(cache) => Some(cache.into_inner().into_client()),
             Source::Files(_) => None,
         }
+    }
+
+    /// Other traces in the same memory, where the source lists its memory.
+    #[must_use]
+    pub fn other_traces(&mut self, trace: &Trace) -> Vec<Addr> {
+        if self.is_live() {
+            return Vec::new();
+        }
+        let base = trace.about.base;
+        scan::search(self).map_or_else(
+            |_| Vec::new(),
+            |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect(),
+        )
     }
 
     /// Finds the trace: by option, by symbols, and in files by searching.
@@ -149,7 +168,7 @@ impl Session {
         };
         let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
             // The pointer was wrong; in a file the trace may still be there.
-            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.from_symbols() => {
+            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
                 let (format, located) = scan::instead(self, absence)?;
                 let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
                 self.place = Some((format, located));

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
@@ -259,8 +259,8 @@ impl Opened {
         }
         let mut kept = None;
         if let Some((_, elf)) = self.elf {
-            let elf = Rc::new(elf);
-            symbols = symbols.then(ElfSymbols::new(Rc::clone(&elf), load_offset.value));
+            let elf = Arc::new(elf);
+            symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);
         }
         Ok(Session {

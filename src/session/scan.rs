@@ -92,6 +92,7 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
         pointer: session.hints.pointer,
         how,
         known: Vec::new(),
+        by_symbols: false,
     };
     Ok((best.format, located))
 }

@@ -33,6 +33,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         Located { header: 0, endian: hints.endian, pointer: hints.pointer, how: String::new(), known: Vec::new() };
     if let Some(header) = hints.header {
         located.header = header;
+        located.by_symbols = false;
         located.how = format!("--header {header:#x}");
         read_running(memory, symbols, hints, endian, &mut located);
         return Ok(located);
@@ -228,6 +229,7 @@ fn by_neighbours(
                     pointer: Some(width),
                     how: format!("{name} at {:#x} holds {value:#x}; the header lies before it", symbol.address),
                     known: Vec::new(),
+                    by_symbols: true,
                 });
             }
         }

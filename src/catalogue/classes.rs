@@ -1,0 +1,27 @@
+//! The categories of the kernel's enable mask.
+
+/// Each category with its bit, in the order of the bits.
+pub fn classes() -> impl Iterator<Item = (u64, &'static str)> {
+    include_str!("classes.tsv").lines().filter(|l| l.starts_with("0x")).filter_map(|l| {
+        let (mask, name) = l.split_once('\t')?;
+        Some((u64::from_str_radix(mask.strip_prefix("0x")?, 16).ok()?, name))
+    })
+}
+
+/// The categories whose bits are set.
+#[must_use]
+pub fn mask_names(bits: u64) -> Vec<&'static str> {
+    classes().filter(|(mask, _)| bits & mask != 0).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_two_bits_have_a_category_each() {
+        let all: u64 = classes().map(|(mask, _)| mask).sum();
+        assert_eq!((classes().count(), all), (32, 0xFFFF_FFFF));
+        assert_eq!(mask_names(0x8000_0001), ["TX_TRACE_INTERNAL_EVENTS", "TX_TRACE_USER_EVENTS"]);
+    }
+}

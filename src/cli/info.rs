@@ -1,0 +1,133 @@
+//! `info`: what is known of the source, the trace and the kernel.
+
+use std::io::{self, Write};
+
+use crate::catalogue::mask_names;
+use crate::output::{Format, TableOptions, View, report_writer};
+use crate::report::{Cell, Column, Kind, Report};
+use crate::session::{Identity, Loaded, Session};
+use crate::trace::{Direction, Known, Trace};
+
+/// Everything that `info` tells beside the trace itself.
+pub struct Info {
+    identity: Identity,
+    others: Vec<u64>,
+    elf: Option<String>,
+    build_id: Option<String>,
+    load: Option<String>,
+    live: bool,
+}
+
+/// Reads it.
+pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
+    let identity = session.identity(&loaded.trace);
+    let others = session.other_traces(&loaded.trace);
+    let load = session.load_offset();
+    let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    Info {
+        identity,
+        others,
+        elf: session.elf().map(|e| e.describe()),
+        build_id: session.elf().and_then(|e| e.build_id()).map(hex),
+        load: (!load.how.is_empty()).then(|| format!("{:#x} (from {})", load.value, load.how)),
+        live: session.is_live(),
+    }
+}
+
+impl Info {
+    /// Prints it as rows of name and value.
+    pub fn print(
+        &self,
+        format: Format,
+        out: &mut dyn Write,
+        view: &View<'_>,
+        options: &TableOptions,
+    ) -> io::Result<()> {
+        let mut report = Report {
+            name: "info",
+            columns: vec![
+                Column { name: "what", kind: Kind::Text },
+                Column { name: "value", kind: Kind::Text },
+            ],
+            ..Report::default()
+        };
+        for (what, value) in self.rows(view) {
+            report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
+        }
+        if format == Format::Json {
+            crate::output::write_trace(out, view)?;
+        }
+        let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+        writer.report(&report)?;
+        writer.finish(&view.trace.issues)
+    }
+
+    fn rows(&self, view: &View<'_>) -> Vec<(&'static str, String)> {
+        let trace = view.trace;
+        let about = &trace.about;
+        let kind = if self.live { "live target" } else { "file" };
+        let mut rows = vec![("source", format!("{} ({kind})", view.source)), ("format", about.format.to_owned())];
+        rows.extend(about.facts.iter().map(|(what, value)| (*what, value.clone())));
+        rows.push(("header", format!("{:#x}", about.base)));
+        rows.push(("clock", clock(trace)));
+        rows.push(("fill", fill(trace)));
+        rows.push(("objects", format!("{} in the registry", trace.objects.len())));
+        rows.extend(self.identity.version.as_ref().map(|v| ("kernel", v.clone())));
+        rows.extend(self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask(bits)))));
+        rows.extend(self.elf.as_ref().map(|e| ("ELF", e.clone())));
+        rows.extend(self.build_id.as_ref().map(|id| ("build id", id.clone())));
+        rows.extend(self.load.as_ref().map(|l| ("load offset", l.clone())));
+        rows.push(("ELF and memory", self.belonging()));
+        let others: Vec<String> = self.others.iter().map(|a| format!("{a:#x}")).collect();
+        rows.push(("other traces", if others.is_empty() { "none found".to_owned() } else { others.join(", ") }));
+        rows
+    }
+
+    fn belonging(&self) -> String {
+        match (self.identity.agreement, &self.elf) {
+            (Some(a), _) if a.same == a.compared => {
+                format!("belong together: {} of {} thread names agree", a.same, a.compared)
+            }
+            (Some(a), _) => {
+                format!("{} of {} thread names agree: this ELF is of another build", a.same, a.compared)
+            }
+            (None, Some(_)) => "cannot be compared: no thread name can be followed from memory into the ELF".to_owned(),
+            (None, None) => "no ELF was given".to_owned(),
+        }
+    }
+}
+
+fn clock(trace: &Trace) -> String {
+    let clock = &trace.clock;
+    if !clock.runs {
+        return "stands still: all stamps are equal".to_owned();
+    }
+    let way = match clock.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let how = match clock.direction_known {
+        Known::Given => "given",
+        Known::Detected => "detected",
+        Known::Assumed => "assumed",
+    };
+    let period = clock.period.map_or(String::new(), |p| format!(", starts over after {p} ticks"));
+    let rate = clock.hz.map_or("rate not known (--hz)".to_owned(), |hz| format!("{hz} Hz"));
+    format!("counts {way} ({how}: {}), mask {:#x}{period}, {rate}", clock.reason, clock.mask)
+}
+
+fn fill(trace: &Trace) -> String {
+    let about = &trace.about;
+    let span = trace.newest().map_or(0, |e| e.ticks);
+    let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
+    format!("{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest", about.held, about.capacity)
+}
+
+fn mask(bits: u64) -> String {
+    if bits & 0xFFFF_FFFF == 0xFFFF_FFFF {
+        return "everything".to_owned();
+    }
+    let off = mask_names(!bits);
+    if off.len() <= 8 { format!("all but {}", off.join(", ")) } else { mask_names(bits).join(", ") }
+}
+
