@@ -65,7 +65,7 @@ enum Stub {
 }
 
 /// For the way out after an error.
-const SHORT: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -92,7 +92,11 @@ impl Client {
             return self.close(evidence);
         }
         self.link.revive();
-        if (self.link.outstanding && self.link.features.is_some()) && !self.link.resync() {
+        if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
+            if self.leave != Leave::Halted {
+                // Nobody will hear the answer, but the stub may yet wake up and read it.
+                let _ = self.link.send(&[b"D"]);
+            }
             return lost(evidence, "the stub does not answer, so the target could not be told to run on");
         }
         // A stub that offers `multiprocess` is not OpenOCD, and who else it is matters only for how the target stood.

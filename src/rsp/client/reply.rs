@@ -30,7 +30,7 @@ pub(super) fn is_gone(body: &[u8]) -> bool {
 /// The hex digits of a console packet, `O` and an even number of them. `OK` is not one.
 pub(super) fn console(body: &[u8]) -> Option<&[u8]> {
     match body {
-        [b'O', text @ ..] if text.len() % 2 == 0 && text.iter().all(u8::is_ascii_hexdigit) => Some(text),
+        [b'O', text @ ..] if text.len().is_multiple_of(2) && text.iter().all(u8::is_ascii_hexdigit) => Some(text),
         _ => None,
     }
 }
