@@ -183,7 +183,7 @@ fn gdbserver_is_read_and_left_as_found() {
     }
     let port = free_port();
     let mut server =
-        quiet(Command::new("gdbserver").arg(format!("127.0.0.1:{port}")).args(["/bin/sh", "-c", "exec sleep 100"]));
+        quiet(Command::new("gdbserver").arg(format!("127.0.0.1:{port}")).args(["/bin/sh", "-c", "exec sleep 5"]));
     let on_disk = std::fs::read("/bin/sh").unwrap();
     for _ in 0..2 {
         let mut client = connect(port, Leave::AsFound);

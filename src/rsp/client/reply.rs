@@ -85,11 +85,12 @@ impl Features {
     }
 }
 
-/// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value.
+/// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value. Our own question, sent back by
+/// a line that echoes, looks like one and is none.
 pub(super) fn is_features(body: &[u8]) -> bool {
     let entry =
         |e: &[u8]| e.is_empty() || e.contains(&b'=') || (e.len() > 1 && matches!(e.last(), Some(b'+' | b'-' | b'?')));
-    !body.is_empty() && !is_stop(body) && body.split(|&b| b == b';').all(entry)
+    !body.is_empty() && !is_stop(body) && !body.starts_with(b"qSupported") && body.split(|&b| b == b';').all(entry)
 }
 
 /// An answer to a request of `len` bytes of memory.
