@@ -28,7 +28,7 @@ pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
 
-use link::{Failure, Link};
+use link::{Failure, Link, Wait};
 
 /// How the target is to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,14 +151,14 @@ impl Client {
         self.link.prepare()?;
         self.found_running = self.link.unasked_stops > 0;
         self.link.send(&[b"?"])?;
-        let answer = match self.link.answer(b"?", &expected, false) {
+        let answer = match self.link.answer(b"?", &expected, Wait::Alone) {
             Ok(answer) => answer,
             Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
             Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &expected)?,
             // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
             Err(Failure::Late(_)) => {
                 self.link.send_raw(&[3])?;
-                let stopped = self.link.answer(b"", &reply::is_stop, false);
+                let stopped = self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged);
                 match stopped {
                     Ok(answer) => {
                         self.found_running = true;

@@ -100,10 +100,8 @@ impl Endpoint {
         if text.starts_with('/') {
             return serial(text).map_err(|why| EndpointError { text: text.to_owned(), why });
         }
-        if let Some(rest) = text.strip_prefix("tcp:") {
-            if let Ok((host, port)) = host_port(rest) {
-                return fail(&format!("TCP needs no prefix, type `{}`", join(&host, port)));
-            }
+        if let Some(Ok((host, port))) = text.strip_prefix("tcp:").map(host_port) {
+            return fail(&format!("TCP needs no prefix, type `{}`", join(&host, port)));
         }
         net(text).map(|(host, port)| Self::Tcp { host, port })
     }

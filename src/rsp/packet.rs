@@ -10,7 +10,8 @@ use std::ops::Range;
 use nom::branch::alt;
 use nom::bytes::complete::take_while1;
 use nom::bytes::streaming::{tag, take, take_till};
-use nom::combinator::{map, value};
+use nom::character::streaming::one_of;
+use nom::combinator::{map, recognize, value};
 use nom::{IResult, Parser};
 
 /// The most raw bytes one packet may have before its end is seen. The largest packet size that a known stub
@@ -117,12 +118,7 @@ fn framed(input: &[u8]) -> IResult<&[u8], RawBody<'_>> {
 
 /// A packet whose end was lost: everything up to the next one's `$`.
 fn cut_short(input: &[u8]) -> IResult<&[u8], &[u8]> {
-    let (rest, _) = take(1_usize).parse(input)?;
-    let (_, body) = take_till(|b| b == b'#' || b == b'$').parse(rest)?;
-    if !matches!(input.first(), Some(b'$' | b'%')) {
-        return Err(nom::Err::Error(nom::error::Error::new(input, nom::error::ErrorKind::Tag)));
-    }
-    take(body.len().saturating_add(1)).parse(input)
+    recognize((one_of(&b"$%"[..]), take_till(|b| b == b'#' || b == b'$'))).parse(input)
 }
 
 impl RawBody<'_> {
@@ -189,7 +185,7 @@ pub fn to_hex(bytes: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits
@@ -264,6 +260,7 @@ mod tests {
         assert_eq!(&kinds[..4], &[Kind::Ack, Kind::Nak, Kind::Interrupt, packet(b"OK")]);
         assert!(matches!(&kinds[4], Kind::Notification(b) if b.data == b"Stop:T05" && !b.checksum_ok));
         assert_eq!(&kinds[5..], &[Kind::Junk, packet(b"m0,4")]);
+        assert_eq!(all(b"noise"), [Kind::Junk], "noise is told at once, not when a packet follows it");
     }
 
     #[test]

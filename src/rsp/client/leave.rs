@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use super::link::Link;
+use super::link::{Link, Wait};
 use super::reply;
 use super::{Client, Leave};
 
@@ -65,7 +65,7 @@ enum Stub {
 }
 
 /// For the way out after an error.
-const SHORT: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -79,24 +79,29 @@ impl Client {
         self.link.deaf = true;
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         let name = self.link.name.clone();
+        let fear = match self.leave {
+            Leave::Halted => "how the target stands now is not known",
+            Leave::AsFound | Leave::Running => "the target may stay halted",
+        };
         let lost = |before, why: &str| LeaveOutcome {
             before,
             after: After::Unknown,
-            message: Some(format!("{name}: {why}; the target may stay halted")),
+            message: Some(format!("{name}: {why}; {fear}")),
         };
         let evidence = self.evidence();
         if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
-            return lost(evidence, "the link is gone, so the target could not be told to run on");
-        }
-        if evidence == Before::Unknown && self.leave == Leave::Halted {
-            return self.close(evidence);
+            return lost(evidence, "the link broke before we could leave in order");
         }
         self.link.revive();
-        if (self.link.outstanding && self.link.features.is_some()) && !self.link.resync() {
-            return lost(evidence, "the stub does not answer, so the target could not be told to run on");
+        if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
+            if self.leave == Leave::Running || self.leave == Leave::AsFound && evidence == Before::Running {
+                // Nobody will hear the answer, but the stub may yet wake up and read it.
+                let _ = self.link.send(&[b"D"]);
+            }
+            return lost(evidence, "the stub does not answer, so we could not leave in order");
         }
         // A stub that offers `multiprocess` is not OpenOCD, and who else it is matters only for how the target stood.
-        let known = evidence == Before::Running && self.features().has("multiprocess");
+        let known = evidence == Before::Running && self.leave != Leave::Halted && self.features().has("multiprocess");
         let stub = if evidence == Before::Held || known { Stub::Other } else { self.identify() };
         let before = match (evidence, self.leave) {
             (Before::Unknown, Leave::AsFound) => self.look(stub),
@@ -108,18 +113,28 @@ impl Client {
             Leave::Halted => before != Before::Held,
         };
         if stay {
-            return self.close(before);
+            return match stub {
+                Stub::Qemu | Stub::Gdbserver | Stub::OpenOcd => {
+                    LeaveOutcome { before, after: After::Halted, message: None }
+                }
+                // pyOCD resumes when a client goes, unless it is told otherwise; qemu-user always runs on.
+                Stub::QemuUser | Stub::Other => LeaveOutcome {
+                    before,
+                    after: After::Unknown,
+                    message: Some(format!("{name}: closed while halted; whether it stays halted is up to the stub")),
+                },
+            };
         }
         if stub == Stub::OpenOcd && before != Before::Held && !matches!(self.link.monitor("resume"), Ok(Some(_))) {
             return lost(before, "OpenOCD did not take `monitor resume`");
         }
-        match self.link.ask(b"D", &|b| b == b"OK" || b.is_empty() || reply::is_error(b)) {
-            Ok(answer) if answer == b"OK" => {}
-            Ok(answer) if answer.is_empty() => return lost(before, "the stub does not know how to detach"),
-            Ok(answer) => {
+        match self.detach() {
+            Some(answer) if answer == b"OK" => {}
+            Some(answer) if answer.is_empty() => return lost(before, "the stub does not know how to detach"),
+            Some(answer) => {
                 return lost(before, &format!("the stub refused to detach ({})", String::from_utf8_lossy(&answer)));
             }
-            Err(_) => return lost(before, "the stub did not confirm that it detached"),
+            None => return lost(before, "the stub did not confirm that it detached"),
         }
         let after = if before == Before::Held { After::Held } else { After::Running };
         let untold = before == Before::Unknown && self.leave == Leave::AsFound;
@@ -129,9 +144,12 @@ impl Client {
         LeaveOutcome { before, after, message }
     }
 
-    /// Leaves without a word.
-    fn close(&self, before: Before) -> LeaveOutcome {
-        LeaveOutcome { before, after: After::Halted, message: None }
+    /// Says `D`, once: whatever is sent after it would halt a QEMU that runs again.
+    fn detach(&mut self) -> Option<Vec<u8>> {
+        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
+        self.link.prepare().ok()?;
+        self.link.send(&[b"D"]).ok()?;
+        self.link.answer(b"D", &accept, Wait::Alone).ok()
     }
 
     /// What connecting has shown already.

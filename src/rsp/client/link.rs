@@ -80,13 +80,24 @@ pub(super) enum Failure {
     Fatal(RspError),
 }
 
+/// What kind of answer is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// To the only request on its way: packets that are no answer to it are skipped.
+    Alone,
+    /// To the first of several: a packet that is no answer puts all of them in doubt.
+    InFlight,
+    /// To 0x03, which is not acknowledged.
+    Unacknowledged,
+}
+
 /// What came while no answer did.
 #[derive(Default)]
 pub(super) struct Heard {
     ack: bool,
     console: bool,
     stray: Option<Vec<u8>>,
-    junk: Vec<u8>,
+    noise: bool,
 }
 
 /// A framed link with the rules of asking.
@@ -114,6 +125,8 @@ pub(super) struct Link {
     pub(super) unasked_stops: u64,
     /// Console text, while a monitor command collects it.
     console: Option<Vec<u8>>,
+    /// The start of what came and was no packet.
+    noise: Vec<u8>,
     /// What broke the link for good.
     broken: Option<RspError>,
     pub(super) stats: Stats,
@@ -142,6 +155,7 @@ impl Link {
             features: None,
             unasked_stops: 0,
             console: None,
+            noise: Vec::new(),
             broken: None,
             stats: Stats::default(),
             silence,
@@ -181,7 +195,7 @@ impl Link {
         loop {
             self.prepare()?;
             self.send(&[body])?;
-            let failure = match self.answer(body, accept, false) {
+            let failure = match self.answer(body, accept, Wait::Alone) {
                 Ok(answer) => {
                     self.outstanding = false;
                     return Ok(answer);
@@ -223,6 +237,13 @@ impl Link {
         self.drain()
     }
 
+    /// After a flight whose answers are all here: true unless one too many came.
+    pub(super) fn in_step(&mut self) -> Result<bool, RspError> {
+        let before = self.stats.strays;
+        self.drain()?;
+        Ok(self.stats.strays == before)
+    }
+
     /// Takes in what has come unasked. Nobody waits here.
     fn drain(&mut self) -> Result<(), RspError> {
         let now = Instant::now();
@@ -237,6 +258,9 @@ impl Link {
     }
 
     fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
+        if kind == Kind::Junk {
+            self.note_noise();
+        }
         let Kind::Packet(body) = kind else { return Ok(()) };
         if self.acks {
             // Damaged or not: nobody asked for it, so nobody wants it again.
@@ -244,6 +268,12 @@ impl Link {
         }
         self.skip(&body.data);
         Ok(())
+    }
+
+    /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
+    fn note_noise(&mut self) {
+        let room = 64_usize.saturating_sub(self.noise.len());
+        self.noise.extend(self.decoder.raw().iter().take(room));
     }
 
     /// Notes a packet that is no answer.
@@ -281,18 +311,17 @@ impl Link {
         })
     }
 
-    /// Waits for the answer to `body`, which has been sent. `strict`: others are in flight behind it, so a packet
-    /// that is no answer puts all of them in doubt; else it is skipped.
+    /// Waits for the answer to `body`, which has been sent.
     pub(super) fn answer(
         &mut self,
         body: &[u8],
         accept: &dyn Fn(&[u8]) -> bool,
-        strict: bool,
+        wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
         let deadline = deadline_in(self.timeout);
         let mut heard = Heard::default();
         let mut refused = 0_u32;
-        let mut acked = !self.acks || self.ack_first == Some(false);
+        let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
         let mut first = true;
         loop {
             // The deadline holds even while tokens keep coming.
@@ -304,6 +333,7 @@ impl Link {
                 Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
             };
             match kind {
+                Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
                 Kind::Ack => {
                     acked = true;
                     heard.ack = true;
@@ -318,8 +348,8 @@ impl Link {
                 }
                 Kind::Nak | Kind::Notification(_) => {}
                 Kind::Interrupt | Kind::Junk => {
-                    let room = 64_usize.saturating_sub(heard.junk.len());
-                    heard.junk.extend(self.decoder.raw().iter().take(room));
+                    heard.noise = true;
+                    self.note_noise();
                     if !self.acks {
                         return Err(Failure::OutOfStep);
                     }
@@ -349,7 +379,7 @@ impl Link {
                     } else {
                         self.skip(&data);
                         if !reply::is_stop(&data) {
-                            if strict {
+                            if wait == Wait::InFlight {
                                 return Err(Failure::OutOfStep);
                             }
                             heard.stray = Some(data);
@@ -375,12 +405,14 @@ impl Link {
         let empty = features.is_empty();
         bump(&mut self.stats.resyncs, 1);
         let patience = self.timeout;
-        self.timeout = patience.checked_div(2).unwrap_or(patience);
+        if !self.deaf {
+            self.timeout = patience.checked_div(2).unwrap_or(patience);
+        }
         let question = reply::SUPPORTED;
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
                 let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
-                match self.answer(question, &accept, false) {
+                match self.answer(question, &accept, Wait::Alone) {
                     // What we throw away may be damaged as it likes.
                     Err(Failure::Damaged | Failure::OutOfStep) => {}
                     other => break other,
@@ -492,8 +524,8 @@ impl Link {
             if self.stats.bytes_in == 0 {
                 return RspError::NoAnswer { endpoint, timeout, hint: self.silence };
             }
-            if !heard.junk.is_empty() {
-                return RspError::NotAStub { endpoint, sent: excerpt(&heard.junk) };
+            if !self.noise.is_empty() {
+                return RspError::NotAStub { endpoint, sent: excerpt(&self.noise) };
             }
         }
         if pending.len() > 4096 {
@@ -503,7 +535,7 @@ impl Link {
         let state = match (heard.ack, pending.is_empty()) {
             (_, false) => ", only the start of a packet",
             (true, true) => ", only its acknowledgement",
-            (false, true) if heard.junk.is_empty() => "",
+            (false, true) if !heard.noise => "",
             (false, true) => ", only noise",
         };
         RspError::Stalled { endpoint, packet, timeout, state }

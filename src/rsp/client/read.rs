@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Client;
-use super::link::{Failure, bump};
+use super::link::{Failure, Wait, bump};
 use super::reply::{self, Data};
 use crate::abi::Addr;
 use crate::rsp::error::{RspError, excerpt};
@@ -20,6 +20,9 @@ const PIECE: usize = 256;
 
 /// How many requests are in flight together.
 const DEPTH: usize = 16;
+
+/// How many chunks are taken back when the order of answers is in doubt.
+const FLIGHT: usize = 64;
 
 /// How often one chunk is asked for.
 const TRIES: u32 = 4;
@@ -72,7 +75,9 @@ impl Chunk {
 /// Reads under way.
 struct Job {
     queue: VecDeque<Chunk>,
-    flying: VecDeque<Chunk>,
+    flying: Vec<Chunk>,
+    /// Bytes that each range still lacks.
+    lacks: Vec<usize>,
     done: Vec<Result<Vec<u8>, ReadFailure>>,
 }
 
@@ -87,9 +92,12 @@ impl Job {
         }
     }
 
-    fn put_back(&mut self, chunks: impl DoubleEndedIterator<Item = Chunk>) {
-        for chunk in chunks.rev() {
-            self.queue.push_front(chunk);
+    /// The queue stays in the order of ranges and addresses, so that the first refusal is the lowest.
+    fn put_back(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+        for chunk in chunks {
+            let key = |c: &Chunk| (c.which, c.offset);
+            let place = self.queue.partition_point(|c| key(c) < key(&chunk));
+            self.queue.insert(place, chunk);
         }
     }
 
@@ -98,6 +106,9 @@ impl Job {
         let end = chunk.offset.saturating_add(bytes.len());
         if let Some(place) = whole.get_mut(chunk.offset..end) {
             place.copy_from_slice(bytes);
+            if let Some(lack) = self.lacks.get_mut(chunk.which) {
+                *lack = lack.saturating_sub(bytes.len());
+            }
         }
     }
 
@@ -111,12 +122,11 @@ impl Job {
         }
     }
 
-    /// Everything that is not complete failed with the link.
-    fn abandon(mut self, error: &RspError) -> Vec<Result<Vec<u8>, ReadFailure>> {
-        for chunk in self.queue.iter().chain(&self.flying) {
-            if let Some(slot @ Ok(_)) = self.done.get_mut(chunk.which) {
-                *slot = Err(ReadFailure::Link(error.clone()));
-            }
+    /// The answers. What is not complete failed with the link.
+    fn finish(mut self, error: Option<RspError>, name: &str) -> Vec<Result<Vec<u8>, ReadFailure>> {
+        let unknown = || RspError::Link { endpoint: name.to_owned(), why: "a read was left unfinished".into() };
+        for (slot, _) in self.done.iter_mut().zip(&self.lacks).filter(|(slot, lack)| slot.is_ok() && **lack > 0) {
+            *slot = Err(ReadFailure::Link(error.clone().unwrap_or_else(unknown)));
         }
         self.done
     }
@@ -151,7 +161,12 @@ impl Client {
     /// # Errors
     /// Each entry: [`ReadFailure`].
     pub fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Vec<u8>, ReadFailure>> {
-        let mut job = Job { queue: VecDeque::new(), flying: VecDeque::new(), done: Vec::with_capacity(wanted.len()) };
+        let mut job = Job {
+            queue: VecDeque::new(),
+            flying: Vec::new(),
+            lacks: wanted.iter().map(|&(_, len)| len).collect(),
+            done: Vec::with_capacity(wanted.len()),
+        };
         for (which, &(addr, len)) in wanted.iter().enumerate() {
             let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|more| addr.checked_add(more));
             if last.is_none() {
@@ -162,10 +177,8 @@ impl Client {
             job.done.push(Ok(vec![0; len]));
             job.queue.extend(Chunk { which, offset: 0, addr, len, tries: 0 }.split(self.max_chunk));
         }
-        match self.run(&mut job) {
-            Ok(()) => job.done,
-            Err(error) => job.abandon(&error),
-        }
+        let error = self.run(&mut job).err();
+        job.finish(error, &self.link.name)
     }
 
     fn run(&mut self, job: &mut Job) -> Result<(), RspError> {
@@ -173,7 +186,7 @@ impl Client {
             return Err(error.clone());
         }
         while let Some(chunk) = job.next() {
-            job.put_back(std::iter::once(chunk));
+            job.put_back([chunk]);
             if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -182,65 +195,81 @@ impl Client {
     /// One chunk, strictly question and answer.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
         let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
-        job.flying.push_back(chunk);
         let binary = self.binary;
         let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
         let body = self.link.ask(&chunk.request(binary), &accept)?;
-        job.flying.clear();
         self.settle(job, &chunk, &body, binary)
     }
 
-    /// Keeps up to [`DEPTH`] chunks in flight until the queue is empty or the order of answers is in doubt.
+    /// Up to [`FLIGHT`] chunks, up to [`DEPTH`] of them on their way together. An answer that is lost or doubled
+    /// shifts those behind it, and they look alike: so none counts before all are here and none is left over.
     fn volley(&mut self, job: &mut Job) -> Result<(), RspError> {
         self.link.prepare()?;
         if !self.link.may_pipeline() {
             return Ok(());
         }
+        let binary = self.binary;
+        while job.flying.len() < FLIGHT {
+            let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
+            job.flying.push(chunk);
+        }
+        let (mut sent, mut bodies) = (0_usize, Vec::with_capacity(job.flying.len()));
+        let mut damaged = Vec::new();
         loop {
-            // What a reply changes (`x` is not known after all) holds from the next flight on.
-            let binary = self.binary;
-            loop {
-                let mut requests = Vec::new();
-                while job.flying.len() < DEPTH && self.binary == binary {
-                    let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
-                    requests.push(chunk.request(binary));
-                    job.flying.push_back(chunk);
-                }
-                if !requests.is_empty() {
-                    self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-                }
-                let Some(&chunk) = job.flying.front() else { break };
-                let request = chunk.request(binary);
-                let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
-                match self.link.answer(&request, &accept, true) {
-                    Ok(body) => {
-                        job.flying.pop_front();
-                        self.link.outstanding = !job.flying.is_empty();
-                        self.settle(job, &chunk, &body, binary)?;
-                    }
-                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-                    Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => {
-                        job.flying.pop_front();
-                        self.link.outstanding = !job.flying.is_empty();
-                        job.put_back(std::iter::once(Chunk { tries: chunk.tries.saturating_add(1), ..chunk }));
-                    }
-                    Err(failure) => {
-                        let error = self.link.why_late(&request, failure);
-                        let tries = chunk.tries.saturating_add(1);
-                        if tries >= TRIES || !self.link.resync() {
-                            return Err(self.link.fail(error));
-                        }
-                        // Nothing is in flight any more; none of these answers is trusted.
-                        let again: Vec<Chunk> = job.flying.drain(..).map(|c| Chunk { tries, ..c }).collect();
-                        job.put_back(again.into_iter());
-                        return Ok(());
-                    }
-                }
+            // Once something is refused, what has not been sent yet may not be wanted any more.
+            let refused = bodies.iter().any(|b: &Vec<u8>| b.is_empty() || reply::is_error(b));
+            let goal = if refused { sent } else { bodies.len().saturating_add(DEPTH).min(job.flying.len()) };
+            let requests: Vec<Vec<u8>> =
+                job.flying.get(sent..goal).unwrap_or_default().iter().map(|c| c.request(binary)).collect();
+            if !requests.is_empty() {
+                self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                sent = goal;
             }
-            if job.queue.is_empty() {
-                return Ok(());
+            let Some(chunk) = job.flying.get(bodies.len()).filter(|_| bodies.len() < sent).copied() else { break };
+            let request = chunk.request(binary);
+            let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
+            match self.link.answer(&request, &accept, Wait::InFlight) {
+                Ok(body) => bodies.push(body),
+                Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                // The frame is whole, so the order stands: only this one is asked for again.
+                Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => {
+                    damaged.push(bodies.len());
+                    bodies.push(Vec::from(&b"damaged"[..]));
+                }
+                Err(failure) => {
+                    let error = self.link.why_late(&request, failure);
+                    return self.again(job, error);
+                }
             }
         }
+        self.link.outstanding = false;
+        if !self.link.in_step()? {
+            let request = job.flying.first().map(|c| c.request(binary)).unwrap_or_default();
+            let error = self.link.why_late(&request, Failure::OutOfStep);
+            return self.again(job, error);
+        }
+        let flying = std::mem::take(&mut job.flying);
+        for (i, chunk) in flying.iter().enumerate() {
+            match bodies.get(i) {
+                Some(_) if damaged.contains(&i) => {
+                    job.put_back([Chunk { tries: chunk.tries.saturating_add(1), ..*chunk }]);
+                }
+                Some(body) => self.settle(job, chunk, body, binary)?,
+                None => job.put_back([*chunk]),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a whole flight again, or gives up with `error`.
+    fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
+        let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
+        if tries >= TRIES || !self.link.resync() {
+            return Err(self.link.fail(error));
+        }
+        let again: Vec<Chunk> = job.flying.drain(..).map(|c| Chunk { tries, ..c }).collect();
+        job.put_back(again);
+        Ok(())
     }
 
     /// A chunk within today's limit; what is more goes back to the queue.
@@ -259,7 +288,7 @@ impl Client {
                 bump(&mut self.link.stats.memory_bytes, bytes.len());
                 job.store(chunk, &bytes);
                 let rest = chunk.part(bytes.len(), chunk.len.saturating_sub(bytes.len()));
-                job.put_back(rest.into_iter());
+                job.put_back(rest);
             }
             Some(Data::Refused(reply)) => {
                 // E22 is QEMU's word for "too long"; it may be anybody's word for anything else.
@@ -274,7 +303,7 @@ impl Client {
             }
             Some(Data::Unsupported) if binary => {
                 self.binary = false;
-                job.put_back(std::iter::once(*chunk));
+                job.put_back([*chunk]);
             }
             Some(Data::Unsupported) => {
                 let error = RspError::Unsupported { endpoint: self.link.name.clone(), packet: "m".into() };

@@ -30,7 +30,7 @@ pub(super) fn is_gone(body: &[u8]) -> bool {
 /// The hex digits of a console packet, `O` and an even number of them. `OK` is not one.
 pub(super) fn console(body: &[u8]) -> Option<&[u8]> {
     match body {
-        [b'O', text @ ..] if text.len() % 2 == 0 && text.iter().all(u8::is_ascii_hexdigit) => Some(text),
+        [b'O', text @ ..] if text.len().is_multiple_of(2) && text.iter().all(u8::is_ascii_hexdigit) => Some(text),
         _ => None,
     }
 }
@@ -85,11 +85,12 @@ impl Features {
     }
 }
 
-/// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value.
+/// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value. Our own question, sent back by
+/// a line that echoes, looks like one and is none.
 pub(super) fn is_features(body: &[u8]) -> bool {
     let entry =
         |e: &[u8]| e.is_empty() || e.contains(&b'=') || (e.len() > 1 && matches!(e.last(), Some(b'+' | b'-' | b'?')));
-    !body.is_empty() && !is_stop(body) && body.split(|&b| b == b';').all(entry)
+    !body.is_empty() && !is_stop(body) && !body.starts_with(b"qSupported") && body.split(|&b| b == b';').all(entry)
 }
 
 /// An answer to a request of `len` bytes of memory.

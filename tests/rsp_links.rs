@@ -1,0 +1,163 @@
+//! The client over every kind of link: local socket, child, serial line (a pseudo terminal), stdin and stdout.
+
+#![allow(
+    missing_docs,
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+#[path = "support/fake_stub.rs"]
+mod fake_stub;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fake_stub::{Handle, RAM, Stub, bytes_at, gdbserver, qemu};
+use tx_trace::rsp::transport::{self, TransportError};
+use tx_trace::rsp::{After, Before, Client, Endpoint, Options};
+
+fn copy(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static, close: Option<TcpStream>) {
+    std::thread::spawn(move || {
+        let mut buf = [0; 4096];
+        while let Ok(n @ 1..) = from.read(&mut buf) {
+            if to.write_all(&buf[..n]).is_err() || to.flush().is_err() {
+                break;
+            }
+        }
+        if let Some(stream) = close {
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+    });
+}
+
+/// Joins a link's far end to a stub.
+fn relay(stub: &Handle, reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) {
+    let stream = TcpStream::connect(("127.0.0.1", stub.port)).unwrap();
+    copy(reader, stream.try_clone().unwrap(), Some(stream.try_clone().unwrap()));
+    copy(stream, writer, None);
+}
+
+fn use_it(endpoint: &str) -> Client {
+    let mut client =
+        Client::connect(&Endpoint::parse(endpoint).unwrap(), Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut buf = vec![0; 0x1234];
+    client.read_memory(RAM + 1, &mut buf).unwrap();
+    assert!(buf == bytes_at(RAM + 1, buf.len()));
+    client
+}
+
+#[test]
+fn a_local_socket() {
+    let stub = gdbserver().start();
+    let path = std::env::temp_dir().join(format!("tx-trace-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).unwrap();
+    let port = stub.clone();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        relay(&port, stream.try_clone().unwrap(), stream);
+    });
+    use_it(&format!("unix:{}", path.display())).leave();
+    assert!(stub.closed());
+    std::fs::remove_file(&path).unwrap();
+    let missing = Client::connect(&Endpoint::Unix(path), Options::default()).err().unwrap();
+    assert_eq!(missing.code(), "cannot-open");
+    assert!(missing.to_string().contains("no such file"), "{missing}");
+}
+
+#[test]
+fn a_serial_line() {
+    // SAFETY: plain calls on a descriptor that is checked; ptsname's buffer is copied before the next call, and no
+    // other thread of this program calls it.
+    let (host, path) = unsafe {
+        let fd = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY);
+        assert!(fd >= 0 && libc::grantpt(fd) == 0 && libc::unlockpt(fd) == 0);
+        let name = std::ffi::CStr::from_ptr(libc::ptsname(fd)).to_str().unwrap().to_owned();
+        (File::from_raw_fd(fd), name)
+    };
+    let stub = Stub { supported: "PacketSize=400;QStartNoAckMode+", no_ack: true, ..Stub::default() }.start();
+    relay(&stub, host.try_clone().unwrap(), host);
+    let client = use_it(&format!("{path}@115200"));
+    assert!(client.max_chunk() <= 0x1f0);
+    client.leave();
+    let odd = Client::connect(&Endpoint::parse(&format!("{path}@12345")).unwrap(), Options::default());
+    assert!(odd.err().unwrap().to_string().contains("12345 is not a baud rate"));
+}
+
+#[test]
+fn a_serial_line_that_is_none() {
+    for (path, words) in [("/dev/null", "not a serial line"), ("/dev/no-such-tty", "no such file")] {
+        let error = Client::connect(&Endpoint::parse(path).unwrap(), Options::default()).err().unwrap();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn an_echo_is_no_answer() {
+    let endpoint = Endpoint::parse("|cat").unwrap();
+    let error = Client::connect(&endpoint, Options { timeout: Duration::from_millis(200), ..Options::default() });
+    assert_eq!(error.err().unwrap().code(), "bad-reply");
+}
+
+#[test]
+fn a_child_that_ends_is_said_to() {
+    let endpoint = Endpoint::parse("|exit 3").unwrap();
+    let error = Client::connect(&endpoint, Options::default()).err().unwrap();
+    assert_eq!(error.code(), "link-closed");
+    assert!(error.to_string().contains("exit status: 3"), "{error}");
+}
+
+#[test]
+fn a_child_and_its_children_are_gone_after() {
+    let mark = std::env::temp_dir().join(format!("tx-trace-child-{}", std::process::id()));
+    let command = format!("|sleep 987 & echo $! > {}; wait", mark.display());
+    let began = Instant::now();
+    let mut link = transport::open(&Endpoint::parse(&command).unwrap(), Duration::from_secs(1)).unwrap();
+    let got = link.receive(&mut [0; 8], Instant::now() + Duration::from_millis(300));
+    assert_eq!(got, Err(TransportError::Timeout));
+    drop(link);
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let pid = std::fs::read_to_string(&mark).unwrap();
+    std::fs::remove_file(&mark).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    assert!(status.as_deref().unwrap_or(") Z").contains(") Z"), "{status:?}");
+}
+
+/// Runs as a child of the test below; as a test of its own it does nothing.
+#[test]
+fn stdio_child() {
+    if std::env::var_os("TX_TRACE_TEST_STDIO").is_some() {
+        let outcome = use_it("stdio:").leave();
+        assert_eq!((outcome.before, outcome.after, outcome.message), (Before::Held, After::Held, None));
+        std::process::exit(42);
+    }
+}
+
+#[test]
+fn our_own_stdin_and_stdout() {
+    // What the test harness prints first is noise on the line, which the client has to live with.
+    for base in [qemu(true), gdbserver()] {
+        let stub = base.start();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "stdio_child", "--nocapture"])
+            .env("TX_TRACE_TEST_STDIO", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        relay(&stub, child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        assert_eq!(child.wait().unwrap().code(), Some(42));
+        assert_eq!(stub.requests().last().unwrap(), "D");
+    }
+}
