@@ -233,7 +233,7 @@ fn print(
                 outcome = Outcome::No;
             }
         }),
-        Ask::List | Ask::Last(_) => selection(&answer.loaded, ask, filters, &view, format, options.clone(), &mut sink)
+        Ask::List | Ask::Last(_) => selection(&answer.loaded, ask, filters, &view, &names, format, options.clone(), &mut sink)
             .map(|any| {
                 if !any {
                     outcome = Outcome::No;
@@ -262,11 +262,11 @@ fn selection(
     ask: &Ask,
     filters: &Filters,
     view: &View<'_>,
+    names: &SymbolNames<'_>,
     format: Format,
     mut options: TableOptions,
     sink: &mut Sink<'_>,
 ) -> Result<bool, Failure> {
-    let names = view.names;
     let query = Query::compile_with(filters, &loaded.trace, &loaded.catalogue, &|name| names.address_of(name))?;
     for note in query.notes() {
         message::say(&format!("tx-trace: {note}"));

@@ -22,6 +22,14 @@ impl<'a> SymbolNames<'a> {
     }
 }
 
+impl SymbolNames<'_> {
+    /// The address of a name, as the trace stores addresses.
+    pub fn address_of(&self, name: &str) -> Option<Addr> {
+        let symbol = self.symbols.lookup(name.strip_prefix('&').unwrap_or(name))?;
+        Some(if self.high == 0 { symbol.address } else { symbol.address & Width::W4.max() })
+    }
+}
+
 impl Resolve for SymbolNames<'_> {
     fn object(&self, address: Addr) -> Option<String> {
         let address = address | self.high;
@@ -34,10 +42,5 @@ impl Resolve for SymbolNames<'_> {
         let symbol = self.symbols.covering(address)?;
         let offset = address.checked_sub(symbol.address)?;
         Some(if offset == 0 { symbol.name } else { format!("{}+{offset:#x}", symbol.name) })
-    }
-
-    fn address_of(&self, name: &str) -> Option<Addr> {
-        let symbol = self.symbols.lookup(name.strip_prefix('&').unwrap_or(name))?;
-        Some(if self.high == 0 { symbol.address } else { symbol.address & Width::W4.max() })
     }
 }

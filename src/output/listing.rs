@@ -65,6 +65,16 @@ pub fn objects(
     writer.finish(issues)
 }
 
+/// Writes the `trace` line of JSON output.
+///
+/// # Errors
+/// Where the writer fails.
+pub fn write_trace(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
+    let mut line = Vec::new();
+    json::trace(&mut line, view.trace, view.source, view.digits());
+    out.write_all(&line)
+}
+
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.
 #[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> Report {

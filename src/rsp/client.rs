@@ -16,6 +16,7 @@ use super::endpoint::Endpoint;
 use super::error::{RspError, excerpt};
 use super::transport::{self, Transport};
 
+mod console;
 mod leave;
 mod link;
 mod query;

@@ -63,14 +63,13 @@ impl Session {
         for object in trace.objects.iter().filter(|o| o.is_thread && !o.deleted && !o.name.is_empty()).take(MOST) {
             let place = object.address.wrapping_add(offset);
             let Some(name) = word_at(self.memory.memory(), place, trace.about.endian, pointer) else { continue };
-            let name = name.wrapping_add(0);
             let Some(section) = elf.section_holding(name.wrapping_sub(self.load_offset.value)) else {
                 // A pointer to outside the program is as wrong as another name.
                 result.compared = result.compared.saturating_add(1);
                 continue;
             };
             let bytes = elf.section_bytes(&section);
-            let start = name.wrapping_sub(self.load_offset.value).wrapping_sub(section.address);
+            let start = name.wrapping_sub(self.load_offset.value).wrapping_sub(section.addr);
             let Some(text) = usize::try_from(start).ok().and_then(|s| bytes.get(s..)) else { continue };
             let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
             result.compared = result.compared.saturating_add(1);

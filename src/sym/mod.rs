@@ -5,6 +5,10 @@ pub mod elf_table;
 pub mod layers;
 pub mod pairs;
 
+pub use elf_table::ElfSymbols;
+pub use layers::Layers;
+pub use pairs::Pairs;
+
 use crate::abi::Addr;
 
 /// A named place on the target.

@@ -37,6 +37,12 @@ pub struct Pairs {
 }
 
 impl Pairs {
+    /// Takes names whose addresses are numbers already.
+    #[must_use]
+    pub const fn new(pairs: Vec<(String, Addr)>) -> Self {
+        Self { pairs }
+    }
+
     /// Takes each `NAME=ADDR` (hexadecimal behind `0x`, else decimal). Spaces around either part are dropped.
     ///
     /// # Errors

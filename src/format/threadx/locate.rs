@@ -30,7 +30,7 @@ const TOGETHER: u64 = 96;
 pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     let mut located =
-        Located { header: 0, endian: hints.endian, pointer: hints.pointer, how: String::new(), known: Vec::new() };
+        Located { header: 0, endian: hints.endian, pointer: hints.pointer, how: String::new(), known: Vec::new(), by_symbols: true };
     if let Some(header) = hints.header {
         located.header = header;
         located.by_symbols = false;

@@ -303,8 +303,13 @@ impl Link {
 
     /// Sends bytes that are no packet.
     pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), RspError> {
+        self.send_raw_until(bytes, deadline_in(self.timeout))
+    }
+
+    /// The same, with its own bound on how long it may take.
+    pub(super) fn send_raw_until(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), RspError> {
         bump(&mut self.stats.bytes_out, bytes.len());
-        let sent = self.transport.send(bytes, deadline_in(self.timeout));
+        let sent = self.transport.send(bytes, deadline);
         sent.map_err(|e| {
             let error = self.transport_error(e, "while we were sending");
             self.fail(error)
