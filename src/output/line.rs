@@ -47,6 +47,11 @@ impl Line {
         self.owed = self.owed.saturating_add(n);
     }
 
+    /// So many spaces fewer than are owed.
+    pub fn back(&mut self, n: usize) {
+        self.owed = self.owed.saturating_sub(n);
+    }
+
     /// Spaces up to this column.
     pub fn to(&mut self, col: usize) {
         self.owed = self.owed.max(col.saturating_sub(self.col));

@@ -124,6 +124,15 @@ pub trait EventSink {
 
 /// Takes reports one by one.
 pub trait ReportWriter {
+    /// What comes before the first report: JSON says what the trace is.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
+        let _ = view;
+        Ok(())
+    }
+
     /// One report.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::line::{Line, width_of, wrap};
 use super::paint::Ink;
-use super::{Out, ReportWriter, Resolve, TableOptions, csv, digits, escape, json, num};
+use super::{Out, ReportWriter, Resolve, TableOptions, View, csv, digits, escape, json, num};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Issue;
@@ -156,6 +156,11 @@ impl<'w, W: Write> JsonReports<'w, W> {
 }
 
 impl<W: Write> ReportWriter for JsonReports<'_, W> {
+    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
+        json::trace(&mut self.out.buf, view.trace, view.source, view.digits());
+        Ok(())
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         for row in &report.rows {
             let out = &mut self.out.buf;

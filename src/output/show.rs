@@ -88,7 +88,11 @@ impl<W: Write> Show<W> {
                 // What says no more than the word itself is not said twice.
                 Some((_, name, text, _)) if is_same(text, *word) => format!("{raw}  {name}"),
                 Some((_, name, text, _)) => format!("{raw}  {name:<width$}  {text}"),
-                None => raw,
+                // Nobody described the word; where it is an object's address it is taken for one.
+                None => match view.trace.objects.at(*word).filter(|o| *word != 0 && !o.name.is_empty()) {
+                    Some(object) => format!("{raw}  {}", escape(&object.name)),
+                    None => raw,
+                },
             };
             let doubtful =
                 u32::try_from(i).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|b| b & 1 == 1);

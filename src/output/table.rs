@@ -44,8 +44,10 @@ const WIDE: usize = 120;
 const WIDEST: usize = 200;
 /// Spaces between columns.
 const GAP: usize = 2;
-/// An event's name is padded to at most so many columns; a longer one pushes its arguments to the right.
+/// An event's name is padded to at most so many columns; a longer one pushes its arguments to the right. Narrow lines
+/// have no room to pad all names to the longest.
 const EVENT: usize = 24;
+const EVENT_NARROW: usize = 18;
 
 /// Widths of the columns; 0 for one that is not shown.
 #[derive(Debug, Clone, Default)]
@@ -147,7 +149,7 @@ impl<W: Write> Table<W> {
         layout.who = self.measure_who(view, window).clamp(3, most);
         let names = window.defs().filter_map(|d| view.catalogue.def(crate::trace::DefId(d))).map(|d| width_of(&d.name));
         let unknown = window.unknown.map(|id| made_up_name(view.trace.about.format, id).len());
-        layout.event = names.chain(unknown).max().unwrap_or(EVENT).clamp(5, EVENT);
+        layout.event = names.chain(unknown).max().unwrap_or(EVENT).clamp(5, if wide { EVENT } else { EVENT_NARROW });
         // Two arguments at least should find room where the line is narrow.
         layout.arg = width.div_euclid(4).clamp(16, 64);
         self.layout = layout;
@@ -186,7 +188,6 @@ impl<W: Write> Table<W> {
         right(line, "seq", layout.seq);
         right(line, &format!("delta {}", self.delta.unit), layout.delta);
         right(line, "core", layout.core);
-        line.space(1);
         let who = line.at();
         line.ascii(b"who");
         line.to(who.saturating_add(layout.who).saturating_add(GAP));
@@ -269,12 +270,14 @@ impl<W: Write> EventSink for Table<W> {
 
         let (on, off) = paint.around(if changes { Ink::Bold } else { Ink::Plain });
         let start = line.at();
+        if changes {
+            line.back(1);
+        }
         line.mark(on);
         line.ascii(if changes { b"*" } else { b"" });
-        line.to(start.saturating_add(1));
         line.cut(who, layout.who);
         line.unmark(off);
-        line.to(start.saturating_add(1).saturating_add(layout.who).saturating_add(GAP));
+        line.to(start.saturating_add(layout.who).saturating_add(GAP));
 
         let ink = event.def.and_then(|d| inks.get(usize::try_from(d.0).ok()?)).copied().unwrap_or(Ink::Mark);
         let (on, off) = paint.around(ink);
