@@ -372,7 +372,7 @@ fn events(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     for class in &task.class {
         filters.add(crate::query::Key::Class, class)?;
     }
-    let keep = crate::query::definitions(&filters, &catalogue)?;
+    let keep = crate::query::definitions(&filters, task.format.name(), &catalogue)?;
     let mut kept = keep.into_iter();
     report.rows.retain(|_| kept.next().unwrap_or(true));
     let mut sink = Sink::open(output, None)?;

@@ -264,6 +264,15 @@ pub struct Query<'a> {
     notes: Vec<String>,
 }
 
+/// Which definitions of a catalogue `--event` and `--class` keep, in its order.
+///
+/// # Errors
+/// Where a filter names no event or class.
+pub fn definitions(filters: &Filters, format: &'static str, catalogue: &Catalogue) -> Result<Vec<bool>, QueryError> {
+    let ids = select::ids(&filters.events, &filters.classes, format, catalogue)?;
+    Ok(catalogue.iter().map(|d| ids.keeps_def(d)).collect())
+}
+
 /// Names of places on the target that the trace itself does not know, such as an ELF's.
 pub type AddressOf<'f> = &'f dyn Fn(&str) -> Option<Addr>;
 
@@ -289,7 +298,7 @@ impl<'a> Query<'a> {
     ) -> Result<Self, QueryError> {
         let scope = select::Scope { trace, catalogue, address_of };
         let mut notes = Vec::new();
-        let ids = select::ids(&filters.events, &filters.classes, &scope)?;
+        let ids = select::ids(&filters.events, &filters.classes, trace.about.format, catalogue)?;
         let bound = |p: Option<Position>, edge| p.map(|p| p.bound(trace, edge)).transpose();
         Ok(Self {
             trace,

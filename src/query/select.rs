@@ -114,14 +114,19 @@ impl Ids {
     }
 }
 
-pub(super) fn ids(events: &Terms, classes: &Terms, scope: &Scope<'_>) -> Result<Ids, QueryError> {
+pub(super) fn ids(
+    events: &Terms,
+    classes: &Terms,
+    format: &'static str,
+    catalogue: &Catalogue,
+) -> Result<Ids, QueryError> {
     let each = |terms: &Terms, what: &dyn Fn(&str) -> Result<Vec<What>, QueryError>| {
         terms.iter().map(|t| Ok((t.exclude, what(&t.text)?))).collect::<Result<Vec<_>, QueryError>>()
     };
     Ok(Ids {
-        format: scope.trace.about.format,
-        events: each(events, &|text| event(text, scope.catalogue))?,
-        classes: each(classes, &|text| class(text, scope.catalogue))?,
+        format,
+        events: each(events, &|text| event(text, catalogue))?,
+        classes: each(classes, &|text| class(text, catalogue))?,
     })
 }
 
