@@ -124,6 +124,12 @@ impl Session {
         }
     }
 
+    /// What was noticed while opening and locating: worth telling even where there is no trace.
+    #[must_use]
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
     /// Takes the stub's client out: nothing more is to be read, names stay.
     #[must_use]
     pub fn disconnect(&mut self) -> Option<Client> {
@@ -181,6 +187,9 @@ impl Session {
         trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
+        } else {
+            // In a file this costs nothing; over a link `info` asks for it.
+            trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
         }
         Ok(Loaded { trace, catalogue, running: capture.value("running") })
     }

@@ -88,6 +88,14 @@ struct Options_ {
     format: Option<&'static dyn Format>,
 }
 
+/// `FILE@ADDR`, as `--image` takes it, where there is such a file.
+fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
+    let (file, address) = path.to_str()?.rsplit_once('@')?;
+    let address = image::parse_number(address).ok()?;
+    let file = PathBuf::from(file);
+    file.exists().then_some((file, address))
+}
+
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -156,6 +164,12 @@ impl Opened {
 
     /// A file that nobody said anything about.
     fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        if !path.exists()
+            && let Some((file, address)) = image_with_address(path)
+        {
+            self.images.push((shown(&file), map(&file)?, Some(address)));
+            return Ok(());
+        }
         let bytes = map(path)?;
         if bytes.starts_with(b"\x7fELF") {
             let elf = open_elf(path)?;
