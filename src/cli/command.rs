@@ -5,7 +5,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, EventsTask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, gdb, info, now};
+use super::{Outcome, demo, gdb, info, interrupt, now};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -54,9 +54,11 @@ impl From<QueryError> for Failure {
     }
 }
 
-fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
+/// Reads a target and answers a question about its trace.
+pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let Question { ask, inputs, filters, clock, names } = question;
     let stdio = inputs.is_stdio();
+    let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
     let loaded: Result<Answer, Failure> = (|| {
         let mut options = clock.options;
@@ -83,6 +85,7 @@ fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
                 message::say(&format!("tx-trace: {sentence}"));
             }
         }
+        drop(attached);
         print(&answer, &ask, &filters, &session, output, Sink::open(output, None)?)
     });
     if let Some(client) = client {
@@ -294,8 +297,7 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown =
-        || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
+    let shown = || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let window = Window::of(shown());
     if matches!(ask, Ask::Last(_)) {
         options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
