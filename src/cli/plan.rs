@@ -137,13 +137,18 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
         return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
     }
-    let question = Question {
+    let previous = read.source.previous;
+    if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
+        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+    }
+    let mut question = Question {
         ask,
         inputs: inputs(read.source, files)?,
         filters: filters(read.filters)?,
         names: names(&read.clock.netx)?,
         clock: clock(read.clock)?,
     };
+    question.clock.options.previous = previous;
     Ok(Plan { task: Task::Read(Box::new(question)), output })
 }
 
@@ -321,7 +326,8 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     if period == Some(0) {
         return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
     }
-    let mut plan = ClockPlan { options: DecodeOptions { direction, period, hz: None }, hz_symbol: None };
+    let mut plan =
+        ClockPlan { options: DecodeOptions { direction, period, ..DecodeOptions::default() }, hz_symbol: None };
     if let Some(text) = c.hz {
         match rate(&text) {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
