@@ -482,7 +482,11 @@ class Lore:
             rows = [line.split(",") for line in self.ask("events", "--format", "csv").splitlines()]
             if rows and column in rows[0]:
                 at = rows[0].index(column)
-                return sorted({row[at] for row in rows[1:] if len(row) > at and row[at]})
+                found = {row[at] for row in rows[1:] if len(row) > at and row[at]}
+                if option == "--class":
+                    # TX_TRACE_QUEUE_EVENTS may be typed as tx_queue.
+                    found = {re.sub(r"_events?$", "", name.lower().replace("_trace_", "_")) for name in found}
+                return sorted(found)
             return []
         part = re.search(
             r"^ +(?:-\w, )?" + option + r" <.*?(?=^ +(?:-\w, )?--|\Z)", self.ask(command, "--help"), re.M | re.S
