@@ -1,11 +1,11 @@
-"""The GDB command `tx-trace`: the RTOS's event trace of the program that GDB debugs, live or post mortem.
+"""The GDB command `tx-trace`: the event trace of the RTOS that GDB debugs, live or post mortem.
 
     (gdb) source tx_trace.py
     (gdb) tx-trace last 50
 
-It decodes nothing. It runs the program `tx-trace` as a child, and the child reads the target's memory through GDB:
-its stdin and stdout are a GDB remote link, on which this file plays the stub. What the child has to print comes back
-on the same link, and goes through GDB's own pager.
+It decodes nothing. It runs the program `tx-trace` as a child, and the child reads the target's
+memory through GDB: its stdin and stdout are a GDB remote link, on which this file plays the stub.
+What the child has to print comes back on the same link, and goes through GDB's own pager.
 
 Python 3.6 or later, standard library only.
 """
@@ -23,7 +23,8 @@ import gdb
 
 HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else ""
 
-# No wait is longer than this: GDB restarts what Ctrl-C interrupts, so a read that blocks never sees it.
+# No wait is longer than this: GDB has system calls restarted, so a read that blocks never sees
+# Ctrl-C.
 SLICE = 0.2
 # Room for a read of 4096 bytes: hex digits and a frame.
 PACKET_SIZE = 0x2004
@@ -56,8 +57,8 @@ def find_binary():
     if found:
         return os.path.abspath(found)
     raise gdb.GdbError(
-        "tx-trace: the program tx-trace is not on the PATH: say where it is by `set tx-trace binary FILE`, or set "
-        "TX_TRACE_BIN before GDB starts"
+        "tx-trace: the program tx-trace is not on the PATH: say where it is by "
+        "`set tx-trace binary FILE`, or set TX_TRACE_BIN before GDB starts"
     )
 
 
@@ -81,7 +82,7 @@ def file_of_symbol(name):
 
 
 def trace_elf():
-    """The file with the symbols of the trace, and whether it is the program itself (whose entry point GDB tells)."""
+    """The file with the symbols of the trace; whether it is the program, whose entry GDB tells."""
     main = gdb.current_progspace().filename
     objfiles = [o for o in gdb.objfiles() if o.is_valid()]
     if not main and objfiles:
@@ -96,7 +97,9 @@ def trace_elf():
         return None, False
     # Stripped, and its symbols in a file of their own: that one has the names.
     parts = [o for o in objfiles if o.owner is not None]
-    is_main = chosen == main or any(o.filename == chosen and o.owner.filename == main for o in parts)
+    is_main = chosen == main or any(
+        p.filename == chosen and p.owner.filename == main for p in parts
+    )
     for part in parts:
         if part.owner.filename == chosen:
             chosen = part.filename
@@ -116,7 +119,7 @@ def entry_point():
 
 
 def wants_colour(from_tty):
-    """True at a terminal that shows colour. What is redirected, piped or caught by a script stays plain."""
+    """True at a terminal that shows colour. What a script catches stays plain."""
     try:
         styled = gdb.parameter("style enabled")
     except RuntimeError:
@@ -126,7 +129,7 @@ def wants_colour(from_tty):
 
 
 def environment(from_tty):
-    """What the child is to know. Nothing of it is an option: so any command takes it, and what is typed wins."""
+    """What the child is to know. None of it is an option: any command takes it, and options win."""
     env = dict(os.environ)
     env["TX_TRACE_REMOTE"] = "stdio:"
     env["TX_TRACE_COLOR"] = "always" if wants_colour(from_tty) else "never"
@@ -149,8 +152,8 @@ def check_target():
     if gdb.selected_inferior().pid == 0:
         # GDB would read the program's file, where every variable is still zero.
         raise gdb.GdbError(
-            "tx-trace: there is no process, core or remote target to read: start or attach to one, or give a file "
-            "(--core FILE, --image FILE@ADDR)"
+            "tx-trace: there is no process, core or remote target to read: start or attach to one, "
+            "or give a file (--core FILE, --image FILE@ADDR)"
         )
     thread = gdb.selected_thread()
     if thread is not None and thread.is_running():
@@ -275,7 +278,7 @@ class Child:
                 start_new_session=True,
             )
         except OSError as e:
-            raise gdb.GdbError(f"tx-trace: {words[0]} cannot be run: {e.strerror}")
+            raise gdb.GdbError(f"tx-trace: {words[0]} cannot be run: {e.strerror}") from e
         self.to = self.process.stdin.fileno()
         self.out = self.process.stdout.fileno()
         self.err = self.process.stderr.fileno()
@@ -425,7 +428,7 @@ def forward(words, from_tty):
         raise
     except gdb.error as e:
         # The target went away, or GDB may not read it now.
-        raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}")
+        raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}") from e
     if status < 0:
         raise gdb.GdbError(f"{talk}tx-trace: {binary} was ended by signal {-status}")
     set_status(status)
@@ -433,12 +436,30 @@ def forward(words, from_tty):
         before, reason = failure(talk)
         if before:
             warn(before)
-        raise gdb.GdbError(reason or f"tx-trace: {binary} failed with status {status} and did not say why")
+        raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and did not say why")
     if talk:
         warn(talk)
 
 
 # What the program knows of itself: asked, not written down here
+
+
+def file_names(begun):
+    """Files whose names begin so."""
+    directory, name = os.path.split(begun)
+    try:
+        with os.scandir(os.path.expanduser(directory) or ".") as entries:
+            found = [
+                e.name + ("/" if e.is_dir() else "") for e in entries if e.name.startswith(name)
+            ]
+    except OSError:
+        return []
+    return sorted(os.path.join(directory, f) for f in found if name or not f.startswith("."))
+
+
+def short_class(name):
+    """TX_TRACE_QUEUE_EVENTS may be typed as tx_queue."""
+    return re.sub(r"_events?$", "", name.lower().replace("_trace_", "_"))
 
 
 class Lore:
@@ -460,9 +481,10 @@ class Lore:
                     timeout=2,
                     start_new_session=True,
                 )
-                self.answers[words] = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+                text = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
             except (OSError, subprocess.SubprocessError):
-                self.answers[words] = ""
+                text = ""
+            self.answers[words] = text
         return self.answers[words]
 
     def commands(self):
@@ -473,7 +495,8 @@ class Lore:
 
     def options(self, command):
         """The options of a command."""
-        return sorted(set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", self.ask(command, "--help"), re.MULTILINE)))
+        found = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", self.ask(command, "--help"), re.M)
+        return sorted(set(found))
 
     def values(self, command, option):
         """What an option takes, where that is a list."""
@@ -483,14 +506,11 @@ class Lore:
             if rows and column in rows[0]:
                 at = rows[0].index(column)
                 found = {row[at] for row in rows[1:] if len(row) > at and row[at]}
-                if option == "--class":
-                    # TX_TRACE_QUEUE_EVENTS may be typed as tx_queue.
-                    found = {re.sub(r"_events?$", "", name.lower().replace("_trace_", "_")) for name in found}
-                return sorted(found)
+                return sorted(found if option == "--event" else map(short_class, found))
             return []
-        part = re.search(
-            r"^ +(?:-\w, )?" + option + r" <.*?(?=^ +(?:-\w, )?--|\Z)", self.ask(command, "--help"), re.M | re.S
-        )
+        # From the option to the next one.
+        block = r"^ +(?:-\w, )?" + re.escape(option) + r" <.*?(?=^ +(?:-\w, )?--|\Z)"
+        part = re.search(block, self.ask(command, "--help"), re.M | re.S)
         text = part.group(0) if part else ""
         listed = re.search(r"\[possible values: ([^\]]+)\]", text)
         if listed:
@@ -512,15 +532,31 @@ def lore():
 # GDB's commands and settings
 
 
+# Not a docstring: GDB before 12 shows its indentation.
+HELP = """What the RTOS did last: its event trace, out of the target's memory.
+
+Usage: tx-trace COMMAND [ARGUMENT]... [OPTION]...
+
+    tx-trace last 50                    the newest 50 events
+    tx-trace last 5ms --thread control  what one thread did in the last 5 ms
+    tx-trace list --class queue         every event on queues
+    tx-trace show -1                    the newest event in full
+
+The program tx-trace does the work and reads memory through GDB, live or post mortem;
+a source that is given (--core FILE, --image FILE@ADDR, --trace FILE, --remote ENDPOINT)
+is read instead. `tx-trace --help` and `tx-trace COMMAND --help` tell all options.
+$_tx_trace_exit is 0 after success, 1 where the answer is no, 2 where it could not look."""
+
+
 class Forward(gdb.Command):
-    """Placeholder: every instance brings its own text."""
+    """A command of the program."""
 
     def __init__(self, command, text):
         self.command = command
         self.__doc__ = (
             f"{text}.\n\nUsage: tx-trace {command} [ARGUMENT]... [OPTION]...\n\n"
-            f"Arguments and options are those of the program: `tx-trace {command} --help` tells them all.\n"
-            "Memory is read through GDB, unless a source is given (--core, --image, --trace, --remote)."
+            f"`tx-trace {command} --help` tells all of them.\n"
+            "Memory is read through GDB, unless a source is given: --core, --image, --trace, --remote"
         )
         super().__init__(f"tx-trace {command}", gdb.COMMAND_DATA)
 
@@ -535,36 +571,29 @@ class Forward(gdb.Command):
         """Options, and the values of those that have a list."""
         typed = text.split(" ")[-1]
         before = text[: len(text) - len(typed)].split()
-        if before and before[-1] in FILE_OPTIONS:
-            return gdb.COMPLETE_FILENAME
+        option, equals, value = typed.partition("=")
         try:
-            if typed.startswith("-"):
+            if equals and option.startswith("--"):
+                known = [f"{option}={name}" for name in self.values(option, value)]
+            elif typed.startswith("-"):
                 known = lore().options(self.command)
-            elif before and before[-1].startswith("--"):
-                known = lore().values(self.command, before[-1])
             else:
-                return gdb.COMPLETE_NONE
+                known = self.values(before[-1] if before else "", typed)
         except gdb.GdbError:
-            return gdb.COMPLETE_NONE
-        # GDB breaks words at `-`, and wants what comes after the break.
+            known = []
+        # GDB breaks words at `-` and others, and wants what comes after the break.
         gone = len(typed) - len(word or "")
         return [name[gone:] for name in known if name.startswith(typed)]
 
+    def values(self, option, begun):
+        """What may come after an option."""
+        if option in FILE_OPTIONS:
+            return file_names(begun)
+        return lore().values(self.command, option) if option.startswith("--") else []
+
 
 class Prefix(gdb.Command):
-    """What the RTOS did last: its event trace, out of the target's memory.
-
-Usage: tx-trace COMMAND [ARGUMENT]... [OPTION]...
-
-    tx-trace last 50                    the newest 50 events
-    tx-trace last 5ms --thread control  what one thread did in the last 5 ms
-    tx-trace list --class queue         every event on queues
-    tx-trace show -1                    the newest event in full
-
-The program tx-trace does the work and reads memory through GDB, live or post mortem; a source that is given
-(--core FILE, --image FILE@ADDR, --trace FILE, --remote ENDPOINT) is read instead.
-$_tx_trace_exit is 0 after success, 1 where the answer is no, 2 where it could not look.
-`tx-trace --help` and `tx-trace COMMAND --help` are the program's own words."""
+    __doc__ = HELP
 
     def __init__(self):
         super().__init__("tx-trace", gdb.COMMAND_DATA, prefix=True)
@@ -582,8 +611,7 @@ class SetPrefix(gdb.Command):
 
 
 class Binary(gdb.Parameter):
-    """The program that the command tx-trace runs.
-Without it: the environment's TX_TRACE_BIN, the directory of tx_trace.py, the PATH."""
+    __doc__ = "Without it: TX_TRACE_BIN in the environment, beside tx_trace.py, or on the PATH."
 
     set_doc = "Set the program that the command tx-trace runs."
     show_doc = "Show the program that the command tx-trace runs."
@@ -609,7 +637,7 @@ KNOWN = set()
 
 
 def register():
-    """Makes GDB's sub-commands of the program's commands. Others are forwarded as well: they lack help and TAB."""
+    """Makes GDB's sub-commands of the program's. Others are forwarded too, without help and TAB."""
     try:
         commands = lore().commands()
     except gdb.GdbError:
