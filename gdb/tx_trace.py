@@ -556,7 +556,7 @@ class Forward(gdb.Command):
         self.__doc__ = (
             f"{text}.\n\nUsage: tx-trace {command} [ARGUMENT]... [OPTION]...\n\n"
             f"`tx-trace {command} --help` tells all of them.\n"
-            "Memory is read through GDB, unless a source is given: --core, --image, --trace, --remote"
+            "Memory is read through GDB, unless --core, --image, --trace or --remote is given."
         )
         super().__init__(f"tx-trace {command}", gdb.COMMAND_DATA)
 
