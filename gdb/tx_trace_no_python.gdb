@@ -11,6 +11,19 @@
 
 define __tx_trace_memory
   set $_tx_trace_ready = 0
+  pipe info variables ^_tx_trace_header_ptr$ | grep -q " _tx_trace_header_ptr\|[*]_tx_trace_header_ptr"
+  if $_shell_exitcode == 0
+    __tx_trace_dump
+  else
+    echo tx-trace: GDB has no symbol _tx_trace_header_ptr: no program with symbols is loaded, or its kernel was built without TX_ENABLE_EVENT_TRACE\n
+    set $_tx_trace_exit = 1
+  end
+end
+document __tx_trace_memory
+Part of tx-trace: dumps what the program reads, where there is anything.
+end
+
+define __tx_trace_dump
   set $_tx_trace_exit = 2
   set $_tx_trace_from = *(unsigned long *)&_tx_trace_header_ptr
   if $_tx_trace_from == 0
@@ -39,8 +52,11 @@ define __tx_trace_memory
           echo "--image $n.bin@$1" >>options; n=$((n + 1)); }; \
         while IFS= read -r line; do \
           case $line in \
-            "Local exec file:") exec=1 ;; \
-            *"', file type "*) if [ "$exec" ]; then p=${line#??}; printf %s "${p%"', file type "*}" >elf; fi ;; \
+            "Local exec file:") exec=1; continue ;; \
+          esac; \
+          if [ ! "$exec" ]; then continue; fi; \
+          case $line in \
+            *"', file type "*) p=${line#??}; printf %s "${p%"', file type "*}" >elf ;; \
             *"Entry point: 0x"*) echo "--entry ${line##*: }" >>options ;; \
             *" in "*) ;; \
             *" is .data"* | *" is .bss"* | *" is .sdata"* | *" is .sbss"* | *" is .noinit"*) \
@@ -55,7 +71,7 @@ define __tx_trace_memory
     end
   end
 end
-document __tx_trace_memory
+document __tx_trace_dump
 Part of tx-trace: dumps what the program reads.
 end
 

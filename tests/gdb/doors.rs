@@ -82,13 +82,13 @@ fn qemu_at_the_fault() {
 }
 
 /// A process, and after it the core that GDB writes of the same stop.
-fn process_and_core(start: &[&str], end: &[&str]) {
-    let scratch = Scratch::new();
-    let (elf, core) = (fixture("host.elf"), scratch.path("core"));
+fn process_and_core(scratch: &Scratch, elf: &str, start: &[&str]) {
+    let core = scratch.path("core");
     let write = format!("generate-core-file {core}");
-    let commands = [&["set width 120"], start, &LAST_50[..], &[&write], end].concat();
-    let done = batch("gdb", &[&elf], &commands);
-    let expected = from_files("120", &["--elf", &elf, "--core", &core]);
+    let commands = [&["set width 120"], start, &LAST_50[..], &[&write, "kill"]].concat();
+    let done = batch("gdb", &[elf], &commands);
+    assert!(std::path::Path::new(&core).exists(), "GDB writes a core: {}", done.err);
+    let expected = from_files("120", &["--elf", elf, "--core", &core]);
     assert_eq!(done.part("last"), expected, "{}", done.err);
 }
 
@@ -97,9 +97,11 @@ fn process_under_gdb() {
     if !installed(&["gdb"]) || !runs_host_fixture() {
         return;
     }
-    process_and_core(&["run"], &["kill"]);
+    let scratch = Scratch::new();
+    let elf = scratch.executable("host.elf");
+    process_and_core(&scratch, &elf, &["run"]);
     // Somewhere else than where GDB puts programs when it keeps them from moving.
-    process_and_core(&["set disable-randomization off", "run"], &["kill"]);
+    process_and_core(&scratch, &elf, &["set disable-randomization off", "run"]);
 }
 
 #[test]
@@ -107,10 +109,11 @@ fn process_under_gdbserver() {
     if !installed(&["gdb", "gdbserver"]) || !runs_host_fixture() {
         return;
     }
-    let port = free_port();
+    let scratch = Scratch::new();
+    let (elf, port) = (scratch.executable("host.elf"), free_port());
     let mut command = Command::new("gdbserver");
-    let _server = Server::start(command.args(["--once", &format!("127.0.0.1:{port}"), &fixture("host.elf")]));
-    process_and_core(&["set tcp connect-timeout 20", &connect(port), "continue"], &["kill"]);
+    let _server = Server::start(command.args(["--once", &format!("127.0.0.1:{port}"), &elf]));
+    process_and_core(&scratch, &elf, &["set tcp connect-timeout 20", &connect(port), "continue"]);
 }
 
 /// What GDB names by `add-symbol-file` alone is found too.

@@ -61,11 +61,19 @@ impl Scratch {
         self.0.join(name).display().to_string()
     }
 
-    /// A file to be run in place of tx-trace.
-    pub fn program(&self, name: &str, text: &str) -> String {
+    /// A copy of a fixture that can be run.
+    pub fn executable(&self, name: &str) -> String {
+        self.program(name, std::fs::read(fixture(name)).unwrap())
+    }
+
+    /// A file to be run.
+    pub fn program(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         use std::os::unix::fs::PermissionsExt;
         let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
+        // By another process: a file that is open for writing in a fork of another test cannot be run.
+        let draft = self.path(&format!("{name}.draft"));
+        std::fs::write(&draft, bytes).unwrap();
+        assert!(Command::new("cp").args([&draft, &path]).status().unwrap().success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
