@@ -20,20 +20,32 @@ pub fn run(no_python: bool, install: bool) -> Result<Outcome, Failure> {
         return print(&text);
     }
     let dir = data_dir().ok_or_else(|| {
-        Failure::failed("install", "neither HOME nor XDG_DATA_HOME says where to install", "print it: `tx-trace gdb > tx_trace.py`")
+        Failure::failed(
+            "install",
+            "neither HOME nor XDG_DATA_HOME says where to install",
+            "print it: `tx-trace gdb > tx_trace.py`",
+        )
     })?;
     let path = dir.join(if no_python { "tx_trace.gdb" } else { "tx_trace.py" });
     let done = match put(&path, text.as_bytes()) {
         Ok(true) => "written",
         Ok(false) => "there already, the same",
-        Err(e) => return Err(Failure::failed("install", format!("{}: {e}", path.display()), "print it: `tx-trace gdb > tx_trace.py`")),
+        Err(e) => {
+            return Err(Failure::failed(
+                "install",
+                format!("{}: {e}", path.display()),
+                "print it: `tx-trace gdb > tx_trace.py`",
+            ));
+        }
     };
     let mut lines = format!("source {}\n", path.display());
     if !no_python && let Some(program) = program_off_path() {
         lines.push_str(&format!("set tx-trace binary {}\n", program.display()));
     }
     message::say(&format!("tx-trace: {} ({done})", path.display()));
-    message::say("GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):");
+    message::say(
+        "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
+    );
     print(&lines)
 }
 

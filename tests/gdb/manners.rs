@@ -190,3 +190,32 @@ fn python_3_6_syntax() {
     }
     assert_eq!(done.status, Some(0), "{}", done.err);
 }
+
+/// A debugger with a slow probe takes longer over a read than a stub on the network may.
+#[test]
+fn slow_debugger_is_waited_for() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut command = std::process::Command::new(binary());
+    command.args(["info", "--timeout", "0.2", "--header", "0x1000"]).env("TX_TRACE_REMOTE", "stdio:");
+    let piped = std::process::Stdio::piped;
+    let mut child = Server(command.stdin(piped()).stdout(piped()).stderr(piped()).spawn().unwrap());
+    let mut to = child.0.stdin.take().unwrap();
+    let mut from = BufReader::new(child.0.stdout.take().unwrap());
+    let mut packet = || {
+        let (mut skipped, mut body, mut sum) = (Vec::new(), Vec::new(), [0; 2]);
+        from.read_until(b'$', &mut skipped).unwrap();
+        from.read_until(b'#', &mut body).unwrap();
+        from.read_exact(&mut sum).unwrap_or_default();
+        String::from_utf8(body).unwrap()
+    };
+    let mut reply = |text: &str| {
+        let sum = text.bytes().fold(0u8, u8::wrapping_add);
+        to.write_all(format!("+${text}#{sum:02x}").as_bytes()).unwrap();
+    };
+    assert!(packet().starts_with("qSupported"));
+    reply("PacketSize=2004");
+    assert_eq!(packet(), "?#");
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    reply("S05");
+    assert!(packet().starts_with("m1000,"), "it neither gave up nor asked again");
+}

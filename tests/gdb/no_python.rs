@@ -64,8 +64,7 @@ fn live_cortex_m3() {
     let (_qemu, port) = qemu(&elf);
     let connect = connect(port);
     let first = ["set tcp connect-timeout 20", &connect, "hbreak fault_spin", "continue"];
-    let done =
-        plain(without_modules("gdb-multiarch"), &[&elf], &[&first[..], &LAST_50[..], &["kill"]].concat());
+    let done = plain(without_modules("gdb-multiarch"), &[&elf], &[&first[..], &LAST_50[..], &["kill"]].concat());
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin"));
     assert_eq!(done.part("last"), from_files(&["--elf", &elf, "--image", &image]), "{}", done.err);
 }
