@@ -275,3 +275,12 @@ pub fn options_with_values() -> Vec<(String, bool)> {
     list.dedup();
     list
 }
+
+/// The commands that read no target, with what they do.
+pub fn commands_without_source() -> Vec<(String, String)> {
+    Args::command()
+        .get_subcommands()
+        .filter(|c| c.get_arguments().all(|a| a.get_id() != "remote"))
+        .map(|c| (c.get_name().to_owned(), c.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect()
+}
