@@ -8,16 +8,16 @@ mod scan;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
 use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
+use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
-use crate::mem::Memory;
 use crate::mem::segments::Segments;
 use crate::rsp::Client;
 use crate::sym::{Layers, Symbols};
@@ -41,7 +41,7 @@ pub struct Session {
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
-pub static INTERRUPT: AtomicBool = AtomicBool::new(false);
+pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// What was added to the addresses of the ELF, and how that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,6 +124,12 @@ impl Session {
         }
     }
 
+    /// What was noticed while opening and locating: worth telling even where there is no trace.
+    #[must_use]
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
     /// Takes the stub's client out: nothing more is to be read, names stay.
     #[must_use]
     pub fn disconnect(&mut self) -> Option<Client> {
@@ -140,10 +146,8 @@ impl Session {
             return Vec::new();
         }
         let base = trace.about.base;
-        scan::search(self).map_or_else(
-            |_| Vec::new(),
-            |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect(),
-        )
+        scan::search(self)
+            .map_or_else(|_| Vec::new(), |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect())
     }
 
     /// Finds the trace: by option, by symbols, and in files by searching.
@@ -181,6 +185,9 @@ impl Session {
         trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
+        } else {
+            // In a file this costs nothing; over a link `info` asks for it.
+            trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
         }
         Ok(Loaded { trace, catalogue, running: capture.value("running") })
     }
@@ -191,14 +198,15 @@ impl Session {
     /// [`Absence`] when there is no such symbol, or it cannot be read.
     pub fn variable(&mut self, name: &str) -> Result<u64, Absence> {
         let symbol = self.symbols.lookup(name).ok_or_else(|| {
-            Absence::broken("no-such-symbol", format!("no symbol {name}"), "check its spelling, or give the number itself")
+            Absence::broken(
+                "no-such-symbol",
+                format!("no symbol {name}"),
+                "check its spelling, or give the number itself",
+            )
         })?;
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
-        let bytes = self
-            .memory
-            .memory()
-            .read_bytes(symbol.address, width.bytes())
-            .map_err(|e| Absence::from_read(&e, name))?;
+        let bytes =
+            self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| Absence::from_read(&e, name))?;
         let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
         endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
     }

@@ -99,9 +99,9 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
 
 /// The live buffer lies where it says it lies; of several the largest is meant.
 fn choose(hits: &[Hit]) -> Option<Hit> {
-    hits.iter()
-        .copied()
-        .max_by_key(|h| (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address)))
+    hits.iter().copied().max_by_key(|h| {
+        (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address))
+    })
 }
 
 /// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.
