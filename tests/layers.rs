@@ -145,7 +145,7 @@ impl Named {
                     self.heads.push((name.clone(), line(&tokens[at])));
                 }
                 match name.as_str() {
-                    "crate" | "tx_trace" if is_path(tokens, at + 1) => self.from_root(&tokens[at + 3..]),
+                    "crate" | "tx_trace" if is_path(tokens, at + 1) => self.rooted(&tokens[at + 3..]),
                     "super" | "self" if is_path(tokens, at + 1) => self.climb(&tokens[at..], depth),
                     _ => {}
                 }
@@ -156,7 +156,7 @@ impl Named {
     }
 
     /// A path, or a group of paths, that begins at the crate's root.
-    fn from_root(&mut self, tokens: &[TokenTree]) {
+    fn rooted(&mut self, tokens: &[TokenTree]) {
         for path in alternatives(tokens) {
             match path.first() {
                 Some(t) if word(t) == "self" => self.rooms.push(("the whole crate".into(), line(t))),
@@ -171,7 +171,7 @@ impl Named {
         for path in alternatives(tokens) {
             match path.first().map(word).as_deref() {
                 Some("self") if is_path(&path, 1) => self.climb(&path[3..], depth),
-                Some("super") if is_path(&path, 1) && depth == 1 => self.from_root(&path[3..]),
+                Some("super") if is_path(&path, 1) && depth == 1 => self.rooted(&path[3..]),
                 Some("super") if is_path(&path, 1) => self.climb(&path[3..], depth.saturating_sub(1)),
                 _ => {}
             }
