@@ -163,7 +163,6 @@ fn endpoint_and_pairs() {
 
 /// Found by the body of `threadx`: asked for no event, a trace without a current pointer gives one all the same.
 #[test]
-#[ignore = "the decoder still hands out the one slot that was read"]
 fn no_event_is_read_where_none_is_asked_for_and_the_pointer_is_lost() {
     use tx_trace::catalogue::Names;
     use tx_trace::format::{ALL, DecodeOptions, Extent, Hints};
