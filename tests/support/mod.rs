@@ -2,7 +2,9 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
 
 pub mod builder;
+pub mod decode;
 pub mod flat;
+pub mod generate;
 
 use std::path::PathBuf;
 
