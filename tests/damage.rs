@@ -1,5 +1,16 @@
 //! Damaged traces: bytes are changed at random. The decoder never panics, and what was not touched comes out as it was.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 mod support;
 
 use std::collections::HashMap;

@@ -1,5 +1,14 @@
 //! What several test files share.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests say what they expect by failing"
+)]
 
 pub mod builder;
 pub mod decode;
