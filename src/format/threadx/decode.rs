@@ -10,7 +10,7 @@ use super::entry::{Codec, PRIORITY_UNUSED};
 use super::layout;
 use super::order::{Ring, Slots};
 use super::ring::Geometry;
-use super::survey::{self, Ids, Survey, Trust};
+use super::survey::{self, Ids, Survey};
 use super::{order_name, parse};
 use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue, threadx_object};
@@ -48,9 +48,8 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
     }
     let none = || Absence::broken("usage", "no trace buffer was given", "give one with --trace");
     let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
-    let trust = Trust { ids: &ids, objects: &prepared.objects };
     let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
-    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &trust, false);
+    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false);
     prepared.facts.push(("joined", format!("{} buffers", captures.len())));
     Ok(finish(last, prepared, ids, catalogue, options))
 }
@@ -70,14 +69,13 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     codec.smp = cores > 1;
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
-    let trust = Trust { ids, objects: &objects };
     let mut ring = if options.previous {
-        previous_run(&slots, capture, direction, &trust, codec, &mut issues)?
+        previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?
     } else {
         // By the stamps alone: a wrong --direction is the user's to find out.
         Ring::order(&slots, capture.extent, &torn(capture, &g), slots.direction(), &mut issues)
     };
-    let mut survey = Survey::of(&ring, codec, direction, &trust, options.previous);
+    let mut survey = Survey::of(&ring, codec, direction, ids, options.previous);
     if let Some(current) = misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
         issues.push(
             Issue::new(
@@ -88,7 +86,7 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
             .at(Place::address(g.address(current))),
         );
         ring = Ring::at(&slots, capture.extent, current, true, &[]);
-        survey = Survey::of(&ring, codec, direction, &trust, false);
+        survey = Survey::of(&ring, codec, direction, ids, false);
     }
     Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
 }
@@ -169,7 +167,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         stores_interrupted: survey.marks_threshold || survey.marks_interrupted || !survey.has_threads,
         by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
         ids,
-        damaged: (survey.damaged > 0).then(|| objects.clone()),
+        damaged: survey.damaged > 0,
         count: survey.events,
         oldest_doubt,
         last_of: survey.last_of,
@@ -222,15 +220,15 @@ fn previous_run(
     slots: &Slots<'_>,
     capture: &Capture,
     direction: crate::trace::Direction,
-    trust: &Trust<'_>,
+    (ids, objects): (&Ids, &ObjectTable),
     codec: Codec,
     issues: &mut Vec<Issue>,
 ) -> Result<Ring, Absence> {
     let plausible = |slot: &[u8]| {
         let entry = codec.read(slot);
         let thread = entry.priority & 0x8000_0000 != 0 && entry.priority & PRIORITY_UNUSED == 0;
-        let other = entry.priority == 0 || trust.objects.at(entry.priority).is_some_and(|o| o.is_thread);
-        (thread || other) && (entry.id != 0 || entry.stamp != 0) && trust.holds(&entry)
+        let other = entry.priority == 0 || objects.at(entry.priority).is_some_and(|o| o.is_thread);
+        (thread || other) && (entry.id != 0 || entry.stamp != 0) && ids.has_meaning(entry.id)
     };
     let ring = Ring::previous(slots, direction, &plausible);
     if ring.held == 0 {
