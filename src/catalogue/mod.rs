@@ -6,6 +6,7 @@
 mod classes;
 mod effect;
 mod field;
+mod interrupts;
 mod objects;
 mod table;
 

@@ -79,7 +79,7 @@ pub struct Table<W> {
     layout: Layout,
     inks: Vec<Ink>,
     /// The last context shown on each core.
-    before: Vec<Option<ContextId>>,
+    before: Vec<Option<(ContextId, Option<u32>)>>,
     scratch: Vec<u8>,
     who: String,
 }
@@ -156,11 +156,16 @@ impl<W: Write> Table<W> {
     }
 
     fn measure_who(&mut self, view: &View<'_>, window: &Window) -> usize {
-        let mut width_at = |id: u32| width_of(&escape(self.rows.who(view, ContextId(id))));
+        let rows = &mut self.rows;
+        let mut width_at = |id: u32| width_of(&escape(rows.who(view, ContextId(id))));
         let behind = if self.options.width >= WIDE { window.interrupted().map(&mut width_at).max() } else { None };
         let mut most = 0;
+        for number in window.isrs() {
+            let own = self.rows.exception(view, number).map_or(0, |name| width_of(&escape(name)));
+            most = most.max(behind.map_or(own, |b| own.saturating_add(1).saturating_add(b)));
+        }
         for id in window.contexts() {
-            let own = width_at(id);
+            let own = width_of(&escape(self.rows.who(view, ContextId(id))));
             let isr = view.trace.contexts.get(ContextId(id)).is_some_and(|c| c.kind == ContextKind::Isr);
             let more = behind.filter(|_| isr).map_or(0, |b| b.saturating_add(1));
             most = most.max(own.saturating_add(more));
@@ -202,7 +207,7 @@ impl<W: Write> Table<W> {
     /// Who inserted the event; at an interrupt also whom it interrupted.
     fn join_who(&mut self, view: &View<'_>, event: &Event) {
         self.who.clear();
-        self.who.push_str(self.rows.who(view, event.context));
+        self.who.push_str(self.rows.who_of(view, event));
         if self.layout.behind
             && let Some(behind) = event.interrupted
         {
@@ -218,7 +223,8 @@ impl<W: Write> Table<W> {
             self.before.resize(core.saturating_add(1), None);
         }
         let Some(before) = self.before.get_mut(core) else { return false };
-        before.replace(event.context).is_some_and(|old| old != event.context)
+        let now = (event.context, event.isr);
+        before.replace(now).is_some_and(|old| old != now)
     }
 
     /// The numbers to the left of who.

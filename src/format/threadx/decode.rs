@@ -575,6 +575,7 @@ impl Entries {
             priority: None,
             threshold: None,
             interrupted: None,
+            isr: None,
             // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
             id: u32::try_from(id & 0xFFFF_FFFF).unwrap_or(u32::MAX),
             def: None,
