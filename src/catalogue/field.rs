@@ -50,13 +50,17 @@ impl ArgKind {
         (Self::Size, "size"),
     ];
 
-    /// Its name in JSON and in catalogue files.
+    /// Its name in JSON and in listings.
     #[must_use]
     pub fn name(self) -> &'static str {
+        if self == Self::System {
+            // Nothing for a reader: only what interrupts are numbered by.
+            return "hex";
+        }
         Self::ALL.iter().find(|(k, _)| *k == self).map_or("hex", |(_, n)| n)
     }
 
-    /// The kind of this name.
+    /// The kind of this name in a catalogue file.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, n)| *n == text).map(|(k, _)| *k)

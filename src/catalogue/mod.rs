@@ -13,7 +13,7 @@ mod table;
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
-pub use objects::{ObjectType, threadx_object};
+pub use objects::{ObjectType, Show, threadx_object};
 pub use table::{Catalogue, Names};
 
 use crate::trace::DefId;

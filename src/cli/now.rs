@@ -16,7 +16,10 @@ pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Writ
     let newest = trace.newest();
     let in_isr = newest
         .filter(|e| trace.contexts.get(e.context).is_some_and(|c| c.kind == ContextKind::Isr))
-        .map(|_| "in an interrupt; ")
+        .map(|e| match e.isr.and_then(|number| view.names.exception(number)) {
+            Some(name) => format!("in {}; ", escape(&name)),
+            None => "in an interrupt; ".to_owned(),
+        })
         .unwrap_or_default();
     if address == 0 {
         return writeln!(out, "{}", paint.text(Ink::Dim, &format!("now: {in_isr}no thread runs (idle)")));

@@ -8,6 +8,7 @@ use super::row::Rows;
 use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
+use crate::catalogue::{Effect, EventDef};
 use crate::query::made_up_name;
 use crate::trace::{ContextId, ContextKind, Event, Issue};
 
@@ -216,15 +217,19 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// True where another context than on the row before runs on this core.
-    fn changes(&mut self, event: &Event) -> bool {
+    /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
+    /// as they can be told apart.
+    fn changes(&mut self, view: &View<'_>, event: &Event) -> bool {
         let core = usize::from(event.core);
         if core >= self.before.len() {
             self.before.resize(core.saturating_add(1), None);
         }
+        let isr = event.isr.filter(|n| self.rows.exception(view, *n).is_some());
         let Some(before) = self.before.get_mut(core) else { return false };
-        let now = (event.context, event.isr);
-        before.replace(now).is_some_and(|old| old != now)
+        let Some((context, old)) = before.replace((event.context, isr)) else { return false };
+        // The end of an interrupt names it, where its beginning was not seen.
+        let named = || old.is_none() && event.def.and_then(|d| view.catalogue.def(d)).is_some_and(ends_isr);
+        context != event.context || (old != isr && !named())
     }
 
     /// The numbers to the left of who.
@@ -258,6 +263,10 @@ impl<W: Write> Table<W> {
     }
 }
 
+fn ends_isr(def: &EventDef) -> bool {
+    def.effects.has(Effect::IsrExit)
+}
+
 impl<W: Write> EventSink for Table<W> {
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()> {
         self.measure(view, window);
@@ -270,7 +279,7 @@ impl<W: Write> EventSink for Table<W> {
         self.line.clear();
         self.numbers(view, event);
         self.join_who(view, event);
-        let changes = self.changes(event);
+        let changes = self.changes(view, event);
         let Self { line, layout, options, rows, inks, who, .. } = self;
         let paint = &options.paint;
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::layout::{self, CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
 use super::ring::Geometry;
-use super::{order_name, parse};
+use super::{order_name, parse, registry};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
-use crate::catalogue::{Catalogue, threadx_object};
+use crate::catalogue::Catalogue;
 use crate::trace::{
-    About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Issue, Known, Object,
-    ObjectTable, Place, Severity, Trace, WalkState, Words,
+    About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Issue, Known, Place,
+    Severity, Trace, WalkState, Words,
 };
 
 /// Decodes a capture.
@@ -22,12 +22,12 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     let mut issues = capture.issues.clone();
     // What the layout has to complain of was said when it was read.
     let g = Geometry::new(head.address, capture.endian, capture.word, &raw, capture.value("current"), &mut Vec::new());
-    let objects = read_objects(capture, &g, &mut issues);
+    let objects = registry::read(capture, &g, &mut issues);
     let ring = Ring::order(capture, &g, &mut issues);
     let survey = Survey::of(&ring, &g);
     let clock = find_clock(&survey, &g, options, &mut issues);
     let mut contexts = survey.contexts;
-    name_contexts(&mut contexts, &objects);
+    registry::name_contexts(&mut contexts, &objects);
     let stores_interrupted = survey.marks_threshold || survey.marks_interrupted || !survey.has_threads;
     if survey.unused > 0 {
         issues.push(
@@ -68,7 +68,9 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         sparse: sparse.collect(),
         count: survey.events,
     };
-    Ok(Trace::new(about, clock, contexts, objects, issues, Box::new(source)))
+    let mut trace = Trace::new(about, clock, contexts, objects, issues, Box::new(source));
+    trace.issues.extend(registry::full(capture, &g, &trace, catalogue));
+    Ok(trace)
 }
 
 fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'static str, String)> {
@@ -100,73 +102,6 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
         facts.push(("pointers", "64-bit addresses, cut to their low 32 bits in the trace".to_owned()));
     }
     facts
-}
-
-fn read_objects(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> ObjectTable {
-    let mut table = ObjectTable::default();
-    let Some(block) = capture.blocks("registry").next() else { return table };
-    let (mut unterminated, mut place) = (0u64, None);
-    for (index, entry) in block.bytes.chunks_exact(layout::object_size(g.word, g.name_size)).enumerate() {
-        let Ok((_, raw)) = parse::object(entry, g.endian, g.word, g.name_size) else { break };
-        if raw.kind == 0 {
-            continue;
-        }
-        let name = match raw.name.iter().position(|b| *b == 0) {
-            Some(end) => raw.name.get(..end).unwrap_or(&[]),
-            None => {
-                unterminated = unterminated.saturating_add(1);
-                let offset = index.saturating_mul(entry.len()) as u64;
-                place = place.or(Some(block.address.wrapping_add(offset)));
-                raw.name
-            }
-        };
-        let known = threadx_object(u32::from(raw.kind));
-        let is_thread = raw.kind == 1;
-        let priority = (is_thread && raw.reserved1 & 0x80 != 0)
-            .then(|| (u16::from(raw.reserved1 & 0x7F) << 8) | u16::from(raw.reserved2));
-        table.push(Object {
-            address: raw.pointer,
-            type_code: u32::from(raw.kind),
-            type_name: known.map(|t| t.name),
-            name: String::from_utf8_lossy(name).into_owned(),
-            deleted: raw.available != 0,
-            priority,
-            param1: raw.param1,
-            param2: raw.param2,
-            is_thread,
-        });
-    }
-    if unterminated > 0 {
-        issues.push(
-            Issue::new("name-unterminated", Severity::Note, "object names without an end are shown whole")
-                .times(unterminated)
-                .at(Place { address: place, ..Place::default() }),
-        );
-    }
-    table
-}
-
-fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let mut threads: HashMap<Addr, &Object> = HashMap::new();
-    for object in objects.iter().filter(|o| o.is_thread) {
-        let place = threads.entry(object.address).or_insert(object);
-        if place.deleted || !object.deleted {
-            *place = object;
-        }
-    }
-    let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
-    for id in ids {
-        let Some(context) = contexts.get_mut(id) else { continue };
-        context.name = match context.kind {
-            ContextKind::Isr => Some("ISR".to_owned()),
-            ContextKind::Init => Some("initialize".to_owned()),
-            ContextKind::Idle => Some("idle".to_owned()),
-            ContextKind::Thread => {
-                context.object = objects.id_at(context.address);
-                threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
-            }
-        };
-    }
 }
 
 /// Slots that follow each other in ring order and lie together in memory.

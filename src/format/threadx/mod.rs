@@ -5,6 +5,7 @@ mod layout;
 mod locate;
 mod parse;
 mod read;
+mod registry;
 mod ring;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
