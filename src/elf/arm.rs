@@ -25,12 +25,16 @@ impl Elf {
         let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return false };
         let bytes = self.section_bytes(&section);
         let mut m = false;
-        attributes(&bytes, |from| self.endian.u32(from, 0), |tag, value| match tag {
-            TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
-            // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
-            TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
-            _ => {}
-        });
+        attributes(
+            &bytes,
+            |from| self.endian.u32(from, 0),
+            |tag, value| match tag {
+                TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
+                // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
+                TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
+                _ => {}
+            },
+        );
         m
     }
 }
@@ -93,6 +97,7 @@ fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: i
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
     use crate::elf::writer::{Writer, sect};

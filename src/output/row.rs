@@ -54,6 +54,16 @@ enum Pointed {
     Code,
 }
 
+/// One word of an event, and the definition that describes it.
+#[derive(Clone, Copy)]
+struct Word<'d> {
+    def: &'d EventDef,
+    index: usize,
+    value: u64,
+    /// An address without a name comes with its type.
+    typed: bool,
+}
+
 /// The fields of a definition in the order in which a table shows them.
 #[derive(Debug, Clone, Default)]
 struct Order(Vec<usize>);
@@ -159,7 +169,7 @@ impl Rows {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
         for (word, value) in view.trace.words(event).iter().enumerate() {
             if def.field(word).is_some() {
-                self.one(view, event, def, word, *value, true, &mut each);
+                self.one(view, event, Word { def, index: word, value: *value, typed: true }, &mut each);
             }
         }
     }
@@ -174,7 +184,8 @@ impl Rows {
         let order = self.take_order(view, id);
         for word in &order.0 {
             let Some(value) = words.get(*word) else { continue };
-            self.one(view, event, def, *word, *value, false, &mut |arg| {
+            let word = Word { def, index: *word, value: *value, typed: false };
+            self.one(view, event, word, &mut |arg| {
                 if arg.repeats_who {
                 } else if arg.doubtful {
                     each(arg.label, &[arg.text, "?"].concat());
@@ -220,20 +231,12 @@ impl Rows {
         self.text = text;
     }
 
-    fn one(
-        &mut self,
-        view: &View<'_>,
-        event: &Event,
-        def: &EventDef,
-        word: usize,
-        value: u64,
-        typed: bool,
-        each: &mut impl FnMut(&Arg<'_>),
-    ) {
+    fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
+        let Word { def, index: word, value, .. } = of;
         let Some(field) = def.field(word) else { return };
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        self.say(view, event, def, word, value, typed, &mut text);
+        self.say(view, event, of, field, &mut text);
         each(&Arg {
             word,
             name: &field.name,
@@ -253,19 +256,9 @@ impl Rows {
         self.text = text;
     }
 
-    /// What a word says. `typed`: an address without a name comes with its type.
-    #[allow(clippy::too_many_arguments, reason = "one call, and no two of them belong together")]
-    fn say(
-        &mut self,
-        view: &View<'_>,
-        event: &Event,
-        def: &EventDef,
-        word: usize,
-        value: u64,
-        typed: bool,
-        out: &mut Vec<u8>,
-    ) {
-        let Some(field) = def.field(word) else { return };
+    /// What a word says.
+    fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut Vec<u8>) {
+        let Word { def, index: word, value, typed } = of;
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
                 return out.extend_from_slice(own.as_bytes());

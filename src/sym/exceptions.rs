@@ -78,9 +78,9 @@ fn table(elf: &Elf) -> Option<Vec<u32>> {
 
 /// The words at an address: `size` bytes, or where that is not known as many as there can be exceptions.
 fn words(elf: &Elf, address: Addr, size: u64) -> Option<Vec<u32>> {
-    let segment = elf.segments().find(|s| {
-        s.kind == PT_LOAD && address.checked_sub(s.vaddr).is_some_and(|into| into < s.filesz)
-    })?;
+    let segment = elf
+        .segments()
+        .find(|s| s.kind == PT_LOAD && address.checked_sub(s.vaddr).is_some_and(|into| into < s.filesz))?;
     let into = usize::try_from(address.checked_sub(segment.vaddr)?).ok()?;
     let bytes = elf.segment_bytes(&segment);
     let rest = bytes.get(into..)?;
@@ -130,6 +130,7 @@ fn handlers(elf: &Elf, table: &[u32]) -> Vec<Option<String>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
     use crate::elf::writer::{GLOBAL_FUNC, GLOBAL_OBJECT, Sym, WEAK_OBJECT, Writer, load, sect, sym};

@@ -103,6 +103,7 @@ impl Nest {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
 
@@ -159,8 +160,7 @@ mod tests {
 
     #[test]
     fn an_end_without_a_beginning_leaves_nothing_known() {
-        let events =
-            [(0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0), (0, Some(1), EXIT, 15), (0, Some(1), OTHER, 0)];
+        let events = [(0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0), (0, Some(1), EXIT, 15), (0, Some(1), OTHER, 0)];
         assert_eq!(run(Number::Chosen(0), &events), [Some(21), None, Some(15), None]);
         let events = [(0, Some(1), ENTER, 15), (0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0)];
         assert_eq!(run(Number::Chosen(0), &events), [Some(15), Some(21), None]);

@@ -128,9 +128,9 @@ pub(super) fn full(capture: &Capture, g: &Geometry, trace: &Trace, catalogue: &C
         )
     };
     let count = missing.len() as u64;
-    Some(
-        Issue::new("registry-full", Severity::Note, message)
-            .times(count)
-            .at(Place { address: Some(address), offset: None, seq: Some(seq) }),
-    )
+    Some(Issue::new("registry-full", Severity::Note, message).times(count).at(Place {
+        address: Some(address),
+        offset: None,
+        seq: Some(seq),
+    }))
 }
