@@ -103,7 +103,7 @@ impl Case {
 fn cortex_m(attributes: bool) -> Writer {
     let mut w = Writer::new(false, false, 2, 40);
     w.entry = CODE + 0x101;
-    let mut table = vec![CODE as u32 + 0x301; 22];
+    let mut table = [CODE as u32 + 0x301; 22];
     (table[0], table[1]) = (0x2001_0000, CODE as u32 + 0x101);
     (table[16], table[21]) = (CODE as u32 + 0x201, CODE as u32 + 0x241);
     let mut code: Vec<u8> = table.iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -1,11 +1,12 @@
 //! The object registry: what its entries mean, and whom they name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::super::Capture;
 use super::layout;
 use super::parse;
 use super::ring::Geometry;
+use super::survey;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
 use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
@@ -65,13 +66,7 @@ pub(super) fn read(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> 
 
 /// Gives contexts their names: threads those of the registry, the live entry first.
 pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let mut threads: HashMap<Addr, &Object> = HashMap::new();
-    for object in objects.iter().filter(|o| o.is_thread) {
-        let place = threads.entry(object.address).or_insert(object);
-        if place.deleted || !object.deleted {
-            *place = object;
-        }
-    }
+    let threads = survey::threads(objects);
     let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
     for id in ids {
         let Some(context) = contexts.get_mut(id) else { continue };
@@ -79,6 +74,12 @@ pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
             ContextKind::Isr => Some("ISR".to_owned()),
             ContextKind::Init => Some("initialize".to_owned()),
             ContextKind::Idle => Some("idle".to_owned()),
+            // Inferred, and marked so.
+            ContextKind::Unknown => match context.address {
+                0 => None,
+                layout::CONTEXT_ISR => Some("ISR?".to_owned()),
+                address => threads.get(&address).map(|o| format!("{}?", o.name)),
+            },
             ContextKind::Thread => {
                 context.object = objects.id_at(context.address);
                 threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
