@@ -4,6 +4,7 @@
 //! table extents over bytes that are usually a memory map. Counts, sizes and offsets in the file are
 //! claims; every one is bounded by the bytes that are there.
 
+mod arm;
 pub mod notes;
 pub mod symbols;
 

@@ -46,10 +46,11 @@ fn report_failure(failure: &Failure, output: &Output) -> Outcome {
 
 impl From<QueryError> for Failure {
     fn from(e: QueryError) -> Self {
-        let hint = e.hint.unwrap_or_default();
+        // Names of the target are among the words.
+        let (message, hint) = (output::escape(&e.message), output::escape(&e.hint.unwrap_or_default()));
         match e.wrong {
-            Wrong::Usage => Self::failed("filter", e.message, hint),
-            Wrong::NotHere => Self::no("nothing-matches", e.message, hint),
+            Wrong::Usage => Self::failed("filter", message, hint),
+            Wrong::NotHere => Self::no("nothing-matches", message, hint),
         }
     }
 }
@@ -280,7 +281,7 @@ fn selection(
     sink: &mut Sink<'_>,
 ) -> Result<bool, Failure> {
     for note in query.notes() {
-        message::say(&format!("tx-trace: {note}"));
+        message::say(&format!("tx-trace: {}", output::escape(note)));
     }
     let chosen = || loaded.trace.events().take_while(|e| !query.is_past(e)).filter(|e| query.keeps(e));
     // What to pass over: `last` shows the end of what was kept.

@@ -190,6 +190,7 @@ impl Session {
         };
         let catalogue = format.catalogue(names);
         let mut trace = format.decode(&capture, &catalogue, options)?;
+        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
         trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));

@@ -135,6 +135,7 @@ impl Entries {
             priority: None,
             threshold: None,
             interrupted: None,
+            isr: None,
             id: entry.id,
             def: self.ids.def(entry.id),
             words: Words::four(entry.info),

@@ -10,6 +10,7 @@ mod mend;
 mod order;
 mod parse;
 mod read;
+mod registry;
 mod ring;
 mod survey;
 
