@@ -1,12 +1,15 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
+mod file;
 mod identity;
 mod inputs;
 mod open;
+mod raw;
 mod scan;
 
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use raw::Raw;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
-use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
+use crate::format::{self, Absence, Capture, DecodeOptions, Extent, Format, Hints, Located};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
@@ -166,20 +169,7 @@ impl Session {
     /// # Errors
     /// [`Absence`] when there is no trace, or it cannot be read.
     pub fn load(&mut self, extent: Extent, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
-        self.locate()?;
-        let Some((format, located)) = self.place.clone() else {
-            return Err(Absence::none("no-trace", "no trace was found", ""));
-        };
-        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
-            // The pointer was wrong; in a file the trace may still be there.
-            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
-                let (format, located) = scan::instead(self, absence)?;
-                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
-                self.place = Some((format, located));
-                capture
-            }
-            other => other?,
-        };
+        let (format, capture) = self.capture(extent)?;
         let catalogue = format.catalogue(names);
         let mut trace = format.decode(&capture, &catalogue, options)?;
         trace.issues.splice(0..0, self.issues.iter().cloned());
@@ -190,6 +180,25 @@ impl Session {
             trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
         }
         Ok(Loaded { trace, catalogue, running: capture.value("running") })
+    }
+
+    /// Reads what `extent` asks for.
+    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Capture), Absence> {
+        self.locate()?;
+        let Some((format, located)) = self.place.clone() else {
+            return Err(Absence::none("no-trace", "no trace was found", ""));
+        };
+        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
+            // The pointer was wrong; in a file the trace may still be there.
+            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
+                let (format, located) = scan::instead(self, absence)?;
+                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
+                self.place = Some((format, located));
+                return Ok((format, capture));
+            }
+            other => other?,
+        };
+        Ok((format, capture))
     }
 
     /// The value of a 32-bit variable (`--hz SystemCoreClock`).

@@ -10,7 +10,7 @@ mod ring;
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::Trace;
 
@@ -78,6 +78,16 @@ impl Format for ThreadX {
 
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
         decode::decode(capture, catalogue, options)
+    }
+
+    fn ranges(&self, capture: &Capture) -> Vec<Region> {
+        // The ring ends where the header says, whatever could be read of it.
+        let header = capture.blocks("header").next();
+        let whole = header.and_then(|block| {
+            let (_, word, raw) = parse::detect(&block.bytes)?;
+            Some(Region { start: block.address, len: raw.offset(raw.buffer_end, word) })
+        });
+        whole.into_iter().collect()
     }
 }
 
