@@ -58,19 +58,18 @@ pub trait Format: Sync {
     /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
     /// Sorted, and no two of them touch.
     fn ranges(&self, capture: &Capture) -> Vec<Region> {
-        let mut spans: Vec<(Addr, u64)> = capture.blocks.iter().map(|b| (b.address, b.bytes.len() as u64)).collect();
-        spans.sort_unstable();
-        let mut ranges: Vec<Region> = Vec::new();
-        for (start, len) in spans.into_iter().filter(|(_, len)| *len > 0) {
-            let end = start.saturating_add(len);
-            match ranges.last_mut() {
-                Some(before) if start <= before.start.saturating_add(before.len) => {
-                    before.len = before.len.max(end.saturating_sub(before.start));
-                }
-                _ => ranges.push(Region { start, len }),
-            }
+        capture.ranges()
+    }
+
+    /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
+    ///
+    /// # Errors
+    /// [`Absence`] when they do not belong together, or the format knows no such buffers.
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        match captures {
+            [one] => self.decode(one, catalogue, options),
+            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
         }
-        ranges
     }
 }
 
@@ -165,6 +164,24 @@ impl Capture {
         self.blocks.iter().filter(move |b| b.role == role)
     }
 
+    /// Where the blocks lie: sorted, and no two of them touch.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Region> {
+        let mut spans: Vec<(Addr, u64)> = self.blocks.iter().map(|b| (b.address, b.bytes.len() as u64)).collect();
+        spans.sort_unstable();
+        let mut ranges: Vec<Region> = Vec::new();
+        for (start, len) in spans.into_iter().filter(|(_, len)| *len > 0) {
+            let end = start.saturating_add(len);
+            match ranges.last_mut() {
+                Some(before) if start <= before.start.saturating_add(before.len) => {
+                    before.len = before.len.max(end.saturating_sub(before.start));
+                }
+                _ => ranges.push(Region { start, len }),
+            }
+        }
+        ranges
+    }
+
     /// The value of this name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<u64> {
@@ -192,6 +209,8 @@ pub struct DecodeOptions {
     pub period: Option<u64>,
     /// Ticks in a second (`--hz`).
     pub hz: Option<f64>,
+    /// The run before the last start, as far as this one has not written over it (`--previous`).
+    pub previous: bool,
 }
 
 /// Why there is no trace to show. Looked and found none, and could not look, are different things.

@@ -27,6 +27,13 @@ impl Session {
     /// [`Absence`] when there is no trace, when it does not lie in one piece, or when any byte of it cannot be read:
     /// a dump with holes would have to make bytes up.
     pub fn raw(&mut self) -> Result<Raw, Absence> {
+        if self.buffers.len() > 1 {
+            return Err(Absence::broken(
+                "usage",
+                format!("{} buffers of one run are read here: a .trx holds one", self.buffers.len()),
+                "give one --trace",
+            ));
+        }
         let (format, capture) = self.capture(Extent::All)?;
         let ranges = format.ranges(&capture);
         let [range] = ranges.as_slice() else {

@@ -1,11 +1,17 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
+mod clock;
 mod decode;
+mod entries;
+mod entry;
 mod layout;
 mod locate;
+mod mend;
+mod order;
 mod parse;
 mod read;
 mod ring;
+mod survey;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;
@@ -84,10 +90,14 @@ impl Format for ThreadX {
         // The ring ends where the header says, whatever could be read of it.
         let header = capture.blocks("header").next();
         let whole = header.and_then(|block| {
-            let (_, word, raw) = parse::detect(&block.bytes)?;
+            let (_, word, raw) = parse::detect(&block.bytes).filter(|(_, word, raw)| raw.is_sound(*word))?;
             Some(Region { start: block.address, len: raw.offset(raw.buffer_end, word) })
         });
-        whole.into_iter().collect()
+        whole.map_or_else(|| capture.ranges(), |range| vec![range])
+    }
+
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::join(captures, catalogue, options)
     }
 }
 

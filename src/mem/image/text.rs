@@ -181,27 +181,28 @@ pub(super) struct Flaws(Vec<Flaw>);
 
 impl Flaws {
     pub fn add(&mut self, wrong: Wrong, line: u64) {
-        let flaw = self.entry(wrong);
-        flaw.count = flaw.count.saturating_add(1);
-        if flaw.lines.len() < LINES {
-            flaw.lines.push(line);
-        }
+        self.note(wrong, |flaw| {
+            flaw.count = flaw.count.saturating_add(1);
+            if flaw.lines.len() < LINES {
+                flaw.lines.push(line);
+            }
+        });
     }
 
     pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
-        let flaw = self.entry(wrong);
-        flaw.count = flaw.count.saturating_add(count);
-        flaw.address = flaw.address.or(address);
+        self.note(wrong, |flaw| {
+            flaw.count = flaw.count.saturating_add(count);
+            flaw.address = flaw.address.or(address);
+        });
     }
 
-    fn entry(&mut self, wrong: Wrong) -> &mut Flaw {
-        let at = self.0.iter().position(|f| f.wrong == wrong).unwrap_or_else(|| {
-            self.0.push(Flaw { wrong, count: 0, lines: Vec::new(), address: None });
-            self.0.len().saturating_sub(1)
-        });
-        // The place was just found, or made.
-        #[allow(clippy::indexing_slicing, reason = "`at` is the place of an entry")]
-        &mut self.0[at]
+    fn note(&mut self, wrong: Wrong, count: impl FnOnce(&mut Flaw)) {
+        if let Some(flaw) = self.0.iter_mut().find(|f| f.wrong == wrong) {
+            return count(flaw);
+        }
+        let mut flaw = Flaw { wrong, count: 0, lines: Vec::new(), address: None };
+        count(&mut flaw);
+        self.0.push(flaw);
     }
 
     pub fn into_list(self) -> Vec<Flaw> {
