@@ -228,6 +228,19 @@ fn a_dump_that_tells_its_addresses_is_moved_only_when_told() {
     assert_eq!(err(&got), "");
 }
 
+#[test]
+fn what_is_packed_otherwise_is_refused_with_what_to_do() {
+    let scratch = Scratch::new("dumps-packed");
+    let path = text(scratch.path("vmcore"));
+    fs::write(&path, b"makedumpfile\0\0\0\0").unwrap();
+    let got = tx_trace(&["last", &path]);
+    assert_eq!(got.status.code(), Some(2));
+    assert!(err(&got).contains("is compressed (kdump); only gzip is unpacked here"), "{}", err(&got));
+    assert!(err(&got).contains("dump-guest-memory FILE"), "{}", err(&got));
+    fs::write(&path, b"\xFD7zXZ\0\0\0").unwrap();
+    assert!(err(&tx_trace(&["last", &path])).contains(&format!("try: unxz -k {path}")));
+}
+
 fn sample(base: u64, thread: &str) -> Buffer {
     let mut buffer = Buffer::new(base);
     buffer.objects = vec![Registered::new(1, 0x2000_0040, thread)];

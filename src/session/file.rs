@@ -58,6 +58,29 @@ pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Res
     Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes) })
 }
 
+/// Why a file that nobody said anything about cannot be what it seems: packed in a way that is not unpacked here.
+pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Absence> {
+    const KINDS: [(&[u8], &str, &str); 6] = [
+        (b"\xFD7zXZ\0", "xz", "unxz -k"),
+        (b"\x28\xB5\x2F\xFD", "zstd", "unzstd"),
+        (b"BZh91AY&SY", "bzip2", "bunzip2 -k"),
+        (b"PK\x03\x04", "zip", "unzip"),
+        (b"makedumpfile\0", "kdump", ""),
+        (b"KDUMP   ", "kdump", ""),
+    ];
+    let Some((_, kind, tool)) = KINDS.into_iter().find(|(magic, ..)| bytes.starts_with(magic)) else { return Ok(()) };
+    let hint = match tool {
+        "" => "write an ELF core instead: QEMU's `dump-guest-memory FILE` without -z, -l and -s, or `makedumpfile -E`"
+            .to_owned(),
+        tool => format!("{tool} {}", path.display()),
+    };
+    Err(Absence::broken(
+        "packed",
+        format!("{} is compressed ({kind}); only gzip is unpacked here", path.display()),
+        hint,
+    ))
+}
+
 /// A dump, its bytes, and where the first of them belongs once that is known.
 pub(super) type Piece = (String, Bytes, Option<Addr>);
 

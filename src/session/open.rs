@@ -202,6 +202,7 @@ impl Opened {
         if formats(only).any(|f| f.sniff(&bytes)) {
             return self.add_trace(name, bytes, only);
         }
+        file::refuse_packed(path, &bytes)?;
         self.images.push((name, bytes, None));
         Ok(())
     }
