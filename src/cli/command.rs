@@ -5,7 +5,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, EventsTask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, gdb, info, interrupt, now};
+use super::{Outcome, demo, dump, gdb, info, interrupt, now};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -18,6 +18,7 @@ pub fn run(plan: Plan) -> Outcome {
     let result = match plan.task {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events(&task, &output),
+        Task::Dump(task) => dump::run(*task, &output),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
