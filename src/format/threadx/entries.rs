@@ -6,7 +6,7 @@ use super::entry::{Codec, Entry, id, kind_of};
 use super::order::Run;
 use super::survey::{Ids, is_entry};
 use crate::abi::Addr;
-use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, ObjectTable, WalkState, Words};
+use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, WalkState, Words};
 
 /// Events of one or several captures, oldest first.
 pub(super) struct Entries {
