@@ -101,6 +101,8 @@ fn every_door_prints_the_same_last_50() {
         let out = tx_trace(&words);
         assert_eq!(String::from_utf8(out.stdout).unwrap(), expected, "{door:?}");
     }
+    let named = tx_trace(&["last", "50", "--elf", &elf, "--trace", &trace]);
+    assert_eq!(events(&String::from_utf8(named.stdout).unwrap()), events(&expected));
     // Without an ELF interrupts have no names; all else is the same.
     let bare = String::from_utf8(tx_trace(&["last", "50", "--trace", &trace]).stdout).unwrap();
     assert_eq!(nameless(&events(&bare)), nameless(&events(&expected)));

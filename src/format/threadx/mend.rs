@@ -62,14 +62,19 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
     let registry_ends = options(raw.registry_end, "_tx_trace_registry_end_ptr");
     let starts = options(raw.buffer_start, "_tx_trace_buffer_start_ptr");
     let ends = options(raw.buffer_end, "_tx_trace_buffer_end_ptr");
-    // The kernel puts the ring right behind the registry: the same number stands in both fields.
-    let start = starts
-        .iter()
-        .find(|s| registry_ends.contains(s))
-        .or_else(|| starts.iter().find(|s| ends.iter().any(|e| e > s)))
-        .or_else(|| registry_ends.first())
-        .copied()?;
-    let registry_end = registry_ends.iter().copied().filter(|e| *e <= start).max().unwrap_or(start);
+    // The kernel puts the ring right behind the registry: the same number stands in both fields, whole entries lie
+    // before it and whole slots behind it.
+    let object = layout::object_size(word, raw.name_size.clamp(1, layout::MAX_NAME)) as u64;
+    let likely = |start: &u64| {
+        let both = starts.contains(start) && registry_ends.contains(start);
+        let before = start.saturating_sub(size).checked_rem(object) == Some(0);
+        let behind = ends.iter().filter_map(|e| e.checked_sub(*start)).any(|len| len >= entry && len % entry == 0);
+        u32::from(both).saturating_mul(4).saturating_add(u32::from(before).saturating_add(u32::from(behind)))
+    };
+    // The first of the best: what the kernel's pointers say comes before what the header says.
+    let candidates = starts.iter().chain(&registry_ends).copied();
+    let start = candidates.rev().max_by_key(likely)?;
+    let registry_end = start;
     let whole = |e: &u64| e.checked_sub(start).is_some_and(|len| len >= entry);
     let end = ends.into_iter().find(whole).or_else(|| {
         let bytes = room?.checked_sub(start)?;

@@ -108,7 +108,7 @@ impl RawHeader {
     }
 
     /// True where the fields agree with each other: the magic, the header's size between base and registry, and a
-    /// registry and a ring that lie behind each other and hold whole entries.
+    /// registry and a ring that lie right behind each other, the ring of whole entries.
     #[must_use]
     pub fn is_sound(&self, width: Width) -> bool {
         let (registry, registry_end) = (self.offset(self.registry_start, width), self.offset(self.registry_end, width));
@@ -116,7 +116,7 @@ impl RawHeader {
         self.id == u64::from(MAGIC)
             && registry == layout::header_size(width) as u64
             && registry <= registry_end
-            && registry_end <= start
+            && registry_end == start
             && start < end
             && end <= MAX_BUFFER
             && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)

@@ -119,10 +119,20 @@ struct Header {
     mended: Option<Mended>,
 }
 
+/// False where the kernel's own pointers lead elsewhere: they are set together with the header, and never after.
+fn agrees(located: &Located, word: Width, raw: &RawHeader) -> bool {
+    let Some(plan) = plan_by_pointers(located).filter(|p| p.word == word) else { return true };
+    let offset = |pointer: Addr| pointer.wrapping_sub(located.header);
+    raw.offset(raw.buffer_start, word) == offset(plan.start) && raw.offset(raw.buffer_end, word) == offset(plan.end)
+}
+
 /// The header, made whole where it is damaged.
 fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
     let detected = parse::detect(head);
-    if let Some((endian, word, raw)) = detected.filter(|(_, word, raw)| raw.is_sound(*word) && raw.time_mask != 0) {
+    let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
+        raw.is_sound(*word) && raw.time_mask != 0 && agrees(located, *word, raw)
+    };
+    if let Some((endian, word, raw)) = detected.filter(sound) {
         return Ok(Header { endian, word, raw, mended: None });
     }
     // Without its magic a header is one only where the kernel's pointers agree with each other.
