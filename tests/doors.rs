@@ -101,13 +101,15 @@ fn every_door_prints_the_same_last_50() {
         let out = tx_trace(&words);
         assert_eq!(String::from_utf8(out.stdout).unwrap(), expected, "{door:?}");
     }
+    // Without the ELF nothing tells the rate: SystemCoreClock is told instead.
     for door in [vec!["--trace", &trace], vec![trace.as_str()], vec!["--image", &ram], vec![ram.as_str()]] {
-        let mut words = vec!["last", "50"];
+        let mut words = vec!["last", "50", "--hz", "25000000"];
         words.extend(&door);
         let out = tx_trace(&words);
         assert_eq!(events(&String::from_utf8(out.stdout).unwrap()), events(&expected), "{door:?}");
     }
-    let piped = machine::tx_trace_with_input(&["last", "50", "--trace", "-"], &std::fs::read(&trace).unwrap());
+    let bytes = std::fs::read(&trace).unwrap();
+    let piped = machine::tx_trace_with_input(&["last", "50", "--hz", "25000000", "--trace", "-"], &bytes);
     assert_eq!(events(&String::from_utf8(piped.stdout).unwrap()), events(&expected));
 }
 
