@@ -19,7 +19,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand_like::Dice;
 use support::decode::{Door, Seen, open, seen};
-use support::generate::{Story, story};
+use support::generate::{Story, plain_clock, story};
 use tx_trace::format::Extent;
 use tx_trace::trace::Trace;
 
@@ -44,7 +44,8 @@ const DOORS: [Door; 4] =
 fn stories(most_slots: usize, how_many: usize) -> impl Iterator<Item = Story> {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-    let strategy = story(most_slots);
+    // Where the registry is hit too, nobody may be left to vouch for an odd id.
+    let strategy = story(most_slots, false, plain_clock());
     (0..how_many).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
 }
 
@@ -106,7 +107,7 @@ fn nothing_panics_whatever_is_damaged() {
         }
     }
     println!("{read} read, {refused} refused");
-    assert!(read > 1000 && refused > 1000, "both are tried: {read} read, {refused} refused");
+    assert!(read > 1000 && refused > 200, "both are tried: {read} read, {refused} refused");
 }
 
 /// What an event is, without its number and without what other events tell of it.

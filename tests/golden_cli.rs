@@ -69,7 +69,7 @@ fn lines(lines: &[&str]) -> Vec<String> {
 }
 
 /// Every fixture, by every door that it has.
-const SOURCES: [(&str, &str); 15] = [
+const SOURCES: [(&str, &str); 16] = [
     ("cm3-image", "--elf cm3.elf --image cm3.ram.bin@0x20000000"),
     ("cm3-image-unplaced", "cm3.elf cm3.ram.bin"),
     ("cm3-core", "cm3.elf cm3.core"),
@@ -85,6 +85,7 @@ const SOURCES: [(&str, &str); 15] = [
     ("host-ulong64", "host-ulong64.trx"),
     ("be-core", "be.elf be.core"),
     ("be-trace", "--trace be.trx"),
+    ("smp-core", "smp.elf smp.core"),
 ];
 
 #[test]

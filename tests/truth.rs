@@ -131,7 +131,6 @@ fn byte_order_and_width_change_nothing() {
 }
 
 #[test]
-#[ignore = "the core in the top byte of an id is not decoded yet"]
 fn cores_are_told_apart() {
     let trace = load("smp.trx");
     let events = seen(&trace);

@@ -2,8 +2,8 @@
 
     parse.py FILE...
 
-One line an event, tab between: number of the file, context word, priority word, id, stamp, four words of
-information (all as decimal numbers), name of the context (JSON, null where it has none).
+One line an event, tab between: number of the file, context word, priority word, id, stamp, four
+words of information (all as decimal numbers), name of the context (JSON, null where it has none).
 """
 
 import contextlib

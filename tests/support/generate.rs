@@ -8,6 +8,50 @@ use tx_trace::trace::ContextKind;
 use super::builder::{Buffer, Entry, Registered};
 use super::decode::Seen;
 
+/// What the kernel takes its stamps from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// Counts over all bits that the mask leaves, up or down, from somewhere.
+    Free { down: bool },
+    /// Never moves.
+    Still,
+    /// Starts over long before the mask says so: a timer that reloads each tick, nanoseconds of a second.
+    Reloads { period: u64, down: bool },
+}
+
+impl Source {
+    /// Gives the events the stamps of this clock; what they had decides how long each takes.
+    fn stamp(self, happenings: &mut [Happening], start: u64) {
+        let mut now = start;
+        for h in happenings {
+            let step = h.stamp % 1000;
+            now = match self {
+                Self::Free { down: false } => now.wrapping_add(step),
+                Self::Free { down: true } => now.wrapping_sub(step),
+                Self::Still => now,
+                Self::Reloads { period, down: false } => (now % period + step) % period,
+                Self::Reloads { period, down: true } => (now % period + period - step % period) % period,
+            };
+            h.stamp = now;
+        }
+    }
+}
+
+/// A clock that counts over the whole mask, or none.
+pub fn plain_clock() -> BoxedStrategy<Source> {
+    prop_oneof![
+        4 => Just(Source::Free { down: false }),
+        2 => Just(Source::Free { down: true }),
+        1 => Just(Source::Still),
+    ]
+    .boxed()
+}
+
+/// A clock that starts over within the ring.
+pub fn reloading_clock() -> BoxedStrategy<Source> {
+    (1000..20_000u64, any::<bool>()).prop_map(|(period, down)| Source::Reloads { period, down }).boxed()
+}
+
 /// Who inserts an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Who {
@@ -36,6 +80,15 @@ pub struct Story {
 }
 
 impl Happening {
+    /// The thread that it names, if any.
+    fn thread(&self) -> Option<u64> {
+        match self.who {
+            Who::Thread { address, .. } => Some(address),
+            Who::Isr { interrupted } => Some(interrupted).filter(|i| *i != 0),
+            Who::Init => None,
+        }
+    }
+
     /// The words as the reference states them.
     pub fn entry(&self, old: bool) -> Entry {
         let (context, priority) = match self.who {
@@ -134,7 +187,11 @@ fn pool(wide: bool) -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-fn happening(pool: Vec<u64>) -> impl Strategy<Value = Happening> {
+/// Some of the kernel's own.
+const KERNEL_IDS: [u32; 24] =
+    [1, 2, 3, 4, 5, 6, 10, 11, 17, 20, 21, 30, 32, 36, 50, 52, 57, 68, 69, 83, 88, 100, 112, 120];
+
+fn happening(pool: Vec<u64>, odd_ids: bool) -> impl Strategy<Value = Happening> {
     let someone = proptest::sample::select(pool);
     let who = prop_oneof![
         6 => (someone.clone(), 0..1024u16, 0..1024u16)
@@ -143,8 +200,13 @@ fn happening(pool: Vec<u64>) -> impl Strategy<Value = Happening> {
         1 => Just(Who::Isr { interrupted: 0 }),
         1 => Just(Who::Init),
     ];
-    // Ids of the catalogue, of the user, and of nobody; below the byte that is a core's number.
-    let id = prop_oneof![0..130u32, 200..1100u32, 4096..4200u32, 0..0x0100_0000u32];
+    // Ids of the kernel and of the user; and any, below the byte that is a core's number.
+    let kernel = proptest::sample::select(KERNEL_IDS.to_vec());
+    let id = if odd_ids {
+        prop_oneof![kernel, 4096..4200u32, 0..0x0100_0000u32].boxed()
+    } else {
+        prop_oneof![kernel, 4096..0x1_0000u32].boxed()
+    };
     let word = || prop_oneof![Just(0u64), 0..100u64, any::<u64>(), Just(u64::MAX)];
     (who, id, any::<u64>(), [word(), word(), word(), word()]).prop_map(|(who, id, stamp, info)| Happening {
         who,
@@ -177,9 +239,13 @@ fn object(pool: Vec<u64>, name_size: u16) -> impl Strategy<Value = Registered> {
 }
 
 /// Any trace that a kernel can leave, of one core.
-pub fn story(most_slots: usize) -> impl Strategy<Value = Story> {
+///
+/// Kernels check no ids. But an id that means nothing, from a thread that is not registered, looks like memory that
+/// was written over, and is left out: where ids are odd, all threads that insert events are registered.
+pub fn story(most_slots: usize, odd_ids: bool, clock: BoxedStrategy<Source>) -> impl Strategy<Value = Story> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 1..=64u16, 1..=most_slots)
-        .prop_flat_map(|(wide, big, old, name_size, capacity)| {
+        .prop_flat_map(move |(wide, big, old, name_size, capacity)| {
+            let clock = clock.clone();
             pool(wide).prop_flat_map(move |pool| {
                 let mask = prop_oneof![
                     3 => Just(0xFFFF_FFFFu64),
@@ -195,11 +261,12 @@ pub fn story(most_slots: usize) -> impl Strategy<Value = Story> {
                 let count = prop_oneof![0..=capacity, capacity..=capacity * 2 + 9];
                 let happenings = count.prop_flat_map({
                     let pool = pool.clone();
-                    move |n| vec(happening(pool.clone()), n)
+                    move |n| vec(happening(pool.clone(), odd_ids), n)
                 });
                 let objects = vec(object(pool, name_size), 0..24);
-                (happenings, objects, base, mask, 0..80usize, any::<[u64; 7]>()).prop_map(
-                    move |(happenings, mut objects, base, mask, spare, stale)| {
+                (happenings, objects, base, mask, 0..80usize, any::<[u64; 8]>(), clock.clone()).prop_map(
+                    move |(mut happenings, mut objects, base, mask, spare, stale, clock)| {
+                        clock.stamp(&mut happenings, stale[7]);
                         let word = if wide { u64::MAX } else { 0xFFFF_FFFF };
                         // Each thread is registered once: what holds where it is not is the object table's own test.
                         let mut known = Vec::new();
@@ -208,6 +275,16 @@ pub fn story(most_slots: usize) -> impl Strategy<Value = Story> {
                             known.extend((o.kind == 1).then_some(o.pointer & word));
                             !again
                         });
+                        if odd_ids {
+                            let mut all: Vec<u64> = happenings.iter().filter_map(Happening::thread).collect();
+                            all.sort_unstable();
+                            all.dedup();
+                            // Pointers of other objects must not hide a thread's.
+                            objects.retain(|o| o.kind == 1 || !all.contains(&(o.pointer & word)));
+                            for address in all.into_iter().filter(|a| !known.contains(a)) {
+                                objects.push(Registered { priority: Some(9), ..Registered::new(1, address, "t") });
+                            }
+                        }
                         let entries: Vec<Entry> = happenings.iter().map(|h| h.entry(old)).collect();
                         let mut buffer = Buffer::new(base).record(capacity, &entries);
                         (buffer.wide, buffer.big, buffer.name_size) = (wide, big, name_size);
