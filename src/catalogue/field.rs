@@ -27,10 +27,14 @@ pub enum ArgKind {
     Ip,
     /// A number of bytes.
     Size,
+    /// A number with a sign.
+    Int,
+    /// Address of a string.
+    Str,
 }
 
 impl ArgKind {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Ptr, "ptr"),
         (Self::ThreadPtr, "thread_ptr"),
         (Self::StackPtr, "stack_ptr"),
@@ -42,6 +46,8 @@ impl ArgKind {
         (Self::Flags, "flags"),
         (Self::Ip, "ip"),
         (Self::Size, "size"),
+        (Self::Int, "int"),
+        (Self::Str, "str"),
     ];
 
     /// Its name in JSON and in catalogue files.

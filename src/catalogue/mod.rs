@@ -28,6 +28,8 @@ pub enum Product {
     Nx,
     /// USBX.
     Ux,
+    /// The one product of a system that has no more.
+    System,
     /// The application.
     User,
 }
@@ -41,6 +43,7 @@ impl Product {
             Self::Fx => "fx",
             Self::Nx => "nx",
             Self::Ux => "ux",
+            Self::System => "system",
             Self::User => "user",
         }
     }

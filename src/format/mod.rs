@@ -27,6 +27,12 @@ pub trait Format: Sync {
     /// True where bytes begin with a trace of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
+    /// True where bytes at `--header` can describe a trace of this format: where that is something else than the
+    /// beginning of the buffer.
+    fn describes(&self, head: &[u8]) -> bool {
+        self.sniff(head)
+    }
+
     /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
     /// that each claims for itself.
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
@@ -49,6 +55,12 @@ pub trait Format: Sync {
         extent: Extent,
     ) -> Result<Capture, Absence>;
 
+    /// What the ids of this capture mean, where each program has its own. Pure.
+    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
+        let _ = capture;
+        self.catalogue(names)
+    }
+
     /// Makes a trace of captured bytes. Pure.
     ///
     /// # Errors
@@ -69,6 +81,8 @@ pub struct Found {
     pub endian: Endian,
     /// Width of a stored word.
     pub word: Width,
+    /// Where the events lie, for what only describes them: several finds of the same events are one trace.
+    pub events: Option<Addr>,
 }
 
 /// What the user and the other inputs tell before anything is read.

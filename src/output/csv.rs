@@ -71,7 +71,7 @@ impl<W: Write> EventSink for Csv<W> {
         out.push(b',');
         event.delta.into_iter().for_each(|d| num::signed(out, d));
         out.push(b',');
-        event.stamp.into_iter().for_each(|s| num::hex(out, s, digits));
+        event.stamp.into_iter().for_each(|s| num::hex(out, s, view.stamp_digits()));
         out.push(b',');
         num::dec(out, u64::from(event.core));
         out.push(b',');

@@ -272,29 +272,42 @@ impl<W: Write> Json<W> {
     /// The fields that only this format's events have.
     fn extras(&mut self, view: &View<'_>, event: &Event) {
         let out = &mut self.out.buf;
-        let mut open = "";
+        // The object that is open, where its value began, and whether any part of it is there.
+        let mut open: Option<(&str, usize, bool)> = None;
+        let close = |out: &mut Vec<u8>, open: &mut Option<(&str, usize, bool)>| match open.take() {
+            Some((_, _, true)) => out.push(b'}'),
+            Some((_, start, false)) => {
+                out.truncate(start);
+                out.extend_from_slice(b"null");
+            }
+            None => {}
+        };
         view.trace.extras(event, |name, value| {
             if name.starts_with(OF_CONTEXT) {
                 return;
             }
-            let (object, name) = name.split_once('.').unwrap_or(("", name));
-            if object != open && !open.is_empty() {
-                out.push(b'}');
+            let (object, part) = name.split_once('.').map_or((None, name), |(object, part)| (Some(object), part));
+            match (&mut open, object) {
+                (Some((own, _, any)), Some(object)) if *own == object => {
+                    *any |= value != Extra::Null;
+                    key(out, part);
+                }
+                (_, Some(object)) => {
+                    close(out, &mut open);
+                    key(out, object);
+                    open = Some((object, out.len(), value != Extra::Null));
+                    out.extend_from_slice(b"{\"");
+                    out.extend_from_slice(part.as_bytes());
+                    out.extend_from_slice(b"\":");
+                }
+                (_, None) => {
+                    close(out, &mut open);
+                    key(out, part);
+                }
             }
-            if object == open || object.is_empty() {
-                key(out, name);
-            } else {
-                key(out, object);
-                out.extend_from_slice(b"{\"");
-                out.extend_from_slice(name.as_bytes());
-                out.extend_from_slice(b"\":");
-            }
-            open = object;
             extra(out, value, view.digits());
         });
-        if !open.is_empty() {
-            out.push(b'}');
-        }
+        close(out, &mut open);
     }
 
     fn interrupted(&mut self, view: &View<'_>, event: &Event) {
@@ -368,7 +381,7 @@ impl<W: Write> EventSink for Json<W> {
         key(out, "delta");
         or_null(out, event.delta, num::signed);
         key(out, "stamp");
-        or_null(out, event.stamp, |o, s| hex(o, s, digits));
+        or_null(out, event.stamp, |o, s| hex(o, s, view.stamp_digits()));
         key(out, "core");
         num::dec(out, u64::from(event.core));
         key(out, "context");

@@ -71,7 +71,7 @@ impl<W: Write> Show<W> {
             }
         }
         if let Some(stamp) = event.stamp {
-            self.line("stamp", &hex(stamp, view.digits()));
+            self.line("stamp", &hex(stamp, view.stamp_digits()));
         }
     }
 

@@ -126,7 +126,7 @@ impl<W: Write> Table<W> {
                 layout.time = time.max(width_of("time ").saturating_add(self.time.unit.len()));
             }
             if widest {
-                layout.stamp = usize::try_from(view.digits()).unwrap_or(16).saturating_add(2);
+                layout.stamp = usize::try_from(view.stamp_digits()).unwrap_or(16).saturating_add(2);
             }
         }
         if wide {
@@ -236,7 +236,7 @@ impl<W: Write> Table<W> {
             }
         };
         cell(layout.time, &mut |o| self.time.write(o, event.ticks.saturating_sub(base)));
-        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.digits())));
+        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.stamp_digits())));
         cell(layout.priority, &mut |o| event.priority.into_iter().for_each(|p| num::dec(o, u64::from(p))));
         cell(layout.threshold, &mut |o| {
             let differs = event.threshold.filter(|t| Some(*t) != event.priority);

@@ -142,7 +142,10 @@ impl Session {
         let base = trace.about.base;
         scan::search(self).map_or_else(
             |_| Vec::new(),
-            |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect(),
+            |(hits, _)| {
+                let others = hits.iter().filter(|h| h.address != base && h.found.events != Some(base));
+                others.map(|h| h.address).collect()
+            },
         )
     }
 
@@ -176,7 +179,7 @@ impl Session {
             }
             other => other?,
         };
-        let catalogue = format.catalogue(names);
+        let catalogue = format.catalogue_of(&capture, names);
         let mut trace = format.decode(&capture, &catalogue, options)?;
         trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {

@@ -10,6 +10,8 @@ use crate::trace::{Issue, Place, Severity};
 const STEP: u64 = 16 << 20;
 /// Bytes that two steps share: more than any header.
 const OVERLAP: u64 = 256;
+/// Bytes that tell which format describes itself at `--header`.
+const DESCRIBES: usize = 128;
 /// The most traces that a search reports.
 const MOST: usize = 64;
 /// The most bytes that a search looks at: 4 GiB take some seconds.
@@ -26,11 +28,15 @@ pub struct Hit {
 pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Absence> {
     let mut first: Option<Absence> = None;
     if !session.scan || session.hints.header.is_some() {
-        for format in formats(session.only) {
+        let meant = described(session);
+        for format in formats(meant.or(session.only)) {
             match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
                 Ok(located) => return Ok((format, located)),
                 Err(absence) if absence.code == "source-failed" => return Err(absence),
-                Err(absence) => first = first.or(Some(absence)),
+                // A format whose symbols are there has more to say than one of another system.
+                Err(absence) => {
+                    first = first.filter(|f| f.code != "no-trace-symbol" || f.code == absence.code).or(Some(absence));
+                }
             }
         }
     }
@@ -39,6 +45,19 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Abs
         return Err(absence);
     }
     instead(session, absence)
+}
+
+/// The bytes at `--header` tell the format: none where they are no trace's, or nothing was said of a header.
+fn described(session: &mut Session) -> Option<&'static dyn Format> {
+    let header = session.hints.header?;
+    let mut all = formats(session.only);
+    if let (Some(only), None) = (all.next(), all.next()) {
+        return Some(only);
+    }
+    let memory = session.memory.memory();
+    // What describes a trace can be short, and the last thing in a dump.
+    let head = [DESCRIBES, 96, 48, 32].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
+    formats(session.only).find(|f| f.describes(&head))
 }
 
 /// Searches the memory after all else failed with `absence`.
@@ -124,7 +143,20 @@ pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence>
             offset = offset.saturating_add(len.saturating_sub(OVERLAP));
         }
     }
-    Ok((hits, Some(searched)))
+    Ok((one_each(hits), Some(searched)))
+}
+
+/// Several finds of the same events are one trace: the first that describes them stands for all.
+fn one_each(hits: Vec<Hit>) -> Vec<Hit> {
+    let mut kept: Vec<Hit> = Vec::new();
+    for hit in &hits {
+        let described = hits.iter().any(|h| h.found.events == Some(hit.address));
+        let again = hit.found.events.is_some() && kept.iter().any(|k| k.found.events == hit.found.events);
+        if !described && !again {
+            kept.push(*hit);
+        }
+    }
+    kept
 }
 
 fn search_part(

@@ -75,6 +75,12 @@ pub trait Events: Send + Sync {
         &[]
     }
 
+    /// The string of the target at an address, where it was read with the events.
+    fn text(&self, address: Addr) -> Option<&str> {
+        let _ = address;
+        None
+    }
+
     /// Names of the fields that events of this format have beside those of [`Event`], the same for all of them: keys of
     /// JSON, columns of CSV. A dot puts a field into an object (`module.id`); those of one object stand together, and
     /// `context.` puts them into the event's context.
@@ -168,6 +174,12 @@ impl Trace {
     #[must_use]
     pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
         if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
+    }
+
+    /// The string of the target at an address, where it was read with the events. Hostile: escape before printing.
+    #[must_use]
+    pub fn text(&self, address: Addr) -> Option<&str> {
+        self.source.text(address)
     }
 
     /// Names of the fields that only this format's events have; see [`Events::extra_names`].
