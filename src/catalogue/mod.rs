@@ -8,12 +8,14 @@ mod effect;
 mod field;
 mod objects;
 mod table;
+mod uia;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
 pub use objects::{ObjectType, threadx_object};
 pub use table::{Catalogue, Names};
+pub use uia::{Declared, FIRST_DECLARED, uia_events};
 
 use crate::trace::DefId;
 

@@ -5,6 +5,7 @@
 //! one line in [`ALL`].
 
 pub mod threadx;
+pub mod uia;
 
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -14,7 +15,7 @@ use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
 /// Every format that this program reads.
-pub static ALL: &[&dyn Format] = &[&threadx::ThreadX];
+pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &uia::Uia];
 
 /// One trace format.
 pub trait Format: Sync {

@@ -81,6 +81,8 @@ impl<W: Write> Show<W> {
         view.trace.extras(event, |name, value| {
             let text = match value {
                 Extra::Null => return,
+                // What is large is rather an id, and those are written in hexadecimal elsewhere.
+                Extra::Number(n) if n > 0x7FF => format!("{n} ({n:#x})"),
                 Extra::Number(n) => n.to_string(),
                 Extra::Hex(n) => hex(n, view.digits()),
                 Extra::Text(text) => escape(text),

@@ -56,7 +56,7 @@ fn described(session: &mut Session) -> Option<&'static dyn Format> {
     }
     let memory = session.memory.memory();
     // What describes a trace can be short, and the last thing in a dump.
-    let head = [DESCRIBES, 96, 48, 32].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
+    let head = [DESCRIBES, 96, 64, 52, 48, 44, 32, 16].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
     formats(session.only).find(|f| f.describes(&head))
 }
 
