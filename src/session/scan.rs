@@ -56,7 +56,8 @@ fn described(session: &mut Session) -> Option<&'static dyn Format> {
     }
     let memory = session.memory.memory();
     // What describes a trace can be short, and the last thing in a dump.
-    let head = [DESCRIBES, 96, 64, 52, 48, 44, 32, 16].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
+    let head =
+        [DESCRIBES, 96, 64, 52, 48, 44, 32, 16].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
     formats(session.only).find(|f| f.describes(&head))
 }
 
@@ -118,9 +119,9 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
 
 /// The live buffer lies where it says it lies; of several the largest is meant.
 fn choose(hits: &[Hit]) -> Option<Hit> {
-    hits.iter()
-        .copied()
-        .max_by_key(|h| (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address)))
+    hits.iter().copied().max_by_key(|h| {
+        (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address))
+    })
 }
 
 /// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.

@@ -3,6 +3,7 @@
 
 pub mod builder;
 pub mod flat;
+pub mod uia;
 
 use std::path::PathBuf;
 

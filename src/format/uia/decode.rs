@@ -353,14 +353,28 @@ fn complain(capture: &Capture, order: &Order, builder: &Builder<'_>, base: Addr,
     } else {
         ""
     };
-    say("sequence-gap", Severity::Lost, n, format!("{n} events are missing between others by their sequence numbers{more}"), gap);
-    say("events-dropped", Severity::Lost, dropped, format!("the logger counted {dropped} events that it did not record"), anywhere);
+    say(
+        "sequence-gap",
+        Severity::Lost,
+        n,
+        format!("{n} events are missing between others by their sequence numbers{more}"),
+        gap,
+    );
+    say(
+        "events-dropped",
+        Severity::Lost,
+        dropped,
+        format!("the logger counted {dropped} events that it did not record"),
+        anywhere,
+    );
     let n = builder.overwritten;
     say(
         "snapshot-overwritten",
         Severity::Lost,
         n,
-        format!("{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"),
+        format!(
+            "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
+        ),
         anywhere,
     );
     let n = builder.incomplete;
@@ -442,7 +456,9 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
     let runs = up > 0 || down > 0 || stamps == 1;
     let (direction, direction_known, reason) = match options.direction {
         Some(given) => (given, Known::Given, "given by --direction".to_owned()),
-        None if up == down => (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned()),
+        None if up == down => {
+            (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned())
+        }
         None => {
             let way = if down > up { Direction::Down } else { Direction::Up };
             (way, Known::Detected, format!("{up} stamps are larger than the one before, {down} are smaller"))
@@ -455,7 +471,11 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
             "this logger was built without time stamps: the order of events is known, not their time",
         ));
     } else if !runs && stamps > 1 {
-        issues.push(Issue::new("clock-stopped", Severity::Note, "all time stamps are equal: the time source does not run, so no times are shown"));
+        issues.push(Issue::new(
+            "clock-stopped",
+            Severity::Note,
+            "all time stamps are equal: the time source does not run, so no times are shown",
+        ));
     }
     let mask = if wide { u64::MAX } else { Width::W4.max() };
     Clock { mask, direction, direction_known, period: options.period, hz: options.hz, runs, reason }
@@ -485,7 +505,8 @@ impl Source {
     fn event(&self, seq: u64, entry: &Entry, clock: &mut CoreClock) -> Event {
         let record = &entry.record;
         let stamp = record::stamp(&self.order.bytes, record, self.endian);
-        let delta = stamp.filter(|_| clock.seen).map(|s| i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX));
+        let delta =
+            stamp.filter(|_| clock.seen).map(|s| i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX));
         clock.ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
         if let Some(stamp) = stamp {
             clock.seen = true;

@@ -63,9 +63,25 @@ static UNKNOWN: [&str; 4] = [
 ];
 
 static RESERVED: [&str; 19] = [
-    "Reserved13", "Reserved14", "Reserved15", "Reserved16", "Reserved17", "Reserved18", "Reserved19", "Reserved20",
-    "Reserved21", "Reserved22", "Reserved23", "Reserved24", "Reserved25", "Reserved26", "Reserved27", "Reserved28",
-    "Reserved29", "Reserved30", "Reserved31",
+    "Reserved13",
+    "Reserved14",
+    "Reserved15",
+    "Reserved16",
+    "Reserved17",
+    "Reserved18",
+    "Reserved19",
+    "Reserved20",
+    "Reserved21",
+    "Reserved22",
+    "Reserved23",
+    "Reserved24",
+    "Reserved25",
+    "Reserved26",
+    "Reserved27",
+    "Reserved28",
+    "Reserved29",
+    "Reserved30",
+    "Reserved31",
 ];
 
 /// What is known of a header type (five bits: 0 to 31).
@@ -84,7 +100,8 @@ pub fn header_type(number: u8) -> HeaderType {
         12 => event("SnapshotEventWithPrevLenAnd64bTimestamp", 8, true, true),
         other => {
             let index = usize::from(other);
-            let name = if other < 8 { UNKNOWN.get(index.wrapping_sub(4)) } else { RESERVED.get(index.wrapping_sub(13)) };
+            let name =
+                if other < 8 { UNKNOWN.get(index.wrapping_sub(4)) } else { RESERVED.get(index.wrapping_sub(13)) };
             HeaderType { name: name.copied().unwrap_or("Reserved"), stamp: None, snapshot: false, chained: false }
         }
     }

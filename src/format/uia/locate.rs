@@ -30,6 +30,11 @@ pub(super) enum By {
 }
 
 impl By {
+    /// The one of this number.
+    pub fn of(number: u64) -> Option<Self> {
+        [Self::Min, Self::Stop, Self::Queue, Self::Packet].into_iter().find(|by| *by as u64 == number)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "LoggerMin state",
@@ -151,8 +156,9 @@ impl Logger {
     /// What these bytes describe, whatever it is; in the byte order that is known, or in the one that makes sense.
     pub fn detect(head: &[u8], address: Addr, known: Option<Endian>) -> Option<Self> {
         let orders = known.map_or([Endian::Little, Endian::Big], |e| [e, e]);
-        let kinds = [By::Queue, By::Stop, By::Min, By::Packet];
-        kinds.into_iter().find_map(|by| orders.into_iter().find_map(|e| Self::of(by, head, address, e)))
+        let kinds = [By::Queue, By::Min, By::Stop, By::Packet];
+        let one = |by, e| Self::of(by, head, address, e).filter(|_| by != By::Stop || is_stop(head, e));
+        kinds.into_iter().find_map(|by| orders.into_iter().find_map(|e| one(by, e)))
     }
 }
 
@@ -169,7 +175,9 @@ fn is_packet(bytes: &[u8], endian: Endian) -> bool {
                 && matches!(first, 0xA0 | 0xA8)
                 && matches!(to, Some([0xFF, 0xFF | 0xFE]))
         }
-        _ => matches!(first, 0x30 | 0x38) && packet.length % 4 == 0 && is_minimal(bytes, packet.length as usize, endian),
+        _ => {
+            matches!(first, 0x30 | 0x38) && packet.length % 4 == 0 && is_minimal(bytes, packet.length as usize, endian)
+        }
     };
     let word = |at: usize| endian.u32(bytes, at).map(parse::header);
     let Some(one) = word(packet.header).filter(|h| h.is_sound() && h.kind().stamp.is_some() && sane) else {
@@ -179,8 +187,10 @@ fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     let Some(two) = word(next) else { return false };
     let ends = two.length == 0;
     let chained = two.previous == Some(one.length) && two.sequence == one.sequence.map(|s| s.wrapping_add(1) & 31);
-    let numbered =
-        !one.kind().chained && two.is_sound() && two.number < 4 && two.sequence == one.sequence.map(|s| s.wrapping_add(1));
+    let numbered = !one.kind().chained
+        && two.is_sound()
+        && two.number < 4
+        && two.sequence == one.sequence.map(|s| s.wrapping_add(1));
     if one.kind().chained { chained && (ends || two.is_sound()) } else { numbered || (ends && packet.header == 16) }
 }
 
@@ -231,11 +241,12 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
         let Some(logger) = logger else { continue };
         // A structure without a magic number is believed only where the packet that it leads to looks like one.
         let capacity = logger.len.unwrap_or(0) / 4;
-        let one = |events| Found { offset, base: offset as Addr, capacity, endian: logger.endian, word: Width::W4, events };
+        let one =
+            |events| Found { offset, base: offset as Addr, capacity, endian: logger.endian, word: Width::W4, events };
         match logger.by {
             By::Packet => packets.push(one(None)),
-            By::Queue | By::Min if logger.used => found.push(one(Some(logger.base))),
-            By::Stop if is_stop(head, logger.endian) => found.push(one(Some(logger.base))),
+            By::Stop if !is_stop(head, logger.endian) => {}
+            _ if logger.used => found.push(one(Some(logger.base))),
             _ => {}
         }
     }
@@ -251,7 +262,7 @@ fn is_stop(head: &[u8], endian: Endian) -> bool {
     let room = u64::from(s.buffer).saturating_add(u64::from(s.size)).saturating_sub(u64::from(s.end));
     // The last record begins at the end at the latest, and is at most 48 bytes long, and the mark behind it.
     let packets = endian.u32(head, 48);
-    (24..=128).contains(&room) && s.descriptor != 0 && packets == Some(s.buffer) && s.sequence > 0
+    (24..=256).contains(&room) && s.descriptor != 0 && packets == Some(s.buffer)
 }
 
 /// Where structure and buffer lie in the same bytes, the one tells the address of the other, and so of all of them.
@@ -284,10 +295,15 @@ fn read(memory: &mut dyn Memory, address: Addr, by: Option<By>) -> Option<Bytes>
     one.unwrap_or(all).into_iter().find_map(|len| memory.read_bytes(address, len).ok())
 }
 
-/// What lies at an address and describes a logger. The packet itself is judged by more of its bytes.
-pub(super) fn logger_at(memory: &mut dyn Memory, address: Addr, endian: Option<Endian>) -> Option<(Logger, Bytes)> {
+/// The logger that was located.
+pub(super) fn logger_at(memory: &mut dyn Memory, located: &Located) -> Option<(Logger, Bytes)> {
+    let address = located.header;
+    if let (Some(by), Some(endian)) = (located.known(KIND).and_then(By::of), located.endian) {
+        let head = read(memory, address, Some(by))?;
+        return Logger::of(by, &head, address, endian).map(|l| (l, head));
+    }
     let head = read(memory, address, None)?;
-    Logger::detect(&head, address, endian).or_else(|| Logger::detect(&head, address, None)).map(|l| (l, head))
+    Logger::detect(&head, address, located.endian).or_else(|| Logger::detect(&head, address, None)).map(|l| (l, head))
 }
 
 /// What was found by symbols.
@@ -350,7 +366,8 @@ impl Search<'_> {
             // The order in which the pointer leads to a descriptor is right.
             None => {
                 let fits = |memory: &mut dyn Memory, p: Addr, e| {
-                    read(memory, p, Some(By::Queue)).is_some_and(|h| parse::descriptor(&h, e).is_ok_and(|(_, d)| d.is_sound()))
+                    read(memory, p, Some(By::Queue))
+                        .is_some_and(|h| parse::descriptor(&h, e).is_ok_and(|(_, d)| d.is_sound()))
                 };
                 let big = fits(self.memory, both[1], Endian::Big) && !fits(self.memory, both[0], Endian::Little);
                 if big { both[1] } else { both[0] }
@@ -423,9 +440,12 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     located.header = *header;
     located.endian = Some(logger.endian);
     located.how = format!("{name}: {} at {header:#x}", logger.by.name());
-    located.known = found.iter().filter(|(at, ..)| at != header).map(|(at, ..)| (OTHER, *at)).collect();
+    located.known = vec![(KIND, logger.by as u64)];
+    located.known.extend(found.iter().filter(|(at, ..)| at != header).map(|(at, ..)| (OTHER, *at)));
     Ok(located)
 }
 
 /// Another logger of the same program, in [`Located::known`].
 pub(super) const OTHER: &str = "another logger";
+/// What describes the logger, in [`Located::known`].
+const KIND: &str = "described by";

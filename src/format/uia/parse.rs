@@ -135,7 +135,7 @@ impl Header {
     pub fn is_sound(&self) -> bool {
         let kind = self.kind();
         let least = kind.head().saturating_add(if kind.snapshot { 24 } else { 0 });
-        self.length % 4 == 0 && usize::from(self.length) >= least
+        self.length.is_multiple_of(4) && usize::from(self.length) >= least
     }
 }
 
@@ -221,9 +221,9 @@ impl MinState {
         self.enabled <= 1
             && (8..=10).contains(&self.event_type)
             && self.packet != 0
-            && self.packet % 4 == 0
+            && self.packet.is_multiple_of(4)
             && self.start == self.packet
-            && self.write % 4 == 0
+            && self.write.is_multiple_of(4)
             && self.write.wrapping_sub(self.start) >= 4
             && self.write > self.start
             && self.write <= self.end
@@ -239,14 +239,14 @@ impl StopObject {
         let last = u64::from(self.buffer).saturating_add(u64::from(self.size));
         self.enabled <= 1
             && self.buffer != 0
-            && self.buffer % 4 == 0
-            && self.write % 4 == 0
+            && self.buffer.is_multiple_of(4)
+            && self.write.is_multiple_of(4)
             && self.size >= 32
             && u64::from(self.size) <= layout::MAX_BUFFER
             && u64::from(self.write) >= u64::from(self.buffer).saturating_add(layout::PACKET as u64)
             && self.write <= self.end
             && u64::from(self.end) < last
-            && self.descriptor % 4 == 0
+            && self.descriptor.is_multiple_of(4)
             && self.previous <= 0x7FF
     }
 }
@@ -256,19 +256,20 @@ impl Descriptor {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let end = u64::from(self.start).saturating_add(u64::from(self.len));
-        let within = |p: u32| p >= self.start && u64::from(p) <= end && p % 4 == 0;
-        let events = [layout::queue::CIRCULAR, layout::queue::OVERFLOW, layout::queue::RUN_MODE, layout::queue::STOP_MODE];
+        let within = |p: u32| p >= self.start && u64::from(p) <= end && p.is_multiple_of(4);
+        let events =
+            [layout::queue::CIRCULAR, layout::queue::OVERFLOW, layout::queue::RUN_MODE, layout::queue::STOP_MODE];
         matches!(self.size as usize, layout::QUEUE_SIZE | layout::QUEUE_SIZE_1)
             && events.contains(&u64::from(self.kind))
             && self.start != 0
-            && self.start % 4 == 0
+            && self.start.is_multiple_of(4)
             && self.len >= 8
             && u64::from(self.len) <= layout::MAX_BUFFER
             && end <= 1 << 32
             && within(self.write)
             && within(self.read)
             && (self.partial == 0 || within(self.partial))
-            && self.next % 4 == 0
+            && self.next.is_multiple_of(4)
     }
 }
 

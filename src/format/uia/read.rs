@@ -28,7 +28,7 @@ pub(super) fn capture(
     located: &Located,
     extent: Extent,
 ) -> Result<Capture, Absence> {
-    let Some((mut logger, head)) = locate::logger_at(memory, located.header, located.endian) else {
+    let Some((mut logger, head)) = locate::logger_at(memory, located) else {
         return Err(not_a_logger(memory, located));
     };
     if let (None, Some(at)) = (logger.dropped, logger.dropped_at) {
@@ -75,18 +75,12 @@ pub(super) fn capture(
 
 /// What decoding needs to know of the logger, as values.
 fn remember(logger: &Logger, capture: &mut Capture) {
-    let by = match logger.by {
-        By::Min => 0,
-        By::Stop => 1,
-        By::Queue => 2,
-        By::Packet => 3,
-    };
     let shape = match logger.shape {
         Shape::Lap => 0,
         Shape::Circular => 1,
         Shape::Packets => 2,
     };
-    capture.values.extend([("by", by), ("shape", shape)]);
+    capture.values.extend([("by", logger.by as u64), ("shape", shape)]);
     let some = [
         ("write", logger.write),
         ("read", logger.read),
@@ -100,12 +94,7 @@ fn remember(logger: &Logger, capture: &mut Capture) {
 
 /// What describes the logger of a capture.
 pub(super) fn by(capture: &Capture) -> By {
-    match capture.value("by") {
-        Some(0) => By::Min,
-        Some(1) => By::Stop,
-        Some(2) => By::Queue,
-        _ => By::Packet,
-    }
+    capture.value("by").and_then(By::of).unwrap_or(By::Packet)
 }
 
 /// The records of a capture.
@@ -178,8 +167,12 @@ fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>
         ));
     }
     issues.push(
-        Issue::new("ring-unreadable", Severity::Lost, format!("{} of {len} bytes of the buffer cannot be read", wanted.saturating_sub(there)))
-            .at(Place::address(logger.base.saturating_add(there as u64))),
+        Issue::new(
+            "ring-unreadable",
+            Severity::Lost,
+            format!("{} of {len} bytes of the buffer cannot be read", wanted.saturating_sub(there)),
+        )
+        .at(Place::address(logger.base.saturating_add(there as u64))),
     );
     memory.read_bytes(logger.base, there).map_err(|e| Absence::from_read(&e, "the events"))
 }
@@ -196,7 +189,7 @@ fn readable(memory: &mut dyn Memory, base: Addr, wanted: usize) -> Result<usize,
         return Ok(usize::try_from(end.saturating_sub(base)).unwrap_or(wanted).min(wanted));
     }
     let (mut good, mut bad) = (0usize, wanted);
-    while bad.saturating_sub(good) > 64 {
+    while bad.saturating_sub(good) > 1 {
         let middle = good.saturating_add(bad.saturating_sub(good) / 2);
         match memory.read_bytes(base, middle) {
             Ok(_) => good = middle,
@@ -308,6 +301,20 @@ fn read_texts(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capt
     }
 }
 
+/// A string near the end of what can be read: in ever smaller parts.
+fn to_the_end(memory: &mut dyn Memory, address: Addr) -> Option<Bytes> {
+    let mut all: Vec<u8> = Vec::new();
+    for len in [64, 32, 16, 8, 4, 2, 1] {
+        if let Ok(part) = memory.read_bytes(address.checked_add(all.len() as u64)?, len) {
+            all.extend_from_slice(&part);
+            if part.contains(&0) {
+                break;
+            }
+        }
+    }
+    (!all.is_empty()).then(|| Bytes::from(all))
+}
+
 /// Reads strings; what lies behind their end need not be readable. True where one was read.
 fn read_strings(memory: &mut dyn Memory, wanted: &[Addr], texts: &mut Texts, capture: &mut Capture) -> bool {
     let batch: Vec<(Addr, usize)> = wanted.iter().map(|a| (*a, text::LONGEST)).collect();
@@ -316,7 +323,7 @@ fn read_strings(memory: &mut dyn Memory, wanted: &[Addr], texts: &mut Texts, cap
         let bytes = match result {
             Ok(bytes) => Some(bytes),
             Err(e) if e.is_fatal() => return any,
-            Err(_) => [64, 32, 16, 8, 4, 1].into_iter().find_map(|len| memory.read_bytes(*address, len).ok()),
+            Err(_) => to_the_end(memory, *address),
         };
         let Some(bytes) = bytes else { continue };
         any = true;

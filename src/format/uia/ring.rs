@@ -119,15 +119,19 @@ fn forward(bytes: &[u8], from: usize, to: usize, endian: Endian, out: &mut Vec<R
             return End::Marker(at);
         }
         let follows = before.is_none() || header.previous.is_none() || header.previous == before;
-        if !follows || record_at(bytes, at, to, endian).is_none() {
+        if !follows {
             return End::Broken(at);
         }
-        before = Some(header.length);
-        if let Some(next) = writes_over(bytes, at, to, endian) {
+        if let Some(next) = writes_over(bytes, at, endian).filter(|next| *next < to) {
+            before = Some(header.length);
             overwritten = overwritten.saturating_add(1);
             at = next;
             continue;
         }
+        if record_at(bytes, at, to, endian).is_none() {
+            return End::Broken(at);
+        }
+        before = Some(header.length);
         out.push(Record { at, header, overwritten });
         overwritten = 0;
         at = at.saturating_add(usize::from(header.length));
@@ -136,15 +140,16 @@ fn forward(bytes: &[u8], from: usize, to: usize, endian: Endian, out: &mut Vec<R
 }
 
 /// A writer of TI's (LoggerStopMode of UIA 2.30) does not move on between the records of one snapshot: each lies over
-/// all but the first words of the one before it. Where the next one begins, if this record was treated so.
-fn writes_over(bytes: &[u8], at: usize, to: usize, endian: Endian) -> Option<usize> {
-    let header = record_at(bytes, at, to, endian)?;
+/// all but the first words of the one before it. Where the next one begins, if this record was treated so. Its own end
+/// can lie behind that of the newest record.
+fn writes_over(bytes: &[u8], at: usize, endian: Endian) -> Option<usize> {
+    let header = header_at(bytes, at, endian).filter(Header::is_sound)?;
     let kind = header.kind();
     if !(kind.snapshot && kind.chained) {
         return None;
     }
     let next = at.checked_add(kind.head())?;
-    let over = record_at(bytes, next, to, endian)?;
+    let over = header_at(bytes, next, endian).filter(Header::is_sound)?;
     let event = |at: usize| endian.u32(bytes, at.checked_add(kind.head())?.checked_sub(4)?);
     let follows = over.number == header.number
         && over.previous == Some(header.length)

@@ -369,8 +369,10 @@ fn arguments(format: &str) -> Vec<Argument> {
             Piece::Spec(spec) => {
                 let text = before.strip_suffix("0x").unwrap_or(before);
                 let text = text.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                let start = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |i| i.saturating_add(1));
-                let label = text.get(start..).filter(|l| l.starts_with(|c: char| c.is_ascii_alphabetic())).unwrap_or("");
+                let start =
+                    text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |i| i.saturating_add(1));
+                let label =
+                    text.get(start..).filter(|l| l.starts_with(|c: char| c.is_ascii_alphabetic())).unwrap_or("");
                 list.push(Argument { label: label.to_owned(), conversion: spec.conversion });
                 before = "";
             }
@@ -396,13 +398,14 @@ pub(super) fn definition(id: u16, format: &str, modules: &[String]) -> EventDef 
     let (name, own) = (head(format), arguments(format));
     let same = |specs: &[&str]| {
         let theirs = declared(specs);
-        theirs.len() == own.len() && theirs.iter().zip(&own).all(|(a, b)| a.conversion == b.conversion && a.label == b.label)
+        theirs.len() == own.len()
+            && theirs.iter().zip(&own).all(|(a, b)| a.conversion == b.conversion && a.label == b.label)
     };
     let of_module = uia_events().iter().filter(|d| modules.iter().any(|m| m == d.module));
     let mut by_name = of_module.filter(|d| d.event == name);
     let mut by_text = uia_events().iter().filter(|d| !d.specs.is_empty() && same(&d.specs));
-    let mut unique = || by_text.next().filter(|_| by_text.next().is_none());
-    if let Some(known) = by_name.next().or_else(|| unique()) {
+    let unique = || by_text.next().filter(|_| by_text.next().is_none());
+    if let Some(known) = by_name.next().or_else(unique) {
         let mut def = known.def.clone();
         def.id = id.into();
         def.label = format.to_owned();
