@@ -29,7 +29,7 @@ pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
         others,
         elf: session.elf().map(|e| e.describe()),
         build_id: session.elf().and_then(|e| e.build_id()).map(hex),
-        load: (!load.how.is_empty()).then(|| format!("{:#x} (from {})", load.value, load.how)),
+        load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: session.is_live(),
     }
 }
@@ -45,10 +45,7 @@ impl Info {
     ) -> io::Result<()> {
         let mut report = Report {
             name: "info",
-            columns: vec![
-                Column { name: "what", kind: Kind::Text },
-                Column { name: "value", kind: Kind::Text },
-            ],
+            columns: vec![Column { name: "what", kind: Kind::Text }, Column { name: "value", kind: Kind::Text }],
             ..Report::default()
         };
         for (what, value) in self.rows(view) {
@@ -65,8 +62,12 @@ impl Info {
     fn rows(&self, view: &View<'_>) -> Vec<(&'static str, String)> {
         let trace = view.trace;
         let about = &trace.about;
-        let kind = if self.live { "live target" } else { "file" };
-        let mut rows = vec![("source", format!("{} ({kind})", view.source)), ("format", about.format.to_owned())];
+        let source = match view.source {
+            // What it reads, a process or a core, only the debugger knows.
+            "stdio:" => "the memory of the debugger's target, through the debugger".to_owned(),
+            name => format!("{name} ({})", if self.live { "live target" } else { "file" }),
+        };
+        let mut rows = vec![("source", source), ("format", about.format.to_owned())];
         rows.extend(about.facts.iter().map(|(what, value)| (*what, value.clone())));
         rows.push(("header", format!("{:#x}", about.base)));
         // A format whose records are no slots, or have no stamps, says so itself.
@@ -90,7 +91,7 @@ impl Info {
 
     fn belonging(&self) -> String {
         match (self.identity.agreement, &self.elf) {
-            (Some(a), _) if a.same == a.compared => {
+            (Some(a), _) if a.holds() => {
                 format!("belong together: {} of {} thread names agree", a.same, a.compared)
             }
             (Some(a), _) => {
@@ -125,7 +126,10 @@ fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let span = trace.newest().map_or(0, |e| e.ticks);
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
-    format!("{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest", about.held, about.capacity)
+    format!(
+        "{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest",
+        about.held, about.capacity
+    )
 }
 
 fn mask(bits: u64) -> String {
@@ -135,4 +139,3 @@ fn mask(bits: u64) -> String {
     let off = mask_names(!bits);
     if off.len() <= 8 { format!("all but {}", off.join(", ")) } else { mask_names(bits).join(", ") }
 }
-

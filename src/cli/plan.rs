@@ -112,7 +112,10 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
             let output = output(e.output)?;
             let names = names(&e.netx)?;
-            return Ok(Plan { task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }), output });
+            return Ok(Plan {
+                task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }),
+                output,
+            });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {
@@ -125,19 +128,27 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     if let Ask::Show(positions) = &ask
         && positions.is_empty()
     {
-        return Err(Failure::usage("usage", "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest"));
+        return Err(Failure::usage(
+            "usage",
+            "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
+        ));
     }
     let output = output(read.output)?;
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
         return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
     }
-    let question = Question {
+    let previous = read.source.previous;
+    if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
+        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+    }
+    let mut question = Question {
         ask,
         inputs: inputs(read.source, files)?,
         filters: filters(read.filters)?,
         names: names(&read.clock.netx)?,
         clock: clock(read.clock)?,
     };
+    question.clock.options.previous = previous;
     Ok(Plan { task: Task::Read(Box::new(question)), output })
 }
 
@@ -160,7 +171,9 @@ fn words(ask: &mut Ask, words: Vec<String>) -> Result<Vec<PathBuf>, Failure> {
             _ if is_number => {
                 return Err(Failure::usage(
                     "usage",
-                    format!("what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"),
+                    format!(
+                        "what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"
+                    ),
                 ));
             }
             _ => files.push(PathBuf::from(word)),
@@ -191,7 +204,16 @@ fn number(option: &str, text: &str) -> Result<u64, Failure> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted")))
+    parsed.map_err(|_| {
+        Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted"))
+    })
+}
+
+/// The entry point of the debugger that holds the other end of stdin and stdout: in another source the program may lie
+/// elsewhere. The debugger says it in the environment, where every command takes it.
+fn entry(typed: Option<String>, held: bool) -> Result<Option<Addr>, Failure> {
+    let told = || std::env::var("TX_TRACE_ENTRY").ok().filter(|e| held && !e.is_empty());
+    typed.or_else(told).map(|e| number("--entry", &e)).transpose()
 }
 
 /// An offset may be negative: a dump linked high and loaded low.
@@ -241,6 +263,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
     } else {
         SourceSpec::Files
     };
+    let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
     let mut symbols = Vec::new();
     for pair in &s.symbol {
         let (name, address) = pair
@@ -249,9 +272,9 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
             .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
         symbols.push((name.to_owned(), number("--symbol", address)?));
     }
-    let elf_from_environment =
-        || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
+    let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
+        elf_built_in: None,
         elf: s.elf,
         elf_default: elf_from_environment(),
         source,
@@ -260,7 +283,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
-        entry: s.entry.as_deref().map(|e| number("--entry", e)).transpose()?,
+        entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })
 }
@@ -311,13 +334,17 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     if period == Some(0) {
         return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
     }
-    let mut plan = ClockPlan { options: DecodeOptions { direction, period, hz: None }, hz_symbol: None };
+    let mut plan =
+        ClockPlan { options: DecodeOptions { direction, period, ..DecodeOptions::default() }, hz_symbol: None };
     if let Some(text) = c.hz {
         match rate(&text) {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
             Some(_) => return Err(Failure::usage("clock", format!("--hz {text}: ticks in a second, more than none"))),
             None if text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
-                return Err(Failure::usage("clock", format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it")));
+                return Err(Failure::usage(
+                    "clock",
+                    format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it"),
+                ));
             }
             None => plan.hz_symbol = Some(text),
         }
@@ -348,5 +375,11 @@ fn output(o: args::Output) -> Result<Output, Failure> {
         ),
     };
     let path = o.output.filter(|p| p.as_os_str() != "-");
-    Ok(Output { format: o.format, path, color: o.color, width, strict: o.strict })
+    // A debugger that prints for us knows its terminal; a typed option wins.
+    let color = match (o.color, std::env::var("TX_TRACE_COLOR").as_deref()) {
+        (args::Color::Auto, Ok("always")) if path.is_none() => args::Color::Always,
+        (args::Color::Auto, Ok("never")) => args::Color::Never,
+        (typed, _) => typed,
+    };
+    Ok(Output { format: o.format, path, color, width, strict: o.strict })
 }

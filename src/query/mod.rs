@@ -230,6 +230,7 @@ pub const fn context_word(kind: ContextKind) -> Option<&'static str> {
         ContextKind::Isr => Some("ISR"),
         ContextKind::Init => Some("init"),
         ContextKind::Idle => Some("idle"),
+        ContextKind::Unknown => Some("?"),
     }
 }
 
@@ -321,6 +322,19 @@ impl<'a> Query<'a> {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// True where every event passes, so that nothing need be counted.
+    #[must_use]
+    pub const fn keeps_all(&self) -> bool {
+        self.defs.is_none()
+            && self.contexts.is_none()
+            && self.cores.is_none()
+            && self.objects.is_none()
+            && self.args.is_none()
+            && self.from.is_none()
+            && self.to.is_none()
+            && self.around.is_none()
     }
 
     /// True where the event passes every filter.

@@ -39,10 +39,14 @@ struct Opened {
 }
 
 pub fn open(inputs: Inputs) -> Result<Session, Absence> {
-    let Inputs { elf, elf_default, source, files, symbols, header, scan, load_offset, entry, format } = inputs;
+    let Inputs { elf, elf_built_in, elf_default, source, files, symbols, header, scan, load_offset, entry, format } =
+        inputs;
     let mut opened = Opened { header, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), open_elf(&path)?));
+    } else if let Some((name, bytes)) = elf_built_in {
+        let path = PathBuf::from(name);
+        opened.elf = Some((path.clone(), parse_elf(&path, Bytes::from(bytes.to_vec()))?));
     }
     match source {
         SourceSpec::Remote(remote) => opened.remote = Some(remote),
@@ -88,6 +92,14 @@ struct Options_ {
     format: Option<&'static dyn Format>,
 }
 
+/// `FILE@ADDR`, as `--image` takes it, where there is such a file.
+fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
+    let (file, address) = path.to_str()?.rsplit_once('@')?;
+    let address = image::parse_number(address).ok()?;
+    let file = PathBuf::from(file);
+    file.exists().then_some((file, address))
+}
+
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -113,20 +125,31 @@ fn read_stdin() -> Result<Bytes, Absence> {
 }
 
 fn open_elf(path: &Path) -> Result<Elf, Absence> {
-    Elf::open(map(path)?).map_err(|e| {
-        Absence::broken("not-elf", format!("{}: {e}", path.display()), "give the linked program (.elf, .axf, .out) or an ELF core")
+    parse_elf(path, map(path)?)
+}
+
+fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Absence> {
+    Elf::open(bytes).map_err(|e| {
+        Absence::broken(
+            "not-elf",
+            format!("{}: {e}", path.display()),
+            "give the linked program (.elf, .axf, .out) or an ELF core",
+        )
     })
 }
 
 fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
-    Core::open(elf).map_err(|e| Absence::broken("not-a-core", format!("{}: {e}", path.display()), "a raw dump goes in with --image FILE@ADDR, a program with --elf"))
+    Core::open(elf).map_err(|e| {
+        Absence::broken(
+            "not-a-core",
+            format!("{}: {e}", path.display()),
+            "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+        )
+    })
 }
 
 impl Opened {
     fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Absence> {
-        if !self.traces.is_empty() {
-            return Err(Absence::broken("usage", "several trace buffers at once", "give one --trace"));
-        }
         let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
         match found {
             Some(found) if found.offset == 0 => {
@@ -156,20 +179,34 @@ impl Opened {
 
     /// A file that nobody said anything about.
     fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        if !path.exists()
+            && let Some((file, address)) = image_with_address(path)
+        {
+            self.images.push((shown(&file), map(&file)?, Some(address)));
+            return Ok(());
+        }
         let bytes = map(path)?;
         if bytes.starts_with(b"\x7fELF") {
             let elf = open_elf(path)?;
             if elf.kind() == ElfKind::Core {
                 self.core = Some((path.to_owned(), as_core(path, elf)?));
             } else if self.elf.is_some() {
-                return Err(Absence::broken("usage", format!("{} is a second ELF program", path.display()), "give one --elf"));
+                return Err(Absence::broken(
+                    "usage",
+                    format!("{} is a second ELF program", path.display()),
+                    "give one --elf",
+                ));
             } else {
                 self.elf = Some((path.to_owned(), elf));
             }
             return Ok(());
         }
         if bytes.starts_with(&[0x1F, 0x8B]) {
-            return Err(Absence::broken("gzip", format!("{} is compressed", path.display()), format!("gunzip -k {}", path.display())));
+            return Err(Absence::broken(
+                "gzip",
+                format!("{} is compressed", path.display()),
+                format!("gunzip -k {}", path.display()),
+            ));
         }
         if formats(only).any(|f| f.sniff(&bytes)) {
             return self.add_trace(shown(path), bytes, only);
@@ -232,7 +269,10 @@ impl Opened {
             self.issues.push(Issue::new(
                 "placed-by-header",
                 Severity::Inferred,
-                format!("{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}", best.offset, best.base),
+                format!(
+                    "{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
+                    best.offset, best.base
+                ),
             ));
             if found.len() == 1 && at.is_none() {
                 self.header = self.header.or(Some(best.offset as u64));
@@ -274,6 +314,7 @@ impl Opened {
             scan: options.scan,
             load_offset,
             place: None,
+            buffers: self.traces,
         })
     }
 
@@ -292,13 +333,10 @@ impl Opened {
         };
         let mut load = given.or_else(by_entry);
         if let Some(remote) = self.remote.take() {
-            let options = Options {
-                timeout: remote.timeout,
-                leave: remote.leave,
-                interrupt: Some(&crate::session::INTERRUPT),
-            };
-            let client = Client::connect(&remote.endpoint, options)
-                .map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
+            let options =
+                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&**crate::session::INTERRUPT) };
+            let client =
+                Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             let name = client.name().to_owned();
             let mut remote = Remote::new(client);
             if load.is_none() && moves {
@@ -333,7 +371,11 @@ impl Opened {
                     Issue::new(
                         "core-truncated",
                         Severity::Note,
-                        format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
+                        format!(
+                            "{} is cut short: {} bytes of memory are missing",
+                            path.display(),
+                            core.missing_bytes()
+                        ),
                     )
                     .times(core.missing_bytes()),
                 );
@@ -353,8 +395,7 @@ impl Opened {
                 .map(|(name, bytes, address)| image::Image::placed(name.clone(), bytes.clone(), address.unwrap_or(0)))
                 .collect();
             let width = hints.pointer.unwrap_or(Width::W8);
-            let segments =
-                image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
+            let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
             self.with_code(Overlay::new().below(segments), load)
         } else {
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
