@@ -30,8 +30,8 @@ pub enum Product {
     Nx,
     /// USBX.
     Ux,
-    /// The one product of a system that has no more.
-    System,
+    /// The kernel of another system.
+    Kernel,
     /// The application.
     User,
 }
@@ -45,7 +45,7 @@ impl Product {
             Self::Fx => "fx",
             Self::Nx => "nx",
             Self::Ux => "ux",
-            Self::System => "system",
+            Self::Kernel => "kernel",
             Self::User => "user",
         }
     }

@@ -39,7 +39,7 @@ fn read(index: usize, row: &[&'static str]) -> Option<Declared> {
             id: FIRST_DECLARED.checked_add(u32::try_from(index).ok()?)?,
             name: (*name).to_owned(),
             macro_name: format!("{}_{event}", module.replace('.', "_")),
-            product: Product::System,
+            product: Product::Kernel,
             class: (*module).to_owned(),
             fields: fields.split_whitespace().map(|f| read_field(f, &[])).collect(),
             effects: Effects::parse(effects).unwrap_or_default(),

@@ -38,6 +38,15 @@ pub trait Format: Sync {
     /// that each claims for itself.
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
 
+    /// What a search found, without what is the same trace twice, the one that is meant first: the live buffer lies
+    /// where it says it lies; of several the largest is meant.
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        let _ = memory;
+        let mut hits = hits;
+        hits.sort_by_key(|(at, f)| std::cmp::Reverse((f.claims(*at), f.capacity, std::cmp::Reverse(*at))));
+        hits
+    }
+
     /// Finds the trace in a target, reading as little as can be.
     ///
     /// # Errors
@@ -95,6 +104,14 @@ pub struct Found {
     pub word: Width,
     /// Where the events lie, for what only describes them: several finds of the same events are one trace.
     pub events: Option<Addr>,
+}
+
+impl Found {
+    /// True where it lies at `address` and says so.
+    #[must_use]
+    pub const fn claims(&self, address: Addr) -> bool {
+        address & self.word.max() == self.base
+    }
 }
 
 /// What the user and the other inputs tell before anything is read.

@@ -10,8 +10,6 @@ use crate::trace::{Issue, Place, Severity};
 const STEP: u64 = 16 << 20;
 /// Bytes that two steps share: more than any header.
 const OVERLAP: u64 = 256;
-/// Bytes that tell which format describes itself at `--header`.
-const DESCRIBES: usize = 128;
 /// The most traces that a search reports.
 const MOST: usize = 64;
 /// The most bytes that a search looks at: 4 GiB take some seconds.
@@ -28,8 +26,7 @@ pub struct Hit {
 pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Absence> {
     let mut first: Option<Absence> = None;
     if !session.scan || session.hints.header.is_some() {
-        let meant = described(session);
-        for format in formats(meant.or(session.only)) {
+        for format in by_content(session) {
             match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
                 Ok(located) => return Ok((format, located)),
                 Err(absence) if absence.code == "source-failed" => return Err(absence),
@@ -47,19 +44,21 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Abs
     instead(session, absence)
 }
 
-/// The bytes at `--header` tell the format: none where they are no trace's, or nothing was said of a header.
-fn described(session: &mut Session) -> Option<&'static dyn Format> {
-    let header = session.hints.header?;
-    let mut all = formats(session.only);
-    if let (Some(only), None) = (all.next(), all.next()) {
-        return Some(only);
+/// The formats, those that know the bytes at the given header first.
+fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
+    let mut all: Vec<&'static dyn Format> = formats(session.only).collect();
+    if let Some(header) = session.hints.header
+        && all.len() > 1
+    {
+        let memory = session.memory.memory();
+        let head = HEADS.into_iter().find_map(|len| memory.read_bytes(header, len).ok());
+        all.sort_by_key(|f| !head.as_ref().is_some_and(|h| f.describes(h)));
     }
-    let memory = session.memory.memory();
-    // What describes a trace can be short, and the last thing in a dump.
-    let head =
-        [DESCRIBES, 96, 64, 52, 48, 44, 32, 16].into_iter().find_map(|len| memory.read_bytes(header, len).ok())?;
-    formats(session.only).find(|f| f.describes(&head))
+    all
 }
+
+/// Bytes that tell a format, more than any header; what describes a trace can be short, and the last thing in a dump.
+const HEADS: [usize; 7] = [256, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `absence`.
 pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {
@@ -117,11 +116,14 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
     Ok((best.format, located))
 }
 
-/// The live buffer lies where it says it lies; of several the largest is meant.
+/// Each format's hits stand together, the one that is meant first; of several formats the largest is meant.
 fn choose(hits: &[Hit]) -> Option<Hit> {
-    hits.iter().copied().max_by_key(|h| {
-        (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address))
-    })
+    let first =
+        |h: &&Hit| hits.iter().find(|o| o.format.name() == h.format.name()).is_some_and(|o| o.address == h.address);
+    hits.iter()
+        .filter(first)
+        .copied()
+        .max_by_key(|h| (h.found.claims(h.address), h.found.capacity, std::cmp::Reverse(h.address)))
 }
 
 /// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.
@@ -144,20 +146,13 @@ pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence>
             offset = offset.saturating_add(len.saturating_sub(OVERLAP));
         }
     }
-    Ok((one_each(hits), Some(searched)))
-}
-
-/// Several finds of the same events are one trace: the first that describes them stands for all.
-fn one_each(hits: Vec<Hit>) -> Vec<Hit> {
-    let mut kept: Vec<Hit> = Vec::new();
-    for hit in &hits {
-        let described = hits.iter().any(|h| h.found.events == Some(hit.address));
-        let again = hit.found.events.is_some() && kept.iter().any(|k| k.found.events == hit.found.events);
-        if !described && !again {
-            kept.push(*hit);
-        }
+    let mut sifted = Vec::new();
+    for format in formats(only) {
+        let own = hits.iter().filter(|h| h.format.name() == format.name()).map(|h| (h.address, h.found)).collect();
+        let own = format.sift(memory, own);
+        sifted.extend(own.into_iter().map(|(address, found)| Hit { format, address, found }));
     }
-    kept
+    Ok((sifted, Some(searched)))
 }
 
 fn search_part(

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use super::super::{Absence, Capture, DecodeOptions};
+use super::about::Tally;
 use super::ring::{Order, Record};
 use super::text::{self, Texts};
-use super::{FIRST_RAW, layout, read, record};
+use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product};
 use crate::trace::{
     About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Extra, Issue, Known,
-    ObjectTable, Place, Severity, Trace, WalkState, Words,
+    ObjectTable, Severity, Trace, WalkState, Words,
 };
 
 /// No number.
@@ -81,7 +82,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     let mut issues = capture.issues.clone();
     let mut builder = Builder::new(capture, catalogue);
     builder.take(&order);
-    complain(capture, &order, &builder, buffer.address, &mut issues);
+    about::complain(capture, &order, &builder.tally, buffer.address, &mut issues);
     let clock = find_clock(&order, capture.endian, options, &mut issues);
     let about = About {
         format: "uia",
@@ -94,7 +95,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         wrapped: order.wrapped,
         origin: 0,
         cores: 1,
-        facts: facts(capture, &order, &builder, buffer.address),
+        facts: about::facts(capture, &order, builder.tally.events, buffer.address),
     };
     let Builder { entries, arena, spans, snapshots, contexts, texts, modules, formats, defs, .. } = builder;
     let source = Source {
@@ -153,10 +154,7 @@ struct Builder<'a> {
     defs: HashMap<u32, Option<DefId>>,
     /// Sequence number of the last record, and its bits.
     last: Option<(u16, u16)>,
-    gaps: u64,
-    first_gap: Option<u64>,
-    overwritten: u64,
-    incomplete: u64,
+    tally: Tally,
 }
 
 impl<'a> Builder<'a> {
@@ -177,10 +175,7 @@ impl<'a> Builder<'a> {
             formats: HashMap::new(),
             defs: HashMap::new(),
             last: None,
-            gaps: 0,
-            first_gap: None,
-            overwritten: 0,
-            incomplete: 0,
+            tally: Tally::default(),
         }
     }
 
@@ -209,8 +204,8 @@ impl<'a> Builder<'a> {
                     all.records = all.records.saturating_add(1);
                     records.next();
                 }
-                self.overwritten = self.overwritten.saturating_add(first.overwritten.into());
-                self.incomplete = self.incomplete.saturating_add(u64::from(all.bytes < all.total));
+                self.tally.overwritten = self.tally.overwritten.saturating_add(first.overwritten.into());
+                self.tally.incomplete = self.tally.incomplete.saturating_add(u64::from(all.bytes < all.total));
                 if let Ok(number) = u32::try_from(self.entries.len()) {
                     self.snapshots.insert(number, all);
                 }
@@ -229,9 +224,9 @@ impl<'a> Builder<'a> {
         if let Some((last, bits)) = self.last.filter(|(_, bits)| *bits == mask) {
             let here = record.overwritten.saturating_add(1);
             let missing = sequence.wrapping_sub(last).wrapping_sub(here) & bits;
-            self.gaps = self.gaps.saturating_add(missing.into());
+            self.tally.gaps = self.tally.gaps.saturating_add(missing.into());
             if missing > 0 {
-                self.first_gap = self.first_gap.or(Some(self.entries.len() as u64));
+                self.tally.first_gap = self.tally.first_gap.or(Some(self.entries.len() as u64));
             }
         }
         self.last = Some((sequence, mask));
@@ -267,6 +262,8 @@ impl<'a> Builder<'a> {
         };
         let (context, interrupted) = self.follow(def.and_then(|d| catalogue.def(d)), words);
         self.entries.push(Entry { record: *record, context, interrupted, span });
+        self.tally.events = self.entries.len();
+        self.tally.five_bits |= record.header.kind().chained;
     }
 
     /// Who inserts the event, as far as the events before it tell, and who runs after it.
@@ -314,129 +311,6 @@ impl<'a> Builder<'a> {
 /// The id of an event: the program's own, or one of ours where the record's layout is not public.
 fn event_id(record: &Record, ids: Option<(u16, u16)>) -> u32 {
     ids.map_or_else(|| FIRST_RAW.saturating_add(record.header.number.into()), |(event, _)| event.into())
-}
-
-fn complain(capture: &Capture, order: &Order, builder: &Builder<'_>, base: Addr, issues: &mut Vec<Issue>) {
-    let mut say = |code, severity, count: u64, message: String, place: Place| {
-        if count > 0 {
-            issues.push(Issue::new(code, severity, message).times(count).at(place));
-        }
-    };
-    let anywhere = Place::default();
-    if capture.value("shape") == Some(0) && order.damaged {
-        say(
-            "packet-damaged",
-            Severity::Inferred,
-            1,
-            "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown".to_owned(),
-            Place::address(base),
-        );
-    }
-    for lost in &order.lost {
-        say(
-            "chain-broken",
-            Severity::Lost,
-            1,
-            format!("{} bytes are no records: the lengths there contradict each other", lost.len),
-            Place {
-                address: Some(base.saturating_add(order.slot(lost.at).saturating_mul(4))),
-                offset: None,
-                seq: (lost.before < builder.entries.len()).then_some(lost.before as u64),
-            },
-        );
-    }
-    let gap = Place { seq: builder.first_gap, ..anywhere };
-    let dropped = capture.value("dropped").unwrap_or(0);
-    let n = builder.gaps;
-    let more = if builder.entries.iter().any(|e| e.record.header.kind().chained) {
-        "; the numbers have five bits, so 32 more may be missing at each gap"
-    } else {
-        ""
-    };
-    say(
-        "sequence-gap",
-        Severity::Lost,
-        n,
-        format!("{n} events are missing between others by their sequence numbers{more}"),
-        gap,
-    );
-    say(
-        "events-dropped",
-        Severity::Lost,
-        dropped,
-        format!("the logger counted {dropped} events that it did not record"),
-        anywhere,
-    );
-    let n = builder.overwritten;
-    say(
-        "snapshot-overwritten",
-        Severity::Lost,
-        n,
-        format!(
-            "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
-        ),
-        anywhere,
-    );
-    let n = builder.incomplete;
-    say("snapshot-incomplete", Severity::Lost, n, format!("{n} snapshots hold less data than they state"), anywhere);
-    if capture.word == Width::W8 {
-        say(
-            "layout-inferred",
-            Severity::Inferred,
-            1,
-            "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen"
-                .to_owned(),
-            anywhere,
-        );
-    }
-}
-
-fn facts(capture: &Capture, order: &Order, builder: &Builder<'_>, base: Addr) -> Vec<(&'static str, String)> {
-    let by = read::by(capture);
-    let header = capture.value("header").unwrap_or(0);
-    let instance = capture.value("instance").map_or(String::new(), |i| format!(", instance {i}"));
-    let state = match capture.value("enabled") {
-        Some(0) => ", switched off",
-        Some(_) => ", recording",
-        None => "",
-    };
-    let shape = match capture.value("shape") {
-        Some(1) => "a ring of records",
-        Some(2) => "packets of records, read out while the target runs",
-        _ => "one packet, overwritten from its start when it is full",
-    };
-    let held = builder.entries.len();
-    let records = order.records.len();
-    let joined = if records == held { String::new() } else { format!(" (of {records} records)") };
-    let used: usize = order.records.iter().map(|r| usize::from(r.header.length)).sum();
-    let wrapped = if order.wrapped { "older events were overwritten" } else { "nothing was overwritten yet" };
-    let mut kinds: Vec<u8> = order.records.iter().map(|r| r.header.number).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let kinds: Vec<String> = kinds.iter().map(|k| format!("{k} {}", layout::header_type(*k).name)).collect();
-    let mut facts = vec![
-        ("found by", capture.how.clone()),
-        ("logger", format!("{} at {header:#x}{instance}{state}", by.name())),
-        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", capture.endian.name(), order.bytes.len())),
-        ("record types", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }),
-        ("fill", format!("{held} events{joined} in {used} bytes; {wrapped}")),
-    ];
-    if let Some(dropped) = capture.value("dropped") {
-        facts.push(("dropped", format!("{dropped} events, by the logger's own count")));
-    }
-    if !order.records.iter().any(|r| r.header.kind().stamp.unwrap_or(0) > 0) {
-        facts.push(("clock", "the records have no time stamps".to_owned()));
-    }
-    let names = if capture.value(text::CHARS).is_some() {
-        "from the text tables of the ELF"
-    } else if capture.value("texts left out").is_some() {
-        "not in the program (Text.isLoaded is false): numbers are shown"
-    } else {
-        "no text tables were given (--elf): numbers are shown"
-    };
-    facts.push(("names", names.to_owned()));
-    facts.push(("objects", "none: these loggers keep no registry".to_owned()));
-    facts
 }
 
 fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &mut Vec<Issue>) -> Clock {

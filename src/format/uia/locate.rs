@@ -16,7 +16,7 @@ const STOP: &str = "ti_uia_loggers_LoggerStopMode_Object__table__V";
 /// Leads to the first queue descriptor: every logger but LoggerMin has one.
 const QUEUES: &str = "ti_uia_runtime_QueueDescriptor_gPtrToFirstDescriptor";
 /// Bytes that are read to see what lies at an address.
-const HEAD: usize = 128;
+const HEAD: usize = 256;
 /// The most loggers that are believed.
 const MOST: usize = 64;
 
@@ -162,51 +162,52 @@ impl Logger {
     }
 }
 
-/// True where bytes begin with a packet's header and records behind it: one that is sound, and two that agree on the
-/// length of the first, or an empty packet as it is made.
+/// True where bytes begin with a packet's header, and two records behind it agree with each other. A header of four bytes
+/// can be any number, and one of sixteen many a piece of code: what lies behind must be as a logger leaves it.
 fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     let Ok((_, packet)) = parse::packet(bytes) else { return false };
-    // Bits that no writer sets.
-    let first = bytes.first().copied().unwrap_or(0);
-    let to = bytes.get(12..14);
-    let sane = match packet.header {
-        layout::PACKET => {
-            u64::from(packet.length) <= layout::MAX_BUFFER
-                && matches!(first, 0xA0 | 0xA8)
-                && matches!(to, Some([0xFF, 0xFF | 0xFE]))
-        }
-        _ => {
-            matches!(first, 0x30 | 0x38) && packet.length % 4 == 0 && is_minimal(bytes, packet.length as usize, endian)
-        }
+    let (length, first) = (packet.length as usize, bytes.first().copied().unwrap_or(0));
+    let whole = packet.header == layout::PACKET;
+    let sane = if whole {
+        // Bits that no writer sets, and where packets go to.
+        matches!(first, 0xA0 | 0xA8) && matches!(bytes.get(12..14), Some([0xFF, 0xFF | 0xFE]))
+    } else {
+        matches!(first, 0x30 | 0x38)
     };
+    let filled = length.is_multiple_of(4) && length as u64 <= layout::MAX_BUFFER;
     let word = |at: usize| endian.u32(bytes, at).map(parse::header);
-    let Some(one) = word(packet.header).filter(|h| h.is_sound() && h.kind().stamp.is_some() && sane) else {
+    let Some(one) = word(packet.header).filter(|h| h.is_sound() && h.kind().stamp.is_some() && sane && filled) else {
         return false;
     };
-    let next = packet.header.saturating_add(usize::from(one.length));
-    let Some(two) = word(next) else { return false };
-    let ends = two.length == 0;
-    let chained = two.previous == Some(one.length) && two.sequence == one.sequence.map(|s| s.wrapping_add(1) & 31);
-    let numbered = !one.kind().chained
-        && two.is_sound()
-        && two.number < 4
-        && two.sequence == one.sequence.map(|s| s.wrapping_add(1));
-    if one.kind().chained { chained && (ends || two.is_sound()) } else { numbered || (ends && packet.header == 16) }
+    let Some(two) = word(packet.header.saturating_add(usize::from(one.length))) else { return false };
+    let follows = |mask: u16| two.sequence == one.sequence.map(|s| s.wrapping_add(1) & mask);
+    if !one.kind().chained {
+        return whole && two.is_sound() && two.number < 4 && follows(u16::MAX);
+    }
+    let chained = two.previous == Some(one.length) && follows(31) && (two.length == 0 || two.is_sound());
+    chained && ends_as_a_lap(bytes, length, endian, one, whole)
 }
 
-/// A header of four bytes can be any number: what lies behind it must be as LoggerMin leaves it. Before the first lap is
-/// full the first record has no record before it; after that a mark stands where the lap ended.
-fn is_minimal(bytes: &[u8], length: usize, endian: Endian) -> bool {
-    let word = |at: usize| endian.u32(bytes, at).map(parse::header);
+/// Before the first lap is full the first record has no record before it; after that a mark stands where the lap ended,
+/// and the last record before it.
+fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: parse::Header, whole: bool) -> bool {
     if length == 0 {
-        return word(layout::PACKET_MIN).is_some_and(|h| h.previous == Some(0) && h.sequence == Some(0));
+        return whole || (first.previous == Some(0) && first.sequence == Some(0));
     }
+    let word = |at: usize| endian.u32(bytes, at).map(parse::header);
     let ends = |mark: parse::Header| {
         let last = mark.previous.filter(|p| *p > 0).and_then(|p| length.checked_sub(p.into()));
         last.and_then(word).is_some_and(|h| Some(h.length) == mark.previous)
     };
     // Of a packet at `--header` only the beginning was read.
-    word(length).map_or(bytes.len() <= HEAD && length > bytes.len(), ends)
+    word(length).map_or(bytes.len() <= HEAD, ends) || {
+        // The next lap has come so far that it lies over the end of the last one.
+        let mut at = if whole { layout::PACKET } else { layout::PACKET_MIN };
+        while let Some(header) = word(at).filter(parse::Header::is_sound) {
+            at = at.saturating_add(header.length.into());
+        }
+        word(at).is_some_and(|mark| mark.length == 0) && at.saturating_add(0x800) > length
+    }
 }
 
 /// True where bytes begin with a packet of events.
@@ -286,6 +287,30 @@ fn place(bytes: &[u8], found: &mut [Found]) {
             f.base = shift.saturating_add(f.offset as u64);
         }
     }
+}
+
+/// What a search found, each logger once: what describes it rather than the bare packet, for it knows where the next
+/// record goes. The largest is meant.
+pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+    // What describes a logger must lead to a packet, if that can be read: numbers that fit each other are found in
+    // any large memory.
+    let leads = |memory: &mut dyn Memory, f: &Found| {
+        let head = f.events.and_then(|e| memory.read_bytes(e, layout::PACKET).ok());
+        head.is_none_or(|h| {
+            parse::packet(&h).is_ok() || f.endian.u32(&h, 0).map(parse::header).is_some_and(|h| h.is_sound())
+        })
+    };
+    let mut kept: Vec<(Addr, Found)> = Vec::new();
+    for (at, found) in hits.iter().filter(|(_, f)| f.events.is_some()) {
+        if leads(memory, found) && !kept.iter().any(|(_, k)| k.events == found.events) {
+            kept.push((*at, *found));
+        }
+    }
+    let bare = hits.iter().filter(|(at, f)| f.events.is_none() && !kept.iter().any(|(_, k)| k.events == Some(*at)));
+    let bare: Vec<(Addr, Found)> = bare.copied().collect();
+    kept.extend(bare);
+    kept.sort_by_key(|(at, f)| std::cmp::Reverse((f.capacity, std::cmp::Reverse(*at))));
+    kept
 }
 
 /// Reads what may describe a logger; it can be the last thing in a dump.

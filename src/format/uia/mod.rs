@@ -2,6 +2,7 @@
 //!
 //! The layouts, what is verified of them and what is not: `docs/formats/uia.md`.
 
+mod about;
 mod decode;
 mod layout;
 mod locate;
@@ -12,6 +13,7 @@ mod ring;
 mod text;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, uia_events};
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -35,7 +37,7 @@ impl Format for Uia {
             id: FIRST_RAW.saturating_add(n.into()),
             name: layout::header_type(n).name.to_owned(),
             macro_name: String::new(),
-            product: Product::System,
+            product: Product::Kernel,
             class: "ti.uia.runtime.EventHdr".to_owned(),
             fields: Vec::new(),
             effects: Effects::default(),
@@ -61,6 +63,10 @@ impl Format for Uia {
 
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
         locate::scan(bytes, most)
+    }
+
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        locate::sift(memory, hits)
     }
 
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
