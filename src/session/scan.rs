@@ -58,7 +58,7 @@ fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
 }
 
 /// Bytes that tell a format, more than any header; what describes a trace can be short, and the last thing in a dump.
-const HEADS: [usize; 7] = [256, 96, 64, 52, 48, 44, 32];
+const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `absence`.
 pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {

@@ -206,7 +206,7 @@ fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: parse::Head
         while let Some(header) = word(at).filter(parse::Header::is_sound) {
             at = at.saturating_add(header.length.into());
         }
-        word(at).is_some_and(|mark| mark.length == 0) && at.saturating_add(0x800) > length
+        word(at).map_or(bytes.len() <= HEAD, |mark| mark.length == 0) && at.saturating_add(0x800) > length
     }
 }
 
@@ -315,9 +315,13 @@ pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Ad
 
 /// Reads what may describe a logger; it can be the last thing in a dump.
 fn read(memory: &mut dyn Memory, address: Addr, by: Option<By>) -> Option<Bytes> {
-    let all = [HEAD, layout::STOP_SIZE, layout::QUEUE_SIZE, layout::QUEUE_SIZE_1, layout::MIN_SIZE];
-    let one = by.map(|b| [b.most(); 5]);
-    one.unwrap_or(all).into_iter().find_map(|len| memory.read_bytes(address, len).ok())
+    let all = [HEAD, 192, 128, 96, 64, layout::STOP_SIZE, layout::QUEUE_SIZE, layout::QUEUE_SIZE_1, layout::MIN_SIZE];
+    let one = by.map(By::most);
+    match one {
+        // A descriptor of UIA 1 is shorter.
+        Some(len) => [len, layout::QUEUE_SIZE_1].into_iter().find_map(|len| memory.read_bytes(address, len).ok()),
+        None => all.into_iter().find_map(|len| memory.read_bytes(address, len).ok()),
+    }
 }
 
 /// The logger that was located.
