@@ -308,3 +308,55 @@ impl Texts {
         self.nodes.iter().flat_map(|(l, r)| [half(big, *l), half(big, *r)].concat()).collect()
     }
 }
+
+/// A 32-bit little-endian ELF program with one read-only segment, RAM, and a table of symbols: name, address, size.
+pub fn elf(base: u32, rodata: &[u8], symbols: &[(&str, u32, u32)]) -> Vec<u8> {
+    let (mut strings, mut table) = (vec![0u8], vec![0u8; 16]);
+    for (name, value, size) in symbols {
+        table.extend((strings.len() as u32).to_le_bytes());
+        table.extend(value.to_le_bytes());
+        table.extend(size.to_le_bytes());
+        // A global object, in the first section where it lies there, else in RAM.
+        let inside = (base..base + rodata.len() as u32).contains(value);
+        table.extend([0x11, 0, if inside { 1 } else { 5 }, 0]);
+        strings.extend(name.as_bytes());
+        strings.push(0);
+    }
+    let names = b"\0.rodata\0.symtab\0.strtab\0.shstrtab\0.bss\0";
+    let data_at = 0x80u32;
+    let table_at = (data_at + rodata.len() as u32).next_multiple_of(4);
+    let strings_at = table_at + table.len() as u32;
+    let names_at = strings_at + strings.len() as u32;
+    let sections_at = (names_at + names.len() as u32).next_multiple_of(4);
+    let mut b = vec![0x7F, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    b.extend([2, 0, 40, 0]);
+    for v in [1, base, 52, sections_at, 0x0500_0000] {
+        b.extend(v.to_le_bytes());
+    }
+    for v in [52u16, 32, 1, 40, 6, 4] {
+        b.extend(v.to_le_bytes());
+    }
+    let len = rodata.len() as u32;
+    for v in [1, data_at, base, base, len, len, 4, 4] {
+        b.extend(v.to_le_bytes());
+    }
+    b.resize(data_at as usize, 0);
+    b.extend(rodata);
+    b.resize(table_at as usize, 0);
+    b.extend(&table);
+    b.extend(&strings);
+    b.extend(names);
+    b.resize(sections_at as usize, 0);
+    let headers: [[u32; 10]; 6] = [
+        [0; 10],
+        [1, 1, 2, base, data_at, len, 0, 0, 4, 0],
+        [9, 2, 0, 0, table_at, table.len() as u32, 3, 1, 4, 16],
+        [17, 3, 0, 0, strings_at, strings.len() as u32, 0, 0, 1, 0],
+        [25, 3, 0, 0, names_at, names.len() as u32, 0, 0, 1, 0],
+        [35, 8, 3, 0x2000_0000, names_at, 0x1000, 0, 0, 4, 0],
+    ];
+    for v in headers.iter().flatten() {
+        b.extend(v.to_le_bytes());
+    }
+    b
+}

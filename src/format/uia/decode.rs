@@ -1,6 +1,6 @@
 //! Meaning: captured bytes to a trace. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::super::{Absence, Capture, DecodeOptions};
 use super::about::Tally;
@@ -97,7 +97,8 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         cores: 1,
         facts: about::facts(capture, &order, builder.tally.events, buffer.address),
     };
-    let Builder { entries, arena, spans, snapshots, contexts, texts, modules, formats, defs, .. } = builder;
+    let Builder { entries, arena, spans, snapshots, contexts, texts, modules, formats, defs, named_after, .. } =
+        builder;
     let source = Source {
         order,
         endian: capture.endian,
@@ -111,6 +112,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         texts,
         modules,
         formats,
+        named_after,
     };
     Ok(Trace::new(about, clock, contexts, ObjectTable::default(), issues, Box::new(source)))
 }
@@ -152,6 +154,7 @@ struct Builder<'a> {
     modules: HashMap<u16, String>,
     formats: HashMap<u16, String>,
     defs: HashMap<u32, Option<DefId>>,
+    named_after: HashSet<(u32, u16)>,
     /// Sequence number of the last record, and its bits.
     last: Option<(u16, u16)>,
     tally: Tally,
@@ -174,6 +177,7 @@ impl<'a> Builder<'a> {
             modules: HashMap::new(),
             formats: HashMap::new(),
             defs: HashMap::new(),
+            named_after: HashSet::new(),
             last: None,
             tally: Tally::default(),
         }
@@ -243,6 +247,10 @@ impl<'a> Builder<'a> {
                 && let Some(name) = texts.module(module)
             {
                 place.insert(name);
+            }
+            let class = def.and_then(|d| catalogue.def(d)).filter(|d| d.name.contains('.')).map(|d| &d.class);
+            if class.is_some() && self.modules.get(&module) == class {
+                self.named_after.insert((id, module));
             }
             if let std::collections::hash_map::Entry::Vacant(place) = self.formats.entry(event)
                 && event != 0
@@ -369,6 +377,8 @@ struct Source {
     texts: Texts,
     modules: HashMap<u16, String>,
     formats: HashMap<u16, String>,
+    /// Events with modules that their names begin with.
+    named_after: HashSet<(u32, u16)>,
 }
 
 impl Source {
@@ -496,8 +506,17 @@ impl Events for Source {
         let Some(entry) = self.entry(event) else { return };
         let Some((_, module)) = record::ids(&self.order.bytes, &entry.record, self.endian) else { return };
         match self.modules.get(&module) {
-            Some(name) => each("module", name),
+            // The event's name tells it already.
+            Some(_) if self.named_after.contains(&(event.id, module)) => {}
+            // A package is long, and the same for many.
+            Some(name) => each("module", name.rsplit('.').next().unwrap_or(name)),
             None => each("module", &format!("{module:#x}")),
+        }
+        let ids = record::ids(&self.order.bytes, &entry.record, self.endian);
+        if ids.is_some_and(|(id, _)| self.formats.get(&id).map_or(id == 0, |f| text::points(f)))
+            && let Some(message) = self.message(event, ids)
+        {
+            each("says", &message);
         }
         if let Some(s) = u32::try_from(event.seq).ok().and_then(|n| self.snapshots.get(&n)) {
             each("snapshot", &s.id.to_string());

@@ -15,6 +15,8 @@ const MIN: &str = "ti_uia_loggers_LoggerMin_Module__state__V";
 const STOP: &str = "ti_uia_loggers_LoggerStopMode_Object__table__V";
 /// Leads to the first queue descriptor: every logger but LoggerMin has one.
 const QUEUES: &str = "ti_uia_runtime_QueueDescriptor_gPtrToFirstDescriptor";
+/// So many records behind each other are no accident.
+const ENOUGH: usize = 512;
 /// Bytes that are read to see what lies at an address.
 const HEAD: usize = 256;
 /// The most loggers that are believed.
@@ -203,7 +205,11 @@ fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: parse::Head
     word(length).map_or(bytes.len() <= HEAD, ends) || {
         // The next lap has come so far that it lies over the end of the last one.
         let mut at = if whole { layout::PACKET } else { layout::PACKET_MIN };
-        while let Some(header) = word(at).filter(parse::Header::is_sound) {
+        for walked in 0.. {
+            let Some(header) = word(at).filter(parse::Header::is_sound) else { break };
+            if walked > ENOUGH {
+                return true;
+            }
             at = at.saturating_add(header.length.into());
         }
         word(at).map_or(bytes.len() <= HEAD, |mark| mark.length == 0) && at.saturating_add(0x800) > length

@@ -404,9 +404,22 @@ pub(super) fn definition(id: u16, format: &str, modules: &[String]) -> EventDef 
     let of_module = uia_events().iter().filter(|d| modules.iter().any(|m| m == d.module));
     let mut by_name = of_module.filter(|d| d.event == name);
     let mut by_text = uia_events().iter().filter(|d| !d.specs.is_empty() && same(&d.specs));
-    let unique = || by_text.next().filter(|_| by_text.next().is_none());
-    if let Some(known) = by_name.next().or_else(unique) {
-        let mut def = known.def.clone();
+    // Events of one module that differ in nothing but their names are called by the module.
+    let alike = || {
+        let first = by_text.next()?;
+        let mut def = first.def.clone();
+        let mut rest = by_text.peekable();
+        if rest.peek().is_some() {
+            if !rest.all(|d| d.module == first.module && d.def.fields == def.fields) {
+                return None;
+            }
+            def.name = first.module.rsplit('.').next().unwrap_or(first.module).to_owned();
+            def.macro_name = String::new();
+            def.effects = Effects::mark();
+        }
+        Some(def)
+    };
+    if let Some(mut def) = by_name.next().map(|d| d.def.clone()).or_else(alike) {
         def.id = id.into();
         def.label = format.to_owned();
         return def;
@@ -450,6 +463,14 @@ pub(super) fn definition(id: u16, format: &str, modules: &[String]) -> EventDef 
         unused: false,
         label: format.to_owned(),
     }
+}
+
+/// True where a format string takes strings: then its arguments alone say little.
+pub(super) fn points(format: &str) -> bool {
+    pieces(format).iter().any(|p| match p {
+        Piece::Spec(spec) => matches!(spec.conversion, Conversion::Str | Conversion::Site | Conversion::Nested),
+        Piece::Text(_) => false,
+    })
 }
 
 /// Which words of an event are addresses of strings, by its format string; the strings that are here already may name
