@@ -2,6 +2,17 @@
 //! the builder in `support/uia.rs`; `UPDATE_GOLDEN=1 cargo test --test uia_cli` writes them and the goldens anew.
 
 #![cfg(feature = "cli")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::precedence
+)]
 
 #[path = "support/machine.rs"]
 mod machine;
@@ -76,7 +87,7 @@ fn program() -> (Vec<u8>, Vec<u8>) {
     one.log(&Ev::new(10, 0, main, tick(500), &[retry, 3, pump, 0]));
     one.log(&Ev::new(10, warning, main, tick(90), &[file, 117, stuck, pump, 3, 0, 0, 0]));
     let data: Vec<u8> = (0..72u8).collect();
-    for mut e in snapshot(12, memory, main, tick(10), 9, line, &data, 40) {
+    for mut e in snapshot(&Ev::new(12, memory, main, tick(10), &[]), 9, line, &data, 40) {
         (e.words[0], e.words[5]) = (file, pump);
         one.log(&e);
     }

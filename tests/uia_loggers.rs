@@ -1,5 +1,17 @@
 //! The loggers of TI UIA from memory that a model of them left: every wrap, every type of record, what is damaged.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::precedence
+)]
+
 mod support;
 
 use std::sync::LazyLock;
@@ -253,7 +265,7 @@ fn snapshots_are_put_together_from_their_records() {
     let data: Vec<u8> = (0..200u8).collect();
     for big in [false, true] {
         for kind in [2u8, 3, 11, 12] {
-            let parts = snapshot(kind, 0x777, 0x8002, 9, 5, 0x2000_0000, &data, 64);
+            let parts = snapshot(&Ev::new(kind, 0x777, 0x8002, 9, &[]), 5, 0x2000_0000, &data, 64);
             assert_eq!(parts.len(), 4);
             let mut all = vec![event(8, 1)];
             if kind < 8 {
@@ -261,7 +273,7 @@ fn snapshots_are_put_together_from_their_records() {
             }
             all.extend(parts.clone());
             // Another snapshot with the same number begins anew.
-            all.extend(snapshot(kind, 0x777, 0x8002, 90, 5, 0x2000_0000, &data[..40], 64));
+            all.extend(snapshot(&Ev::new(kind, 0x777, 0x8002, 90, &[]), 5, 0x2000_0000, &data[..40], 64));
             let ram = if kind < 8 {
                 let records: Vec<Vec<u8>> = all.iter().enumerate().map(|(i, e)| record(big, e, 0, i as u32)).collect();
                 circular(big, 1024, 0, &records)
@@ -304,7 +316,7 @@ fn a_snapshot_that_its_logger_wrote_over_itself_shows_its_last_part() {
     for (kind, head) in [(11u8, 8usize), (12, 16)] {
         let mut lap = Lap::new(false, false, BUFFER, 1024);
         (0..3).for_each(|i| lap.log(&event(8, i)));
-        let parts = snapshot(kind, 0x777, 0x8002, 9, 5, 0x2000_0000, &data, 64);
+        let parts = snapshot(&Ev::new(kind, 0x777, 0x8002, 9, &[]), 5, 0x2000_0000, &data, 64);
         let mut place = lap.write;
         for (i, part) in parts.iter().enumerate() {
             let bytes = record(false, part, lap.previous, lap.sequence);
@@ -375,7 +387,7 @@ fn a_damaged_packet_header_leaves_the_newest() {
     lap.mem[..4].copy_from_slice(&[0xFF; 4]);
     let trace = at(&ram_of(&lap), RAM);
     assert!(codes(&trace).contains(&"packet-damaged"));
-    assert!(kept(&lap).ends_with(&rows(&trace)) && trace.len() > 0);
+    assert!(kept(&lap).ends_with(&rows(&trace)) && !trace.is_empty());
 }
 
 #[test]
@@ -535,7 +547,7 @@ fn stamps_wrap_at_their_width() {
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut lap = Lap::new(false, false, BUFFER, 512);
     (0..40).for_each(|i| lap.log(&event(8 + (i % 3) as u8, i)));
-    for e in snapshot(11, 0x777, 0x8002, 9, 5, 0x2000_0000, &[7; 100], 40) {
+    for e in snapshot(&Ev::new(11, 0x777, 0x8002, 9, &[]), 5, 0x2000_0000, &[7; 100], 40) {
         lap.log(&e);
     }
     ram_of(&lap).bytes

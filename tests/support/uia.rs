@@ -227,17 +227,8 @@ pub fn queue(big: bool, words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|w| word(big, *w)).collect()
 }
 
-/// The records of a snapshot: `data` in parts of at most `most` bytes of data a record.
-pub fn snapshot(
-    kind: u8,
-    event: u16,
-    module: u16,
-    stamp: u64,
-    id: u32,
-    address: u32,
-    data: &[u8],
-    most: usize,
-) -> Vec<Ev> {
+/// The records of a snapshot that begin as `head` does: `data` in parts of at most `most` bytes of data a record.
+pub fn snapshot(head: &Ev, id: u32, address: u32, data: &[u8], most: usize) -> Vec<Ev> {
     let parts: Vec<&[u8]> = if data.is_empty() { vec![data] } else { data.chunks(most).collect() };
     parts
         .iter()
@@ -251,7 +242,7 @@ pub fn snapshot(
                 b[..w.len()].copy_from_slice(w);
                 words.push(u32::from_le_bytes(b));
             }
-            Ev { kind, event, module, stamp: stamp + i as u64, words }
+            Ev { stamp: head.stamp + i as u64, words, ..head.clone() }
         })
         .collect()
 }
