@@ -413,6 +413,7 @@ impl Source {
             priority: None,
             threshold: None,
             interrupted: Some(ContextId(entry.interrupted)).filter(|c| c.0 != NONE),
+            isr: None,
             id,
             def: self.defs.get(&id).copied().flatten(),
             words,
