@@ -31,10 +31,14 @@ pub enum ArgKind {
     Ip,
     /// A number of bytes.
     Size,
+    /// A number with a sign.
+    Int,
+    /// Address of a string.
+    Str,
 }
 
 impl ArgKind {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 15] = [
         (Self::Ptr, "ptr"),
         (Self::ThreadPtr, "thread_ptr"),
         (Self::StackPtr, "stack_ptr"),
@@ -48,6 +52,8 @@ impl ArgKind {
         (Self::Flags, "flags"),
         (Self::Ip, "ip"),
         (Self::Size, "size"),
+        (Self::Int, "int"),
+        (Self::Str, "str"),
     ];
 
     /// Its name in JSON and in listings.

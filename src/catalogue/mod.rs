@@ -9,12 +9,14 @@ mod field;
 mod interrupts;
 mod objects;
 mod table;
+mod uia;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
 pub use objects::{ObjectType, Show, threadx_object};
 pub use table::{Catalogue, Names};
+pub use uia::{Declared, FIRST_DECLARED, uia_events};
 
 use crate::trace::DefId;
 
@@ -29,6 +31,8 @@ pub enum Product {
     Nx,
     /// USBX.
     Ux,
+    /// The kernel of another system.
+    Kernel,
     /// The application.
     User,
 }
@@ -42,6 +46,7 @@ impl Product {
             Self::Fx => "fx",
             Self::Nx => "nx",
             Self::Ux => "ux",
+            Self::Kernel => "kernel",
             Self::User => "user",
         }
     }

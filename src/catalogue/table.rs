@@ -65,6 +65,16 @@ impl Catalogue {
         self.defs.push(def);
     }
 
+    /// Gives the definition of this name another id, where there is one: a program has numbered it.
+    pub fn renumber(&mut self, name: &str, id: u32) {
+        let Some(place) = self.defs.iter().position(|d| d.name == name) else { return };
+        if let (Some(def), Ok(number)) = (self.defs.get_mut(place), u32::try_from(place)) {
+            self.by_id.remove(&def.id);
+            def.id = id;
+            self.by_id.insert(id, DefId(number));
+        }
+    }
+
     /// What ThreadX and its companions insert.
     #[must_use]
     pub fn threadx(names: Names) -> Self {
@@ -111,7 +121,7 @@ impl Catalogue {
 
 /// Splits a table into rows of exactly as many cells as its head has; comments and damaged rows are passed over (a
 /// test counts the rows of our own tables).
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
     let width = lines.next().map_or(0, |head| head.split('\t').count());
     lines.map(|l| l.split('\t').collect::<Vec<_>>()).filter(move |r| r.len() == width)
@@ -141,7 +151,7 @@ fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
     list.into_iter().map(Arc::new).collect()
 }
 
-fn read_field(text: &str, enumerations: &[Arc<Enumeration>]) -> Option<FieldDef> {
+pub(super) fn read_field(text: &str, enumerations: &[Arc<Enumeration>]) -> Option<FieldDef> {
     let mut parts = text.split(':');
     let name = parts.next().filter(|n| !n.is_empty())?;
     let kind = ArgKind::parse(parts.next()?)?;

@@ -70,9 +70,14 @@ impl Info {
         let mut rows = vec![("source", source), ("format", about.format.to_owned())];
         rows.extend(about.facts.iter().map(|(what, value)| (*what, value.clone())));
         rows.push(("header", format!("{:#x}", about.base)));
-        rows.push(("clock", clock(trace)));
-        rows.push(("fill", fill(trace)));
-        rows.push(("objects", format!("{} in the registry", trace.objects.len())));
+        // A format whose records are no slots, or have no stamps, says so itself.
+        let said = |what: &str| about.facts.iter().any(|(own, _)| *own == what);
+        let usual: [(&'static str, &dyn Fn() -> String); 3] = [
+            ("clock", &|| clock(trace)),
+            ("fill", &|| fill(trace)),
+            ("objects", &|| format!("{} in the registry", trace.objects.len())),
+        ];
+        rows.extend(usual.into_iter().filter(|(what, _)| !said(what)).map(|(what, say)| (what, say())));
         rows.extend(self.identity.version.as_ref().map(|v| ("kernel", v.clone())));
         rows.extend(self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask(bits)))));
         rows.extend(self.elf.as_ref().map(|e| ("ELF", e.clone())));

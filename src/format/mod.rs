@@ -5,6 +5,7 @@
 //! one line in [`ALL`].
 
 pub mod threadx;
+pub mod uia;
 
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -14,7 +15,7 @@ use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
 /// Every format that this program reads.
-pub static ALL: &[&dyn Format] = &[&threadx::ThreadX];
+pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &uia::Uia];
 
 /// One trace format.
 pub trait Format: Sync {
@@ -27,9 +28,24 @@ pub trait Format: Sync {
     /// True where bytes begin with a trace of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
+    /// True where bytes at `--header` can describe a trace of this format: where that is something else than the
+    /// beginning of the buffer.
+    fn describes(&self, head: &[u8]) -> bool {
+        self.sniff(head)
+    }
+
     /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
     /// that each claims for itself.
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
+
+    /// What a search found, without what is the same trace twice, the one that is meant first: the live buffer lies
+    /// where it says it lies; of several the largest is meant.
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        let _ = memory;
+        let mut hits = hits;
+        hits.sort_by_key(|(at, f)| std::cmp::Reverse((f.claims(*at), f.capacity, std::cmp::Reverse(*at))));
+        hits
+    }
 
     /// Finds the trace in a target, reading as little as can be.
     ///
@@ -48,6 +64,12 @@ pub trait Format: Sync {
         located: &Located,
         extent: Extent,
     ) -> Result<Capture, Absence>;
+
+    /// What the ids of this capture mean, where each program has its own. Pure.
+    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
+        let _ = capture;
+        self.catalogue(names)
+    }
 
     /// Makes a trace of captured bytes. Pure.
     ///
@@ -86,6 +108,16 @@ pub struct Found {
     pub endian: Endian,
     /// Width of a stored word.
     pub word: Width,
+    /// Where the events lie, for what only describes them: several finds of the same events are one trace.
+    pub events: Option<Addr>,
+}
+
+impl Found {
+    /// True where it lies at `address` and says so.
+    #[must_use]
+    pub const fn claims(&self, address: Addr) -> bool {
+        address & self.word.max() == self.base
+    }
 }
 
 /// What the user and the other inputs tell before anything is read.

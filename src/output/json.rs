@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::row::Rows;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, is_hostile, num};
-use crate::trace::{Event, Issue, Object, Trace};
+use crate::trace::{Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
 pub(super) const SCHEMA: u64 = 1;
@@ -264,7 +264,6 @@ impl<W: Write> Json<W> {
                 key(&mut text, "isr");
                 num::dec(&mut text, u64::from(number));
             }
-            text.push(b'}');
             text.into_boxed_slice()
         };
         // Damage makes many numbers; real interrupts are few.
@@ -275,6 +274,54 @@ impl<W: Write> Json<W> {
             None => known.get_or_insert_with(join),
             Some(number) => self.interrupts.entry(number).or_insert_with(join),
         });
+        view.trace.extras(event, |name, value| {
+            if let Some(name) = name.strip_prefix(OF_CONTEXT) {
+                key(out, name);
+                extra(out, value, view.digits());
+            }
+        });
+        out.push(b'}');
+    }
+
+    /// The fields that only this format's events have.
+    fn extras(&mut self, view: &View<'_>, event: &Event) {
+        let out = &mut self.out.buf;
+        // The object that is open, where its value began, and whether any part of it is there.
+        let mut open: Option<(&str, usize, bool)> = None;
+        let close = |out: &mut Vec<u8>, open: &mut Option<(&str, usize, bool)>| match open.take() {
+            Some((_, _, true)) => out.push(b'}'),
+            Some((_, start, false)) => {
+                out.truncate(start);
+                out.extend_from_slice(b"null");
+            }
+            None => {}
+        };
+        view.trace.extras(event, |name, value| {
+            if name.starts_with(OF_CONTEXT) {
+                return;
+            }
+            let (object, part) = name.split_once('.').map_or((None, name), |(object, part)| (Some(object), part));
+            match (&mut open, object) {
+                (Some((own, _, any)), Some(object)) if *own == object => {
+                    *any |= value != Extra::Null;
+                    key(out, part);
+                }
+                (_, Some(object)) => {
+                    close(out, &mut open);
+                    key(out, object);
+                    open = Some((object, out.len(), value != Extra::Null));
+                    out.extend_from_slice(b"{\"");
+                    out.extend_from_slice(part.as_bytes());
+                    out.extend_from_slice(b"\":");
+                }
+                (_, None) => {
+                    close(out, &mut open);
+                    key(out, part);
+                }
+            }
+            extra(out, value, view.digits());
+        });
+        close(out, &mut open);
     }
 
     fn interrupted(&mut self, view: &View<'_>, event: &Event) {
@@ -317,6 +364,19 @@ impl<W: Write> Json<W> {
     }
 }
 
+/// What extra fields that belong to the context begin with.
+const OF_CONTEXT: &str = "context.";
+
+/// Adds the value of a field that only one format's events have.
+fn extra(out: &mut Vec<u8>, value: Extra<'_>, digits: u32) {
+    match value {
+        Extra::Null => out.extend_from_slice(b"null"),
+        Extra::Number(n) => num::dec(out, n),
+        Extra::Hex(n) => hex(out, n, digits),
+        Extra::Text(text) => string(out, text),
+    }
+}
+
 impl<W: Write> EventSink for Json<W> {
     fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
         trace(&mut self.out.buf, view.trace, view.source, view.digits());
@@ -335,7 +395,7 @@ impl<W: Write> EventSink for Json<W> {
         key(out, "delta");
         or_null(out, event.delta, num::signed);
         key(out, "stamp");
-        or_null(out, event.stamp, |o, s| hex(o, s, digits));
+        or_null(out, event.stamp, |o, s| hex(o, s, view.stamp_digits()));
         key(out, "core");
         num::dec(out, u64::from(event.core));
         key(out, "context");
@@ -367,7 +427,8 @@ impl<W: Write> EventSink for Json<W> {
             hex(out, *word, digits);
         }
         out.push(b']');
-        end(out);
+        self.extras(view, event);
+        end(&mut self.out.buf);
         self.events = self.events.saturating_add(1);
         self.out.row()?;
         Ok(Flow::More)

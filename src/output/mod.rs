@@ -83,6 +83,11 @@ impl View<'_> {
     fn digits(&self) -> u32 {
         digits(self.trace.about.word)
     }
+
+    /// Digits of a stamp, which can be wider than a word.
+    fn stamp_digits(&self) -> u32 {
+        self.digits().max(if self.trace.clock.mask > Width::W4.max() { digits(Width::W8) } else { 0 })
+    }
 }
 
 fn digits(word: Width) -> u32 {

@@ -307,6 +307,16 @@ impl Rows {
                     num::hex(out, value, 1);
                 }
             }
+            ArgKind::Int => {
+                // Two's complement of the stored width.
+                let unused = 64u32.saturating_sub(view.digits().saturating_mul(4));
+                let signed = i64::from_ne_bytes(value.to_ne_bytes()).checked_shl(unused).unwrap_or(0);
+                num::signed(out, signed.checked_shr(unused).unwrap_or(0));
+            }
+            ArgKind::Str => match view.trace.text(value) {
+                Some(text) => out.extend_from_slice(text.as_bytes()),
+                None => num::hex(out, value, 1),
+            },
             _ => num::hex(out, value, 1),
         }
     }

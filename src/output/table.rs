@@ -127,7 +127,7 @@ impl<W: Write> Table<W> {
                 layout.time = time.max(width_of("time ").saturating_add(self.time.unit.len()));
             }
             if widest {
-                layout.stamp = usize::try_from(view.digits()).unwrap_or(16).saturating_add(2);
+                layout.stamp = usize::try_from(view.stamp_digits()).unwrap_or(16).saturating_add(2);
             }
         }
         if wide {
@@ -247,7 +247,7 @@ impl<W: Write> Table<W> {
             }
         };
         cell(layout.time, &mut |o| self.time.write(o, event.ticks.saturating_sub(base)));
-        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.digits())));
+        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.stamp_digits())));
         cell(layout.priority, &mut |o| event.priority.into_iter().for_each(|p| num::dec(o, u64::from(p))));
         cell(layout.threshold, &mut |o| {
             let differs = event.threshold.filter(|t| Some(*t) != event.priority);
@@ -304,7 +304,7 @@ impl<W: Write> EventSink for Table<W> {
 
         let (on, off) = paint.around(Ink::Dim);
         let most = layout.arg;
-        rows.table_args(view, event, |label, text| {
+        let mut argument = |label: &str, text: &str| {
             if line.is_full() {
                 return;
             }
@@ -314,7 +314,9 @@ impl<W: Write> EventSink for Table<W> {
             line.ascii(b"=");
             line.unmark(off);
             line.cut(text, most);
-        });
+        };
+        view.trace.asides(event, &mut argument);
+        rows.table_args(view, event, &mut argument);
         self.out.buf.extend_from_slice(self.line.end());
         self.out.row()?;
         Ok(Flow::More)

@@ -152,8 +152,13 @@ impl Session {
             return Vec::new();
         }
         let base = trace.about.base;
-        scan::search(self)
-            .map_or_else(|_| Vec::new(), |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect())
+        scan::search(self).map_or_else(
+            |_| Vec::new(),
+            |(hits, _)| {
+                let others = hits.iter().filter(|h| h.address != base && h.found.events != Some(base));
+                others.map(|h| h.address).collect()
+            },
+        )
     }
 
     /// Finds the trace: by option, by symbols, and in files by searching.
@@ -178,7 +183,7 @@ impl Session {
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
         let (format, capture) = self.capture(extent)?;
-        let catalogue = format.catalogue(names);
+        let catalogue = format.catalogue_of(&capture, names);
         let mut trace = format.decode(&capture, &catalogue, options)?;
         trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
         trace.issues.splice(0..0, self.issues.iter().cloned());

@@ -60,7 +60,7 @@ impl Format for ThreadX {
                 if raw.is_sound(word) {
                     let size = raw.offset(raw.buffer_end, word).saturating_sub(raw.offset(raw.buffer_start, word));
                     let capacity = size.checked_div(layout::entry_size(word) as u64).unwrap_or(0);
-                    found.push(Found { offset: start, base: raw.base, capacity, endian, word });
+                    found.push(Found { offset: start, base: raw.base, capacity, endian, word, events: None });
                     break;
                 }
             }

@@ -1,0 +1,143 @@
+//! What is said of a trace beside its events: what is missing, and what `info` tells.
+
+use super::super::Capture;
+use super::ring::Order;
+use super::{layout, read, text};
+use crate::abi::{Addr, Width};
+use crate::trace::{Issue, Place, Severity};
+
+/// What was counted while the records were put in order.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub events: usize,
+    /// Numbers that are missing between records.
+    pub gaps: u64,
+    /// The first event behind such a gap.
+    pub first_gap: Option<u64>,
+    /// True where sequence numbers have five bits.
+    pub five_bits: bool,
+    /// Records of snapshots that their logger wrote over.
+    pub overwritten: u64,
+    /// Snapshots with less data than they state.
+    pub incomplete: u64,
+}
+
+/// Says what is missing.
+pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Addr, issues: &mut Vec<Issue>) {
+    let mut say = |code, severity, count: u64, message: String, place: Place| {
+        if count > 0 {
+            issues.push(Issue::new(code, severity, message).times(count).at(place));
+        }
+    };
+    let anywhere = Place::default();
+    if capture.value("shape") == Some(0) && order.damaged {
+        say(
+            "packet-damaged",
+            Severity::Inferred,
+            1,
+            "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown".to_owned(),
+            Place::address(base),
+        );
+    }
+    for lost in &order.lost {
+        say(
+            "chain-broken",
+            Severity::Lost,
+            1,
+            format!("{} bytes are no records: the lengths there contradict each other", lost.len),
+            Place {
+                address: Some(base.saturating_add(order.slot(lost.at).saturating_mul(4))),
+                offset: None,
+                seq: (lost.before < tally.events).then_some(lost.before as u64),
+            },
+        );
+    }
+    let gap = Place { seq: tally.first_gap, ..anywhere };
+    let dropped = capture.value("dropped").unwrap_or(0);
+    let n = tally.gaps;
+    let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
+    say(
+        "sequence-gap",
+        Severity::Lost,
+        n,
+        format!("{n} events are missing between others by their sequence numbers{more}"),
+        gap,
+    );
+    say(
+        "events-dropped",
+        Severity::Lost,
+        dropped,
+        format!("the logger counted {dropped} events that it did not record"),
+        anywhere,
+    );
+    let n = tally.overwritten;
+    say(
+        "snapshot-overwritten",
+        Severity::Lost,
+        n,
+        format!(
+            "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
+        ),
+        anywhere,
+    );
+    let n = tally.incomplete;
+    say("snapshot-incomplete", Severity::Lost, n, format!("{n} snapshots hold less data than they state"), anywhere);
+    if capture.word == Width::W8 {
+        say(
+            "layout-inferred",
+            Severity::Inferred,
+            1,
+            "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen"
+                .to_owned(),
+            anywhere,
+        );
+    }
+}
+
+/// What is known of the logger, for `info`.
+pub(super) fn facts(capture: &Capture, order: &Order, held: usize, base: Addr) -> Vec<(&'static str, String)> {
+    let by = read::by(capture);
+    let header = capture.value("header").unwrap_or(0);
+    let instance = capture.value("instance").map_or(String::new(), |i| format!(", instance {i}"));
+    let state = match capture.value("enabled") {
+        Some(0) => ", switched off",
+        Some(_) => ", recording",
+        None => "",
+    };
+    let shape = match capture.value("shape") {
+        Some(1) => "a ring of records",
+        Some(2) => "packets of records, read out while the target runs",
+        _ => "one packet, overwritten from its start when it is full",
+    };
+    let records = order.records.len();
+    let joined = if records == held { String::new() } else { format!(" (of {records} records)") };
+    let used: usize = order.records.iter().map(|r| usize::from(r.header.length)).sum();
+    let wrapped = if order.wrapped { "older events were overwritten" } else { "nothing was overwritten yet" };
+    let mut kinds: Vec<u8> = order.records.iter().map(|r| r.header.number).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kinds: Vec<String> = kinds.iter().map(|k| format!("{k} {}", layout::header_type(*k).name)).collect();
+    let mut facts = vec![
+        ("found by", capture.how.clone()),
+        ("logger", format!("{} at {header:#x}{instance}{state}", by.name())),
+        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", capture.endian.name(), order.bytes.len())),
+        ("record types", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }),
+        ("fill", format!("{held} events{joined} in {used} bytes; {wrapped}")),
+    ];
+    if let Some(dropped) = capture.value("dropped") {
+        facts.push(("dropped", format!("{dropped} events, by the logger's own count")));
+    }
+    if !order.records.iter().any(|r| r.header.kind().stamp.unwrap_or(0) > 0) {
+        facts.push(("clock", "the records have no time stamps".to_owned()));
+    }
+    let names = if capture.value(text::CHARS).is_some() {
+        "from the text tables of the ELF"
+    } else if capture.value("texts left out").is_some() {
+        "not in the program (Text.isLoaded is false): numbers are shown"
+    } else {
+        "no text tables were given (--elf): numbers are shown"
+    };
+    facts.push(("names", names.to_owned()));
+    facts.push(("objects", "none: these loggers keep no registry".to_owned()));
+    facts
+}

@@ -1,0 +1,89 @@
+//! TI UIA: the loggers of SYS/BIOS programs (LoggerMin, LoggerStopMode, and what else has a queue descriptor).
+//!
+//! The layouts, what is verified of them and what is not: `docs/formats/uia.md`.
+
+mod about;
+mod decode;
+mod layout;
+mod locate;
+mod parse;
+mod read;
+mod record;
+mod ring;
+mod text;
+
+use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use crate::abi::Addr;
+use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, uia_events};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::Trace;
+
+/// The format.
+pub struct Uia;
+
+/// Stands for the id of a record whose layout is not public, the header type added.
+const FIRST_RAW: u32 = 0x1_0000;
+
+impl Format for Uia {
+    fn name(&self) -> &'static str {
+        "uia"
+    }
+
+    /// What is known without a program: records whose layout is not public, and the events that TI's modules declare.
+    /// The numbers of both are ours, and above all that a record can hold.
+    fn catalogue(&self, _names: Names) -> Catalogue {
+        let raw = (0..32u8).filter(|n| layout::header_type(*n).stamp.is_none()).map(|n| EventDef {
+            id: FIRST_RAW.saturating_add(n.into()),
+            name: layout::header_type(n).name.to_owned(),
+            macro_name: String::new(),
+            product: Product::Kernel,
+            class: "ti.uia.runtime.EventHdr".to_owned(),
+            fields: Vec::new(),
+            effects: Effects::default(),
+            late: 0,
+            unused: false,
+            label: String::new(),
+        });
+        Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new())
+    }
+
+    /// The same, with the ids that this program gave to its events.
+    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
+        decode::catalogue_of(self.catalogue(names), capture)
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        locate::sniff(head)
+    }
+
+    fn describes(&self, head: &[u8]) -> bool {
+        locate::describes(head)
+    }
+
+    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
+        locate::scan(bytes, most)
+    }
+
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        locate::sift(memory, hits)
+    }
+
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+        locate::locate(memory, symbols, hints)
+    }
+
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        symbols: &dyn Symbols,
+        located: &Located,
+        extent: Extent,
+    ) -> Result<Capture, Absence> {
+        read::capture(memory, symbols, located, extent)
+    }
+
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::decode(capture, catalogue, options)
+    }
+}
