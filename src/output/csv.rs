@@ -6,11 +6,11 @@ use super::escape::{escape_into, is_hostile, is_plain};
 use super::row::Rows;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, num};
-use crate::trace::{Event, Issue};
+use crate::trace::{Event, Extra, Issue};
 
 /// The head of the event table.
 const HEAD: &str = "seq,slot,ticks,delta,stamp,core,context.kind,context.address,context.name,priority,threshold,\
-                    interrupted.address,interrupted.name,id,name,macro,args,words\n";
+                    interrupted.address,interrupted.name,id,name,macro,args,words";
 
 /// Adds a field, in quotes where it needs them. A control character is spelled out: these lines may be looked at.
 pub(super) fn field(out: &mut Vec<u8>, text: &str) {
@@ -48,8 +48,13 @@ impl<W: Write> Csv<W> {
 }
 
 impl<W: Write> EventSink for Csv<W> {
-    fn begin(&mut self, _: &View<'_>, _: &Window) -> io::Result<()> {
+    fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
         self.out.buf.extend_from_slice(HEAD.as_bytes());
+        for name in view.trace.extra_names() {
+            self.out.buf.push(b',');
+            self.out.buf.extend_from_slice(name.as_bytes());
+        }
+        self.out.buf.push(b'\n');
         Ok(())
     }
 
@@ -108,6 +113,15 @@ impl<W: Write> EventSink for Csv<W> {
             }
             num::hex(out, *word, digits);
         }
+        view.trace.extras(event, |_, value| {
+            out.push(b',');
+            match value {
+                Extra::Null => {}
+                Extra::Number(n) => num::dec(out, n),
+                Extra::Hex(n) => num::hex(out, n, digits),
+                Extra::Text(text) => field(out, text),
+            }
+        });
         out.push(b'\n');
         self.out.row()?;
         Ok(Flow::More)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::row::Rows;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, is_hostile, num};
-use crate::trace::{Event, Issue, Object, Trace};
+use crate::trace::{Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
 pub(super) const SCHEMA: u64 = 1;
@@ -257,10 +257,44 @@ impl<W: Write> Json<W> {
             hex(&mut text, context.address, view.digits());
             key(&mut text, "name");
             or_null(&mut text, self.rows.name(view, event.context), |o, n| string(o, &n));
-            text.push(b'}');
             text.into_boxed_slice()
         });
         out.extend_from_slice(text);
+        view.trace.extras(event, |name, value| {
+            if let Some(name) = name.strip_prefix(OF_CONTEXT) {
+                key(out, name);
+                extra(out, value, view.digits());
+            }
+        });
+        out.push(b'}');
+    }
+
+    /// The fields that only this format's events have.
+    fn extras(&mut self, view: &View<'_>, event: &Event) {
+        let out = &mut self.out.buf;
+        let mut open = "";
+        view.trace.extras(event, |name, value| {
+            if name.starts_with(OF_CONTEXT) {
+                return;
+            }
+            let (object, name) = name.split_once('.').unwrap_or(("", name));
+            if object != open && !open.is_empty() {
+                out.push(b'}');
+            }
+            if object == open || object.is_empty() {
+                key(out, name);
+            } else {
+                key(out, object);
+                out.extend_from_slice(b"{\"");
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"\":");
+            }
+            open = object;
+            extra(out, value, view.digits());
+        });
+        if !open.is_empty() {
+            out.push(b'}');
+        }
     }
 
     fn interrupted(&mut self, view: &View<'_>, event: &Event) {
@@ -300,6 +334,19 @@ impl<W: Write> Json<W> {
             out.push(b'}');
         });
         out.push(b']');
+    }
+}
+
+/// What extra fields that belong to the context begin with.
+const OF_CONTEXT: &str = "context.";
+
+/// Adds the value of a field that only one format's events have.
+fn extra(out: &mut Vec<u8>, value: Extra<'_>, digits: u32) {
+    match value {
+        Extra::Null => out.extend_from_slice(b"null"),
+        Extra::Number(n) => num::dec(out, n),
+        Extra::Hex(n) => hex(out, n, digits),
+        Extra::Text(text) => string(out, text),
     }
 }
 
@@ -353,7 +400,8 @@ impl<W: Write> EventSink for Json<W> {
             hex(out, *word, digits);
         }
         out.push(b']');
-        end(out);
+        self.extras(view, event);
+        end(&mut self.out.buf);
         self.events = self.events.saturating_add(1);
         self.out.row()?;
         Ok(Flow::More)

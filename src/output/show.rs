@@ -7,7 +7,7 @@ use super::row::Rows;
 use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
-use crate::trace::{Context, ContextId, ContextKind, Event, Issue};
+use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 
 /// Width of the labels on the left.
 const LABEL: usize = 13;
@@ -72,6 +72,32 @@ impl<W: Write> Show<W> {
         }
         if let Some(stamp) = event.stamp {
             self.line("stamp", &hex(stamp, view.digits()));
+        }
+    }
+
+    /// The fields that only this format's events have; those of one object share a line.
+    fn extras(&mut self, view: &View<'_>, event: &Event) {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        view.trace.extras(event, |name, value| {
+            let text = match value {
+                Extra::Null => return,
+                Extra::Number(n) => n.to_string(),
+                Extra::Hex(n) => hex(n, view.digits()),
+                Extra::Text(text) => escape(text),
+            };
+            let (object, part) = name.split_once('.').map_or((name, None), |(object, part)| (object, Some(part)));
+            let text = part.map_or_else(|| text.clone(), |part| format!("{} {text}", part.replace('_', " ")));
+            let label = object.replace('_', " ");
+            match lines.last_mut().filter(|(last, _)| part.is_some() && *last == label) {
+                Some((_, line)) => {
+                    line.push_str(", ");
+                    line.push_str(&text);
+                }
+                None => lines.push((label, text)),
+            }
+        });
+        for (label, text) in lines {
+            self.line(&label, &text);
         }
     }
 
@@ -158,6 +184,7 @@ impl<W: Write> EventSink for Show<W> {
             let threshold = event.threshold.map_or(String::new(), |t| format!(", preemption threshold {t}"));
             self.line("priority", &format!("{priority}{threshold}"));
         }
+        self.extras(view, event);
         self.words(view, event);
         self.out.row()?;
         Ok(Flow::More)

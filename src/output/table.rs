@@ -289,7 +289,7 @@ impl<W: Write> EventSink for Table<W> {
 
         let (on, off) = paint.around(Ink::Dim);
         let most = layout.arg;
-        rows.table_args(view, event, |label, text| {
+        let mut argument = |label: &str, text: &str| {
             if line.is_full() {
                 return;
             }
@@ -299,7 +299,9 @@ impl<W: Write> EventSink for Table<W> {
             line.ascii(b"=");
             line.unmark(off);
             line.cut(text, most);
-        });
+        };
+        view.trace.asides(event, &mut argument);
+        rows.table_args(view, event, &mut argument);
         self.out.buf.extend_from_slice(self.line.end());
         self.out.row()?;
         Ok(Flow::More)

@@ -6,6 +6,19 @@ use super::ContextId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DefId(pub u32);
 
+/// The value of a field that only one format's events have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extra<'a> {
+    /// The event has none.
+    Null,
+    /// A count, an id: a number in JSON.
+    Number(u64),
+    /// An address or a word: hexadecimal, a string in JSON.
+    Hex(u64),
+    /// Text. Hostile: escape before printing.
+    Text(&'a str),
+}
+
 /// One recorded event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Event {

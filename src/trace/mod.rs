@@ -12,7 +12,7 @@ mod object;
 
 pub use clock::{Clock, Direction, Known};
 pub use context::{Context, ContextId, ContextKind, Contexts};
-pub use event::{DefId, Event, Words};
+pub use event::{DefId, Event, Extra, Words};
 pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};
 
@@ -73,6 +73,24 @@ pub trait Events: Send + Sync {
     fn spilled(&self, event: &Event) -> &[u64] {
         let _ = event;
         &[]
+    }
+
+    /// Names of the fields that events of this format have beside those of [`Event`], the same for all of them: keys of
+    /// JSON, columns of CSV. A dot puts a field into an object (`module.id`); those of one object stand together, and
+    /// `context.` puts them into the event's context.
+    fn extra_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Calls `each` once for every name of [`Events::extra_names`], in that order.
+    fn extras(&self, event: &Event, each: &mut dyn FnMut(Extra<'_>)) {
+        let _ = (event, each);
+    }
+
+    /// What of the extra fields a table shows in front of the arguments: label and text. Hostile: escape before
+    /// printing.
+    fn asides(&self, event: &Event, each: &mut dyn FnMut(&str, &str)) {
+        let _ = (event, each);
     }
 }
 
@@ -150,6 +168,29 @@ impl Trace {
     #[must_use]
     pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
         if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
+    }
+
+    /// Names of the fields that only this format's events have; see [`Events::extra_names`].
+    #[must_use]
+    pub fn extra_names(&self) -> &'static [&'static str] {
+        self.source.extra_names()
+    }
+
+    /// The fields that only this format's events have, in the order of their names.
+    pub fn extras(&self, event: &Event, mut each: impl FnMut(&'static str, Extra<'_>)) {
+        let mut names = self.source.extra_names().iter();
+        self.source.extras(event, &mut |value| {
+            if let Some(name) = names.next() {
+                each(name, value);
+            }
+        });
+        // Whatever a source does, every column has its value.
+        names.for_each(|name| each(name, Extra::Null));
+    }
+
+    /// What of those fields a table shows in front of the arguments.
+    pub fn asides(&self, event: &Event, mut each: impl FnMut(&str, &str)) {
+        self.source.asides(event, &mut each);
     }
 }
 
