@@ -7,12 +7,14 @@ mod classes;
 mod effect;
 mod field;
 mod objects;
+mod qnx;
 mod table;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
-pub use field::{ArgKind, Enumeration, FieldDef};
+pub use field::{ArgKind, Enumeration, FieldDef, Takes};
 pub use objects::{ObjectType, threadx_object};
+pub use qnx::{QnxEvents, looks_like_text, qnx_events};
 pub use table::{Catalogue, Names};
 
 use crate::trace::DefId;
@@ -28,6 +30,8 @@ pub enum Product {
     Nx,
     /// USBX.
     Ux,
+    /// The kernel of another system.
+    Kernel,
     /// The application.
     User,
 }
@@ -41,12 +45,13 @@ impl Product {
             Self::Fx => "fx",
             Self::Nx => "nx",
             Self::Ux => "ux",
+            Self::Kernel => "kernel",
             Self::User => "user",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Tx, Self::Fx, Self::Nx, Self::Ux, Self::User].into_iter().find(|p| p.name() == text)
+        [Self::Tx, Self::Fx, Self::Nx, Self::Ux, Self::Kernel, Self::User].into_iter().find(|p| p.name() == text)
     }
 }
 

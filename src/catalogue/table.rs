@@ -78,6 +78,16 @@ impl Catalogue {
         all
     }
 
+    /// A catalogue in which several definitions may share an id; [`Catalogue::find`] gives the first of them.
+    #[must_use]
+    pub fn listed(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
+        let mut by_id = HashMap::new();
+        for (number, def) in defs.iter().enumerate() {
+            by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
+        }
+        Self { defs, by_id, enumerations }
+    }
+
     /// The number of the definition of this id.
     #[must_use]
     #[inline]
@@ -102,6 +112,11 @@ impl Catalogue {
         self.defs.iter()
     }
 
+    /// All definitions with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (DefId, &EventDef)> {
+        self.defs.iter().enumerate().map(|(i, d)| (DefId(u32::try_from(i).unwrap_or(u32::MAX)), d))
+    }
+
     /// The enumeration of this name.
     #[must_use]
     pub fn enumeration(&self, name: &str) -> Option<&Arc<Enumeration>> {
@@ -111,7 +126,7 @@ impl Catalogue {
 
 /// Splits a table into rows of exactly as many cells as its head has; comments and damaged rows are passed over (a
 /// test counts the rows of our own tables).
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
     let width = lines.next().map_or(0, |head| head.split('\t').count());
     lines.map(|l| l.split('\t').collect::<Vec<_>>()).filter(move |r| r.len() == width)
@@ -125,7 +140,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
+pub(super) fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
     let mut list: Vec<Enumeration> = Vec::new();
     for row in rows(text) {
         let [group, value, word] = row.as_slice() else { continue };
@@ -141,7 +156,7 @@ fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
     list.into_iter().map(Arc::new).collect()
 }
 
-fn read_field(text: &str, enumerations: &[Arc<Enumeration>]) -> Option<FieldDef> {
+pub(super) fn read_field(text: &str, enumerations: &[Arc<Enumeration>]) -> Option<FieldDef> {
     let mut parts = text.split(':');
     let name = parts.next().filter(|n| !n.is_empty())?;
     let kind = ArgKind::parse(parts.next()?)?;

@@ -4,6 +4,7 @@
 //! same trace whether they came from a probe, a core or a fuzzer. A new format touches its own folder, its catalogue and
 //! one line in [`ALL`].
 
+pub mod qnx;
 pub mod threadx;
 
 use crate::abi::{Addr, Endian, Width};
@@ -14,7 +15,7 @@ use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
 /// Every format that this program reads.
-pub static ALL: &[&dyn Format] = &[&threadx::ThreadX];
+pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &qnx::Qnx];
 
 /// One trace format.
 pub trait Format: Sync {
@@ -30,6 +31,15 @@ pub trait Format: Sync {
     /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
     /// that each claims for itself.
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
+
+    /// What a search found, without what is the same trace twice, the one that is meant first: the live buffer lies
+    /// where it says it lies; of several the largest is meant.
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        let _ = memory;
+        let mut hits = hits;
+        hits.sort_by_key(|(at, f)| std::cmp::Reverse((f.claims(*at), f.capacity, std::cmp::Reverse(*at))));
+        hits
+    }
 
     /// Finds the trace in a target, reading as little as can be.
     ///
@@ -69,6 +79,14 @@ pub struct Found {
     pub endian: Endian,
     /// Width of a stored word.
     pub word: Width,
+}
+
+impl Found {
+    /// True where it lies at `address` and says so.
+    #[must_use]
+    pub const fn claims(&self, address: Addr) -> bool {
+        address & self.word.max() == self.base
+    }
 }
 
 /// What the user and the other inputs tell before anything is read.
@@ -174,6 +192,8 @@ pub struct DecodeOptions {
     pub period: Option<u64>,
     /// Ticks in a second (`--hz`).
     pub hz: Option<f64>,
+    /// Release of the target's system, where its numbers changed between releases: 64 is 6.4.
+    pub release: Option<u16>,
 }
 
 /// Why there is no trace to show. Looked and found none, and could not look, are different things.

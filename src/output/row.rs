@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::View;
 use super::num;
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef};
 use crate::query::{context_word, made_up_name};
 use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
@@ -122,9 +122,10 @@ impl Rows {
     /// Every argument that the definition names, in the order of the words.
     pub fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
-        for (word, value) in view.trace.words(event).iter().enumerate() {
+        let words = view.trace.words(event);
+        for word in 0..words.len() {
             if def.field(word).is_some() {
-                self.one(view, event, def, word, *value, &mut each);
+                self.one(view, event, def, word, words, &mut each);
             }
         }
     }
@@ -138,8 +139,7 @@ impl Rows {
         };
         let order = self.take_order(view, id);
         for word in &order.0 {
-            let Some(value) = words.get(*word) else { continue };
-            self.one(view, event, def, *word, *value, &mut |arg| {
+            self.one(view, event, def, *word, words, &mut |arg| {
                 if arg.repeats_who {
                 } else if arg.doubtful {
                     each(arg.label, &[arg.text, "?"].concat());
@@ -187,13 +187,19 @@ impl Rows {
         event: &Event,
         def: &EventDef,
         word: usize,
-        value: u64,
+        words: &[u64],
         each: &mut impl FnMut(&Arg<'_>),
     ) {
         let Some(field) = def.field(word) else { return };
+        let Some(value) = field.takes.value(words, word, view.trace.about.endian) else { return };
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        self.say(view, def, field, word, value, &mut text);
+        if field.kind == ArgKind::Text {
+            let characters = characters(view, words.get(word..).unwrap_or(&[]));
+            text.extend_from_slice(String::from_utf8_lossy(&characters).as_bytes());
+        } else {
+            self.say(view, def, field, word, value, &mut text);
+        }
         each(&Arg {
             word,
             name: &field.name,
@@ -203,12 +209,11 @@ impl Rows {
             text: std::str::from_utf8(&text).unwrap_or(""),
             is_number: field.kind.is_number(),
             doubtful: is_doubtful(event, word),
-            repeats_who: matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr)
-                && view
-                    .trace
-                    .contexts
-                    .get(event.context)
-                    .is_some_and(|c| c.kind == ContextKind::Thread && c.address == value),
+            repeats_who: view.trace.contexts.get(event.context).is_some_and(|c| {
+                let by_one = matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr) && c.address == value;
+                let by_two = || def.effects.named_with(word, words) == Some(c.address);
+                c.kind == ContextKind::Thread && (by_one || by_two())
+            }),
         });
         self.text = text;
     }
@@ -239,6 +244,10 @@ impl Rows {
                 out.extend_from_slice(if next { b"idle" } else { b"none" });
             }
             ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => self.pointed(view, field.kind, value, out),
+            ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
+                Some(name) if !name.is_empty() => out.extend_from_slice(name.as_bytes()),
+                _ => num::dec(out, value),
+            },
             _ => num::hex(out, value, 1),
         }
     }
@@ -284,6 +293,21 @@ impl Rows {
             if object.deleted && !name.is_empty() { format!("{name}(deleted)") } else { name }.into_boxed_str()
         })
     }
+}
+
+/// The characters that words hold in the target's memory, up to a zero byte.
+fn characters(view: &View<'_>, words: &[u64]) -> Vec<u8> {
+    let width = view.trace.about.word.bytes();
+    let mut all = Vec::with_capacity(words.len().saturating_mul(width));
+    for word in words {
+        match view.trace.about.endian {
+            Endian::Little => all.extend_from_slice(word.to_le_bytes().get(..width).unwrap_or(&[])),
+            Endian::Big => all.extend_from_slice(word.to_be_bytes().get(8usize.saturating_sub(width)..).unwrap_or(&[])),
+        }
+    }
+    let end = all.iter().position(|b| *b == 0).unwrap_or(all.len());
+    all.truncate(end);
+    all
 }
 
 fn is_doubtful(event: &Event, word: usize) -> bool {

@@ -26,7 +26,7 @@ pub struct Hit {
 pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Absence> {
     let mut first: Option<Absence> = None;
     if !session.scan || session.hints.header.is_some() {
-        for format in formats(session.only) {
+        for format in by_content(session) {
             match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
                 Ok(located) => return Ok((format, located)),
                 Err(absence) if absence.code == "source-failed" => return Err(absence),
@@ -40,6 +40,22 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Abs
     }
     instead(session, absence)
 }
+
+/// The formats, those that know the bytes at the given header first.
+fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
+    let mut all: Vec<&'static dyn Format> = formats(session.only).collect();
+    if let Some(header) = session.hints.header
+        && all.len() > 1
+    {
+        let memory = session.memory.memory();
+        let head = [HEAD, HEAD / 4, 48].into_iter().find_map(|len| memory.read_bytes(header, len).ok());
+        all.sort_by_key(|f| !head.as_ref().is_some_and(|h| f.sniff(h)));
+    }
+    all
+}
+
+/// Bytes that tell a format: more than any header.
+const HEAD: usize = 256;
 
 /// Searches the memory after all else failed with `absence`.
 pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {
@@ -97,11 +113,13 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
     Ok((best.format, located))
 }
 
-/// The live buffer lies where it says it lies; of several the largest is meant.
+/// Each format's hits stand together, the one that is meant first; of several formats the largest is meant.
 fn choose(hits: &[Hit]) -> Option<Hit> {
+    let first = |h: &&Hit| hits.iter().find(|o| o.format.name() == h.format.name()).is_some_and(|o| o.address == h.address);
     hits.iter()
+        .filter(first)
         .copied()
-        .max_by_key(|h| (h.address & h.found.word.max() == h.found.base, h.found.capacity, std::cmp::Reverse(h.address)))
+        .max_by_key(|h| (h.found.claims(h.address), h.found.capacity, std::cmp::Reverse(h.address)))
 }
 
 /// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.
@@ -124,7 +142,13 @@ pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence>
             offset = offset.saturating_add(len.saturating_sub(OVERLAP));
         }
     }
-    Ok((hits, Some(searched)))
+    let mut sifted = Vec::new();
+    for format in formats(only) {
+        let own = hits.iter().filter(|h| h.format.name() == format.name()).map(|h| (h.address, h.found)).collect();
+        let own = format.sift(memory, own);
+        sifted.extend(own.into_iter().map(|(address, found)| Hit { format, address, found }));
+    }
+    Ok((sifted, Some(searched)))
 }
 
 fn search_part(
