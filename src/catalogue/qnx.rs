@@ -271,7 +271,10 @@ mod tests {
     #[test]
     fn the_release_gives_a_number_its_meaning() {
         let name = |release, id| def(release, 2, id, &[0; 2]).name;
-        assert_eq!([name(64, 3), name(71, 3), name(80, 3)], ["spare1_enter", "cache_flush_enter", "cache_control_enter"]);
+        assert_eq!(
+            [name(64, 3), name(71, 3), name(80, 3)],
+            ["spare1_enter", "cache_flush_enter", "cache_control_enter"]
+        );
         let state = |release, id| def(release, 4, id, &[1, 1]).name;
         assert_eq!([state(64, 7), state(80, 7)], ["thread_stack", "thread_mq_send"]);
         assert_eq!([state(71, 26), state(80, 26)], ["vthread_dead", "thread_muon_mutex"]);

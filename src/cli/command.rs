@@ -233,12 +233,13 @@ fn print(
                 outcome = Outcome::No;
             }
         }),
-        Ask::List | Ask::Last(_) => selection(&answer.loaded, ask, filters, &view, &names, format, options.clone(), &mut sink)
-            .map(|any| {
+        Ask::List | Ask::Last(_) => {
+            selection(&answer.loaded, ask, filters, &view, &names, format, options.clone(), &mut sink).map(|any| {
                 if !any {
                     outcome = Outcome::No;
                 }
-            }),
+            })
+        }
     };
     written?;
     if let (Ask::Last(_), Format::Table) = (ask, format) {
@@ -287,8 +288,7 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown =
-        || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
+    let shown = || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let window = Window::of(shown());
     if matches!(ask, Ask::Last(_)) {
         options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));

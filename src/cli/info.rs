@@ -45,10 +45,7 @@ impl Info {
     ) -> io::Result<()> {
         let mut report = Report {
             name: "info",
-            columns: vec![
-                Column { name: "what", kind: Kind::Text },
-                Column { name: "value", kind: Kind::Text },
-            ],
+            columns: vec![Column { name: "what", kind: Kind::Text }, Column { name: "value", kind: Kind::Text }],
             ..Report::default()
         };
         for (what, value) in self.rows(view) {
@@ -120,7 +117,10 @@ fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let span = trace.newest().map_or(0, |e| e.ticks);
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
-    format!("{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest", about.held, about.capacity)
+    format!(
+        "{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest",
+        about.held, about.capacity
+    )
 }
 
 fn mask(bits: u64) -> String {
@@ -130,4 +130,3 @@ fn mask(bits: u64) -> String {
     let off = mask_names(!bits);
     if off.len() <= 8 { format!("all but {}", off.join(", ")) } else { mask_names(bits).join(", ") }
 }
-

@@ -22,7 +22,6 @@ pub struct Failure {
     pub hint: String,
 }
 
-
 impl Failure {
     /// A mistake in the command line.
     pub fn usage(code: &'static str, message: impl Into<String>) -> Self {

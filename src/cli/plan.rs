@@ -112,7 +112,10 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
             let output = output(e.output)?;
             let names = names(&e.netx)?;
-            return Ok(Plan { task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }), output });
+            return Ok(Plan {
+                task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }),
+                output,
+            });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {
@@ -125,7 +128,10 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     if let Ask::Show(positions) = &ask
         && positions.is_empty()
     {
-        return Err(Failure::usage("usage", "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest"));
+        return Err(Failure::usage(
+            "usage",
+            "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
+        ));
     }
     let output = output(read.output)?;
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
@@ -160,7 +166,9 @@ fn words(ask: &mut Ask, words: Vec<String>) -> Result<Vec<PathBuf>, Failure> {
             _ if is_number => {
                 return Err(Failure::usage(
                     "usage",
-                    format!("what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"),
+                    format!(
+                        "what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"
+                    ),
                 ));
             }
             _ => files.push(PathBuf::from(word)),
@@ -191,7 +199,9 @@ fn number(option: &str, text: &str) -> Result<u64, Failure> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted")))
+    parsed.map_err(|_| {
+        Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted"))
+    })
 }
 
 /// An offset may be negative: a dump linked high and loaded low.
@@ -249,8 +259,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
             .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
         symbols.push((name.to_owned(), number("--symbol", address)?));
     }
-    let elf_from_environment =
-        || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
+    let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
         elf: s.elf,
         elf_default: elf_from_environment(),
@@ -318,7 +327,10 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
             Some(_) => return Err(Failure::usage("clock", format!("--hz {text}: ticks in a second, more than none"))),
             None if text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
-                return Err(Failure::usage("clock", format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it")));
+                return Err(Failure::usage(
+                    "clock",
+                    format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it"),
+                ));
             }
             None => plan.hz_symbol = Some(text),
         }

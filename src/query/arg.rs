@@ -4,7 +4,7 @@ use super::glob::nearest;
 use super::select::{Scope, addresses, no_object, number, passes};
 use super::{QueryError, Terms};
 use crate::abi::Endian;
-use crate::catalogue::{Takes, ArgKind, EventDef, FieldDef};
+use crate::catalogue::{ArgKind, EventDef, FieldDef, Takes};
 use crate::trace::DefId;
 
 /// How a word is compared.
@@ -142,7 +142,9 @@ fn value(field: &FieldDef, text: &str, op: Op, objects: &[u64]) -> Option<Value>
         return Some(Value::Any(vec![n]));
     }
     match field.kind {
-        ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process if !objects.is_empty() => Some(Value::Any(objects.to_vec())),
+        ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process if !objects.is_empty() => {
+            Some(Value::Any(objects.to_vec()))
+        }
         ArgKind::ThreadPtr if matches!(text, "idle" | "none") => Some(Value::Any(vec![0])),
         ArgKind::Ip => dotted(text).map(|n| Value::Any(vec![n])),
         _ => None,

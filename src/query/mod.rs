@@ -303,7 +303,9 @@ impl<'a> Query<'a> {
         Ok(Self {
             trace,
             catalogue,
-            defs: ids.narrows().then(|| Dense { keep: catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect() }),
+            defs: ids
+                .narrows()
+                .then(|| Dense { keep: catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect() }),
             ids,
             contexts: select::contexts(&filters.threads, &filters.contexts, &scope, &mut notes)?
                 .map(|keep| Dense { keep }),

@@ -113,8 +113,7 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     fn wait_for_stop_reason(
         _: &mut Self::Target,
         connection: &mut Self::Connection,
-    ) -> Result<run_blocking::Event<Self::StopReason>, run_blocking::WaitForStopReasonError<io::Error, io::Error>>
-    {
+    ) -> Result<run_blocking::Event<Self::StopReason>, run_blocking::WaitForStopReasonError<io::Error, io::Error>> {
         // Reached only if somebody makes it run, which it cannot.
         let byte = ConnectionExt::read(connection).map_err(run_blocking::WaitForStopReasonError::Connection)?;
         Ok(run_blocking::Event::IncomingData(byte))

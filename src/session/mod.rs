@@ -15,9 +15,9 @@ use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
 use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
+use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
-use crate::mem::Memory;
 use crate::mem::segments::Segments;
 use crate::rsp::Client;
 use crate::sym::{Layers, Symbols};
@@ -140,10 +140,8 @@ impl Session {
             return Vec::new();
         }
         let base = trace.about.base;
-        scan::search(self).map_or_else(
-            |_| Vec::new(),
-            |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect(),
-        )
+        scan::search(self)
+            .map_or_else(|_| Vec::new(), |(hits, _)| hits.iter().map(|h| h.address).filter(|a| *a != base).collect())
     }
 
     /// Finds the trace: by option, by symbols, and in files by searching.
@@ -191,14 +189,15 @@ impl Session {
     /// [`Absence`] when there is no such symbol, or it cannot be read.
     pub fn variable(&mut self, name: &str) -> Result<u64, Absence> {
         let symbol = self.symbols.lookup(name).ok_or_else(|| {
-            Absence::broken("no-such-symbol", format!("no symbol {name}"), "check its spelling, or give the number itself")
+            Absence::broken(
+                "no-such-symbol",
+                format!("no symbol {name}"),
+                "check its spelling, or give the number itself",
+            )
         })?;
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
-        let bytes = self
-            .memory
-            .memory()
-            .read_bytes(symbol.address, width.bytes())
-            .map_err(|e| Absence::from_read(&e, name))?;
+        let bytes =
+            self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| Absence::from_read(&e, name))?;
         let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
         endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
     }

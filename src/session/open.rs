@@ -114,12 +114,22 @@ fn read_stdin() -> Result<Bytes, Absence> {
 
 fn open_elf(path: &Path) -> Result<Elf, Absence> {
     Elf::open(map(path)?).map_err(|e| {
-        Absence::broken("not-elf", format!("{}: {e}", path.display()), "give the linked program (.elf, .axf, .out) or an ELF core")
+        Absence::broken(
+            "not-elf",
+            format!("{}: {e}", path.display()),
+            "give the linked program (.elf, .axf, .out) or an ELF core",
+        )
     })
 }
 
 fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
-    Core::open(elf).map_err(|e| Absence::broken("not-a-core", format!("{}: {e}", path.display()), "a raw dump goes in with --image FILE@ADDR, a program with --elf"))
+    Core::open(elf).map_err(|e| {
+        Absence::broken(
+            "not-a-core",
+            format!("{}: {e}", path.display()),
+            "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+        )
+    })
 }
 
 impl Opened {
@@ -162,14 +172,22 @@ impl Opened {
             if elf.kind() == ElfKind::Core {
                 self.core = Some((path.to_owned(), as_core(path, elf)?));
             } else if self.elf.is_some() {
-                return Err(Absence::broken("usage", format!("{} is a second ELF program", path.display()), "give one --elf"));
+                return Err(Absence::broken(
+                    "usage",
+                    format!("{} is a second ELF program", path.display()),
+                    "give one --elf",
+                ));
             } else {
                 self.elf = Some((path.to_owned(), elf));
             }
             return Ok(());
         }
         if bytes.starts_with(&[0x1F, 0x8B]) {
-            return Err(Absence::broken("gzip", format!("{} is compressed", path.display()), format!("gunzip -k {}", path.display())));
+            return Err(Absence::broken(
+                "gzip",
+                format!("{} is compressed", path.display()),
+                format!("gunzip -k {}", path.display()),
+            ));
         }
         if formats(only).any(|f| f.sniff(&bytes)) {
             return self.add_trace(shown(path), bytes, only);
@@ -232,7 +250,10 @@ impl Opened {
             self.issues.push(Issue::new(
                 "placed-by-header",
                 Severity::Inferred,
-                format!("{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}", best.offset, best.base),
+                format!(
+                    "{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
+                    best.offset, best.base
+                ),
             ));
             if found.len() == 1 && at.is_none() {
                 self.header = self.header.or(Some(best.offset as u64));
@@ -292,13 +313,10 @@ impl Opened {
         };
         let mut load = given.or_else(by_entry);
         if let Some(remote) = self.remote.take() {
-            let options = Options {
-                timeout: remote.timeout,
-                leave: remote.leave,
-                interrupt: Some(&crate::session::INTERRUPT),
-            };
-            let client = Client::connect(&remote.endpoint, options)
-                .map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
+            let options =
+                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&crate::session::INTERRUPT) };
+            let client =
+                Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             let name = client.name().to_owned();
             let mut remote = Remote::new(client);
             if load.is_none() && moves {
@@ -333,7 +351,11 @@ impl Opened {
                     Issue::new(
                         "core-truncated",
                         Severity::Note,
-                        format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
+                        format!(
+                            "{} is cut short: {} bytes of memory are missing",
+                            path.display(),
+                            core.missing_bytes()
+                        ),
                     )
                     .times(core.missing_bytes()),
                 );
@@ -353,8 +375,7 @@ impl Opened {
                 .map(|(name, bytes, address)| image::Image::placed(name.clone(), bytes.clone(), address.unwrap_or(0)))
                 .collect();
             let width = hints.pointer.unwrap_or(Width::W8);
-            let segments =
-                image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
+            let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
             self.with_code(Overlay::new().below(segments), load)
         } else {
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));

@@ -228,7 +228,13 @@ impl Assembler {
             None,
         );
         say(orphans, "orphan-parts", Severity::Lost, "elements belong to events whose beginning is missing", orphan);
-        say(incomplete, "event-incomplete", Severity::Lost, "events have no end: they are shown as far as they go", torn);
+        say(
+            incomplete,
+            "event-incomplete",
+            Severity::Lost,
+            "events have no end: they are shown as far as they go",
+            torn,
+        );
         say(damaged, "event-damaged", Severity::Lost, "elements are no events: bits are set that mean nothing", broken);
         say(empty, "unused-slot", Severity::Note, "slots that were counted hold no event", unused);
     }

@@ -2,18 +2,18 @@
 
 use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::combine::{self, Arena, Assembled, Assembly, IN_PLACE, Segment};
+use super::kev;
 use super::layout::{self, CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THREAD, Shape, TIME};
 use super::locate::CYCLES;
 use super::parse::{self, RawElement};
 use super::people::{self, People};
 use super::time::Times;
-use super::kev;
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{looks_like_text, qnx_events};
 use crate::trace::{
-    About, Clock, ContextId, ContextKind, DefId, Direction, Event, Events, Extra, Issue, Known, Severity, Trace, WalkState,
-    Words,
+    About, Clock, ContextId, ContextKind, DefId, Direction, Event, Events, Extra, Issue, Known, Severity, Trace,
+    WalkState, Words,
 };
 
 /// Mark of an event without a definition, or of one that interrupted nobody known.
@@ -60,7 +60,10 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         issues.push(Issue::new(
             "unverified-release",
             Severity::Inferred,
-            format!("no trace of QNX {} was at hand when this was written: layout and names are unverified", release(source.release)),
+            format!(
+                "no trace of QNX {} was at hand when this was written: layout and names are unverified",
+                release(source.release)
+            ),
         ));
     }
     let (contexts, objects) = people.finish();
@@ -95,7 +98,8 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         Extent::Newest(n) => held.saturating_sub(n),
         Extent::Nothing => held,
     };
-    let who = contexts.iter().map(|(_, c)| (c.kind == ContextKind::Thread).then(|| people::numbers(c.address))).collect();
+    let who =
+        contexts.iter().map(|(_, c)| (c.kind == ContextKind::Thread).then(|| people::numbers(c.address))).collect();
     let source = Entries { rows, skip: usize::try_from(skip).unwrap_or(usize::MAX), reader, who };
     Ok(Trace::new(about, clock, contexts, objects, issues, Box::new(source)))
 }
@@ -125,7 +129,13 @@ impl Source {
     }
 
     fn of_file(bytes: &Bytes, address: Addr, capture: &Capture, options: &DecodeOptions) -> Result<Self, Absence> {
-        let damaged = || Absence::broken("header-damaged", "the text header of the trace file is damaged", "give the whole .kev file");
+        let damaged = || {
+            Absence::broken(
+                "header-damaged",
+                "the text header of the trace file is damaged",
+                "give the whole .kev file",
+            )
+        };
         let head = kev::parse(bytes).ok_or_else(damaged)?;
         let rest = bytes.len().saturating_sub(head.events);
         let count = rest.checked_div(ELEMENT).unwrap_or(0);

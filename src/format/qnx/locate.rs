@@ -55,8 +55,9 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             true,
         )),
         None => {
-            absence.message =
-                format!("the system page at {pointer:#x} names no trace ring: the kernel was not asked to trace, or is not QNX 6.4");
+            absence.message = format!(
+                "the system page at {pointer:#x} names no trace ring: the kernel was not asked to trace, or is not QNX 6.4"
+            );
             Err(absence)
         }
     }
@@ -150,7 +151,8 @@ pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Ad
         return rings.into_iter().map(|(a, f, _)| (a, f)).collect();
     }
     let endian = rings.first().map_or(Endian::Little, |(_, f, _)| f.endian);
-    let page = syspage::search(memory, endian, &|own| rings.iter().any(|(_, _, r)| r.as_ref().is_some_and(|r| r.holds(own))));
+    let page =
+        syspage::search(memory, endian, &|own| rings.iter().any(|(_, _, r)| r.as_ref().is_some_and(|r| r.holds(own))));
     rings.sort_by_key(|(address, _, ring)| {
         let named = page.is_some_and(|p| ring.as_ref().is_some_and(|r| r.holds(p.buffer)));
         let newest = ring.as_ref().and_then(Ring::newest);

@@ -220,7 +220,9 @@ pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
 /// True where the first element is one that can stand there: of a known class, with no stray bits. Where no bytes
 /// follow the header that is not asked.
 fn begins_well(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
-    raw.events == 0 || element(events, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty()) || events.len() < ELEMENT
+    raw.events == 0
+        || element(events, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty())
+        || events.len() < ELEMENT
 }
 
 /// A buffer without links is known by its first and its last event.
@@ -239,9 +241,7 @@ fn is_unlinked(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
         // The bytes end before the buffer does.
         return (events.len() as u64) < BUFFER && raw.flags & BEING_WRITTEN != 0;
     };
-    let ends = control(&last)
-        && last.event == BUFFER_ENDS
-        && last.words.iter().all(|w| u64::from(*w) == COOKIE);
+    let ends = control(&last) && last.event == BUFFER_ENDS && last.words.iter().all(|w| u64::from(*w) == COOKIE);
     ends || (raw.flags & BEING_WRITTEN != 0 && last.is_sound() && !last.is_empty())
 }
 
@@ -273,10 +273,7 @@ mod tests {
 
     /// A header as the reference gives it, in numbers.
     fn narrow(big: bool) -> Vec<u8> {
-        let mut b = words(
-            &[0xE7DF_7000, 0xE7DF_B000, 0x1_0000, 2, 1, 0, 0, 0xE7DF_70A0, 0xE7DF_70C0],
-            big,
-        );
+        let mut b = words(&[0xE7DF_7000, 0xE7DF_B000, 0x1_0000, 2, 1, 0, 0, 0xE7DF_70A0, 0xE7DF_70C0], big);
         b.resize(160, 0);
         b.extend(words(&[0x402, 1, 1, 0, 0x401, 1, 10, 0], big));
         b

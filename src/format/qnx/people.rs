@@ -183,11 +183,8 @@ impl People {
             });
             for (tid, thread) in &process.threads {
                 let who = if short.is_empty() { pid.to_string() } else { short.to_owned() };
-                let name = if thread.name.is_empty() {
-                    format!("{who}:{tid}")
-                } else {
-                    format!("{who}:{}", thread.name)
-                };
+                let name =
+                    if thread.name.is_empty() { format!("{who}:{tid}") } else { format!("{who}:{}", thread.name) };
                 let object = objects.push(Object {
                     address: address(*pid, *tid),
                     type_code: THREAD,

@@ -98,14 +98,17 @@ fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, A
 fn file(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
     let holds = |r: &crate::mem::Region| r.start <= located.header && located.header.wrapping_sub(r.start) < r.len;
     let region = memory.regions().and_then(|all| all.into_iter().find(holds));
-    let broken = |why: &str| Absence::broken("header-damaged", format!("the trace file {why}"), "give the whole .kev file with --trace");
+    let broken = |why: &str| {
+        Absence::broken("header-damaged", format!("the trace file {why}"), "give the whole .kev file with --trace")
+    };
     let region = region.ok_or_else(|| broken("can only be read as a file"))?;
     let len = region.len.saturating_sub(located.header.wrapping_sub(region.start));
-    let len = usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
-    let bytes =
-        memory.read_bytes(located.header, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
+    let len =
+        usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
+    let bytes = memory.read_bytes(located.header, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
-    let cycles = head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
+    let cycles =
+        head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
     Ok(Capture {
         format: "qnx",
         endian: head.endian(),

@@ -232,7 +232,10 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
             Issue::new(
                 "ring-open",
                 Severity::Lost,
-                format!("no buffer after buffer {} says that it is the last: the ring is cut off there", ring.slots.len().saturating_sub(1)),
+                format!(
+                    "no buffer after buffer {} says that it is the last: the ring is cut off there",
+                    ring.slots.len().saturating_sub(1)
+                ),
             )
             .at(Place::address(ring.start)),
         );

@@ -29,8 +29,14 @@ const TOGETHER: u64 = 96;
 /// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
 pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
     let endian = hints.endian.unwrap_or(Endian::Little);
-    let mut located =
-        Located { header: 0, endian: hints.endian, pointer: hints.pointer, how: String::new(), known: Vec::new(), by_symbols: true };
+    let mut located = Located {
+        header: 0,
+        endian: hints.endian,
+        pointer: hints.pointer,
+        how: String::new(),
+        known: Vec::new(),
+        by_symbols: true,
+    };
     if let Some(header) = hints.header {
         located.header = header;
         located.by_symbols = false;
