@@ -85,3 +85,11 @@ pub struct Report {
     /// What the reader should know, one sentence each.
     pub notes: Vec<String>,
 }
+
+impl Report {
+    /// Drops all but the first columns: what a narrow line has no room for.
+    pub fn truncate_columns(&mut self, most: usize) {
+        self.columns.truncate(most);
+        self.rows.iter_mut().for_each(|row| row.truncate(most));
+    }
+}

@@ -5,7 +5,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, EventsTask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, gdb, info, now};
+use super::{Outcome, demo, gdb, info, interrupt, now};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -54,11 +54,13 @@ impl From<QueryError> for Failure {
     }
 }
 
-fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
+/// Reads a target and answers a question about its trace.
+pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let Question { ask, inputs, filters, clock, names } = question;
     let stdio = inputs.is_stdio();
+    let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
-    let loaded = (|| {
+    let loaded: Result<Answer, Failure> = (|| {
         let mut options = clock.options;
         if let Some(symbol) = &clock.hz_symbol {
             #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
@@ -67,6 +69,9 @@ fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
         }
         Reader { session: &mut session, filters: &filters, names, options }.answer(&ask)
     })();
+    if loaded.is_err() {
+        message::issues(session.issues());
+    }
     // The target is let go before anything is printed; within a debugger the text goes back over the link.
     let mut client = session.disconnect();
     let result = loaded.and_then(|answer| {
@@ -80,6 +85,7 @@ fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
                 message::say(&format!("tx-trace: {sentence}"));
             }
         }
+        drop(attached);
         print(&answer, &ask, &filters, &session, output, Sink::open(output, None)?)
     });
     if let Some(client) = client {
@@ -128,7 +134,12 @@ impl Reader<'_> {
     /// The newest events that the filters keep: read backwards, each time twice as many.
     fn newest(&mut self, amount: Amount) -> Result<Loaded, Failure> {
         let wanted = match amount {
-            Amount::Events(n) if self.filters.is_empty() => return self.load(Extent::Newest(n)),
+            Amount::Events(n) if self.filters.is_empty() => {
+                let loaded = self.load(Extent::Newest(n))?;
+                // Where just the newest slots are lost, what is left is older.
+                let lost = loaded.trace.is_empty() && loaded.trace.about.held > 0;
+                return if lost { self.load(Extent::All) } else { Ok(loaded) };
+            }
             Amount::Events(n) => Some(n),
             Amount::Ticks(_) | Amount::Time(_) => None,
         };
@@ -234,7 +245,8 @@ fn print(
             }
         }),
         Ask::List | Ask::Last(_) => {
-            selection(&answer.loaded, ask, filters, &view, &names, format, options.clone(), &mut sink).map(|any| {
+            let query = Query::compile_with(filters, trace, catalogue, &|name| names.address_of(name))?;
+            selection(&answer.loaded, ask, &query, &view, format, options.clone(), &mut sink).map(|any| {
                 if !any {
                     outcome = Outcome::No;
                 }
@@ -261,24 +273,21 @@ fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
 fn selection(
     loaded: &Loaded,
     ask: &Ask,
-    filters: &Filters,
+    query: &Query,
     view: &View<'_>,
-    names: &SymbolNames<'_>,
     format: Format,
     mut options: TableOptions,
     sink: &mut Sink<'_>,
 ) -> Result<bool, Failure> {
-    let query = Query::compile_with(filters, &loaded.trace, &loaded.catalogue, &|name| names.address_of(name))?;
     for note in query.notes() {
         message::say(&format!("tx-trace: {note}"));
     }
-    let keeps = |e: &Event| filters.is_empty() || query.keeps(e);
-    let chosen = || loaded.trace.events().take_while(|e| !query.is_past(e)).filter(|e| keeps(e));
+    let chosen = || loaded.trace.events().take_while(|e| !query.is_past(e)).filter(|e| query.keeps(e));
     // What to pass over: `last` shows the end of what was kept.
     let (mut skip, mut from) = (0u64, i64::MIN);
     match ask {
         Ask::Last(Amount::Events(n)) => {
-            let total = if filters.is_empty() {
+            let total = if query.keeps_all() {
                 loaded.trace.len()
             } else {
                 u64::try_from(chosen().count()).unwrap_or(u64::MAX)
@@ -377,6 +386,14 @@ fn events(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     report.rows.retain(|_| kept.next().unwrap_or(true));
     let mut sink = Sink::open(output, None)?;
     let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
+    if output.format == args::Format::Table {
+        // As with events: three columns in 80, one more from 120, all from 200.
+        report.truncate_columns(match options.width {
+            ..120 => 3,
+            120..200 => 4,
+            _ => usize::MAX,
+        });
+    }
     let names = output::NoNames;
     let any = !report.rows.is_empty();
     {

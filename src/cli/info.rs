@@ -29,7 +29,7 @@ pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
         others,
         elf: session.elf().map(|e| e.describe()),
         build_id: session.elf().and_then(|e| e.build_id()).map(hex),
-        load: (!load.how.is_empty()).then(|| format!("{:#x} (from {})", load.value, load.how)),
+        load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: session.is_live(),
     }
 }
@@ -82,7 +82,7 @@ impl Info {
 
     fn belonging(&self) -> String {
         match (self.identity.agreement, &self.elf) {
-            (Some(a), _) if a.same == a.compared => {
+            (Some(a), _) if a.holds() => {
                 format!("belong together: {} of {} thread names agree", a.same, a.compared)
             }
             (Some(a), _) => {

@@ -7,6 +7,7 @@ mod demo;
 mod files;
 mod gdb;
 mod info;
+mod interrupt;
 mod message;
 mod names;
 mod now;

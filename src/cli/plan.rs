@@ -261,6 +261,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
     }
     let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
+        elf_built_in: None,
         elf: s.elf,
         elf_default: elf_from_environment(),
         source,

@@ -35,7 +35,8 @@ fn aside(issue: &Issue) -> String {
     let Place { address, offset, seq } = issue.place;
     let places = [
         seq.map(|n| format!("event {n}")),
-        address.map(|a| format!("{a:#x}")),
+        // The sentence often has it already.
+        address.map(|a| format!("{a:#x}")).filter(|a| !issue.message.contains(a)),
         offset.map(|o| format!("offset {o:#x}")),
     ];
     let places: Vec<String> = places.into_iter().flatten().collect();

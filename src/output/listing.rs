@@ -83,11 +83,11 @@ pub fn catalogue(catalogue: &Catalogue) -> Report {
         columns: vec![
             column("id", Kind::Count),
             column("name", Kind::Event),
-            column("product", Kind::Text),
             column("fields", Kind::Text),
             column("class", Kind::Text),
-            column("macro", Kind::Text),
+            column("product", Kind::Text),
             column("effects", Kind::Text),
+            column("macro", Kind::Text),
         ],
         ..Report::default()
     };
@@ -102,11 +102,11 @@ pub fn catalogue(catalogue: &Catalogue) -> Report {
         report.rows.push(vec![
             Cell::Count(u64::from(def.id)),
             Cell::Text(def.name.clone()),
-            Cell::Text(def.product.name().to_owned()),
             Cell::Text(fields.join(" ")),
             Cell::Text(def.class.clone()),
-            Cell::Text(def.macro_name.clone()),
+            Cell::Text(def.product.name().to_owned()),
             Cell::Text(def.effects.to_text()),
+            Cell::Text(def.macro_name.clone()),
         ]);
     }
     report

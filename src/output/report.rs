@@ -109,9 +109,11 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         line.unmark(off);
         self.out.buf.extend_from_slice(line.end());
         for row in &rows {
-            line.clear();
-            put(&mut line, row.iter().map(String::as_str), &report.columns, &widths);
-            self.out.buf.extend_from_slice(line.end());
+            for part in folded(row, &report.columns, &widths) {
+                line.clear();
+                put(&mut line, part.iter().map(String::as_str), &report.columns, &widths);
+                self.out.buf.extend_from_slice(line.end());
+            }
             self.out.row()?;
         }
         for note in &report.notes {
@@ -130,6 +132,22 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// A row whose last text does not fit goes on below itself: there is nothing to its right that it could push away.
+fn folded(row: &[String], columns: &[Column], widths: &[usize]) -> Vec<Vec<String>> {
+    let whole = || vec![row.to_vec()];
+    let (Some((last, before)), Some(width)) = (row.split_last(), widths.last()) else { return whole() };
+    if width_of(last) <= *width || columns.last().is_none_or(|c| c.kind.is_right()) {
+        return whole();
+    }
+    let mut lines = Vec::new();
+    for part in wrap(last, *width) {
+        let mut cells = if lines.is_empty() { before.to_vec() } else { vec![String::new(); before.len()] };
+        cells.push(part);
+        lines.push(cells);
+    }
+    lines
 }
 
 fn put<'t>(line: &mut Line, cells: impl Iterator<Item = &'t str>, columns: &[Column], widths: &[usize]) {

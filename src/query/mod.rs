@@ -325,6 +325,19 @@ impl<'a> Query<'a> {
         &self.notes
     }
 
+    /// True where every event passes, so that nothing need be counted.
+    #[must_use]
+    pub const fn keeps_all(&self) -> bool {
+        self.defs.is_none()
+            && self.contexts.is_none()
+            && self.cores.is_none()
+            && self.objects.is_none()
+            && self.args.is_none()
+            && self.from.is_none()
+            && self.to.is_none()
+            && self.around.is_none()
+    }
+
     /// True where the event passes every filter.
     #[must_use]
     #[inline]

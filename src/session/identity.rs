@@ -4,7 +4,7 @@ use super::Session;
 use crate::abi::{Endian, Width};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::Trace;
+use crate::trace::{Issue, Severity, Trace};
 
 /// What memory and ELF say of the program.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,30 @@ pub struct Agreement {
     pub same: usize,
     /// Names that could be compared.
     pub compared: usize,
+}
+
+impl Agreement {
+    /// True where the ELF is of the program in memory. One renamed thread is a change of source; most names wrong is
+    /// another layout.
+    #[must_use]
+    pub const fn holds(self) -> bool {
+        self.same.saturating_mul(2) > self.compared
+    }
+
+    /// The sentence that a mismatch deserves.
+    #[must_use]
+    pub fn issue(self) -> Option<Issue> {
+        (!self.holds()).then(|| {
+            Issue::new(
+                "elf-mismatch",
+                Severity::Inferred,
+                format!(
+                    "{} of {} thread names agree: this ELF is of another build; names and lines from it are wrong",
+                    self.same, self.compared
+                ),
+            )
+        })
+    }
 }
 
 /// The most threads whose names are compared.
@@ -48,7 +72,7 @@ impl Session {
         identity
     }
 
-    fn agreement(&mut self, trace: &Trace) -> Option<Agreement> {
+    pub(super) fn agreement(&mut self, trace: &Trace) -> Option<Agreement> {
         let elf = self.elf.clone()?;
         let pointer = elf.width();
         // Truncated addresses cannot be followed.

@@ -12,6 +12,8 @@ use crate::rsp::{Endpoint, Leave};
 pub struct Inputs {
     /// The program's ELF file.
     pub elf: Option<PathBuf>,
+    /// A program that is not a file: its name for people, and its bytes.
+    pub elf_built_in: Option<(&'static str, &'static [u8])>,
     /// The one to take where no other is named.
     pub elf_default: Option<PathBuf>,
     /// Where the memory comes from.
@@ -77,6 +79,12 @@ pub enum TraceInput {
 }
 
 impl Inputs {
+    /// True where a stub is talked to.
+    #[must_use]
+    pub const fn is_remote(&self) -> bool {
+        matches!(&self.source, SourceSpec::Remote(_))
+    }
+
     /// True where a debugger is at the other end of stdin and stdout.
     #[must_use]
     pub fn is_stdio(&self) -> bool {

@@ -8,8 +8,8 @@ mod scan;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Names};
@@ -41,7 +41,7 @@ pub struct Session {
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
-pub static INTERRUPT: AtomicBool = AtomicBool::new(false);
+pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// What was added to the addresses of the ELF, and how that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,6 +124,12 @@ impl Session {
         }
     }
 
+    /// What was noticed while opening and locating: worth telling even where there is no trace.
+    #[must_use]
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
     /// Takes the stub's client out: nothing more is to be read, names stay.
     #[must_use]
     pub fn disconnect(&mut self) -> Option<Client> {
@@ -179,6 +185,9 @@ impl Session {
         trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
+        } else {
+            // In a file this costs nothing; over a link `info` asks for it.
+            trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
         }
         Ok(Loaded { trace, catalogue, running: capture.value("running") })
     }

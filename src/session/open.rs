@@ -39,10 +39,14 @@ struct Opened {
 }
 
 pub fn open(inputs: Inputs) -> Result<Session, Absence> {
-    let Inputs { elf, elf_default, source, files, symbols, header, scan, load_offset, entry, format } = inputs;
+    let Inputs { elf, elf_built_in, elf_default, source, files, symbols, header, scan, load_offset, entry, format } =
+        inputs;
     let mut opened = Opened { header, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), open_elf(&path)?));
+    } else if let Some((name, bytes)) = elf_built_in {
+        let path = PathBuf::from(name);
+        opened.elf = Some((path.clone(), parse_elf(&path, Bytes::from(bytes.to_vec()))?));
     }
     match source {
         SourceSpec::Remote(remote) => opened.remote = Some(remote),
@@ -88,6 +92,14 @@ struct Options_ {
     format: Option<&'static dyn Format>,
 }
 
+/// `FILE@ADDR`, as `--image` takes it, where there is such a file.
+fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
+    let (file, address) = path.to_str()?.rsplit_once('@')?;
+    let address = image::parse_number(address).ok()?;
+    let file = PathBuf::from(file);
+    file.exists().then_some((file, address))
+}
+
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -113,7 +125,11 @@ fn read_stdin() -> Result<Bytes, Absence> {
 }
 
 fn open_elf(path: &Path) -> Result<Elf, Absence> {
-    Elf::open(map(path)?).map_err(|e| {
+    parse_elf(path, map(path)?)
+}
+
+fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Absence> {
+    Elf::open(bytes).map_err(|e| {
         Absence::broken(
             "not-elf",
             format!("{}: {e}", path.display()),
@@ -166,6 +182,12 @@ impl Opened {
 
     /// A file that nobody said anything about.
     fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+        if !path.exists()
+            && let Some((file, address)) = image_with_address(path)
+        {
+            self.images.push((shown(&file), map(&file)?, Some(address)));
+            return Ok(());
+        }
         let bytes = map(path)?;
         if bytes.starts_with(b"\x7fELF") {
             let elf = open_elf(path)?;
@@ -314,7 +336,7 @@ impl Opened {
         let mut load = given.or_else(by_entry);
         if let Some(remote) = self.remote.take() {
             let options =
-                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&crate::session::INTERRUPT) };
+                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&**crate::session::INTERRUPT) };
             let client =
                 Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             let name = client.name().to_owned();
