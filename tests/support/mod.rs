@@ -3,6 +3,7 @@
 
 pub mod builder;
 pub mod flat;
+pub mod qnx;
 
 use std::path::PathBuf;
 

@@ -23,6 +23,8 @@ pub struct Slot {
     pub count: u64,
     /// True for the one that is being written.
     pub is_written: bool,
+    /// True where its header is overwritten: what it held is lost.
+    pub is_lost: bool,
     /// True where its header contradicts itself, and its elements must tell how many they are.
     pub is_damaged: bool,
 }
@@ -153,6 +155,7 @@ fn linked(
                         sequence: r.sequence,
                         count: if is_damaged { 0 } else { u64::from(r.events) },
                         is_written: r.flags & BEING_WRITTEN != 0,
+                        is_lost: false,
                         is_damaged,
                     });
                     sound = ring.slots.len();
@@ -168,6 +171,7 @@ fn linked(
                     sequence: 0,
                     count: 0,
                     is_written: false,
+                    is_lost: true,
                     is_damaged: false,
                 }),
                 _ => break 'all,
@@ -192,6 +196,7 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
                     sequence: raw.sequence,
                     count: u64::from(raw.events),
                     is_written: raw.flags & BEING_WRITTEN != 0,
+                    is_lost: false,
                     is_damaged: false,
                 }),
                 _ => None,
@@ -238,6 +243,18 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
                 ),
             )
             .at(Place::address(ring.start)),
+        );
+    }
+    let lost: Vec<&Slot> = ring.slots.iter().filter(|s| s.is_lost).collect();
+    if let Some(first) = lost.first() {
+        list.push(
+            Issue::new(
+                "buffer-lost",
+                Severity::Lost,
+                format!("the headers of {} buffers of the ring are overwritten: what they held is lost", lost.len()),
+            )
+            .times(lost.len() as u64)
+            .at(Place::address(first.address)),
         );
     }
     let lost: Vec<&Slot> = ring.slots.iter().filter(|s| s.is_damaged).collect();

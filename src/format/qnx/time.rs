@@ -14,6 +14,8 @@ const CPUS: usize = 64;
 struct Cpu {
     /// The time that its last control event told, moved on where the low word began again without one.
     told: Option<u64>,
+    /// True where that event told of a new turn of the low word.
+    turned: bool,
     /// Time of its last event.
     last: Option<u64>,
 }
@@ -40,8 +42,9 @@ impl Times {
     pub fn tell(&mut self, cpu: u8, time: u64) {
         self.first = self.first.or(Some(time));
         if let Some(state) = self.cpus.get_mut(usize::from(cpu)) {
-            let was_unknown = state.told.replace(time).is_none();
-            if was_unknown {
+            let before = state.told.replace(time);
+            state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
+            if before.is_none() {
                 let (mine, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, c, _)| *c == cpu);
                 self.waiting = others;
                 self.settle(mine, time);
@@ -65,7 +68,8 @@ impl Times {
         match state.last {
             // Taken before the low word began again, and put behind the event that says so.
             Some(last)
-                if time.saturating_sub(told) > HALF
+                if state.turned
+                    && time.saturating_sub(told) > HALF
                     && told & LOW < NEAR
                     && u64::from(stamp) > LOW.saturating_sub(NEAR)
                     && time > LOW
