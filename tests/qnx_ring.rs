@@ -17,7 +17,13 @@ fn qnx() -> &'static dyn Format {
     ALL.iter().find(|f| f.name() == "qnx").copied().unwrap()
 }
 
-fn load_with(base: u64, bytes: Vec<u8>, header: u64, extent: Extent, options: &DecodeOptions) -> Result<Trace, Absence> {
+fn load_with(
+    base: u64,
+    bytes: Vec<u8>,
+    header: u64,
+    extent: Extent,
+    options: &DecodeOptions,
+) -> Result<Trace, Absence> {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(header), ..Hints::default() };
     let located = qnx().locate(&mut memory, &NoSymbols, &hints)?;
