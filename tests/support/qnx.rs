@@ -94,6 +94,7 @@ impl Kernel {
         self.heads_due = true;
     }
 
+    #[allow(clippy::too_many_arguments, reason = "the fields of an element")]
     fn put(&mut self, part: u32, cpu: u8, class: u16, id: u16, stamp: u32, a: u32, b: u32) -> u32 {
         if !self.begun {
             self.begun = true;
@@ -165,6 +166,7 @@ impl Kernel {
     }
 
     /// One element as it is: for orphans, and for what no kernel writes.
+    #[allow(clippy::too_many_arguments, reason = "the fields of an element")]
     pub fn raw(&mut self, part: u32, cpu: u8, class: u16, id: u16, stamp: u32, a: u32, b: u32) {
         self.put(part, cpu, class, id, stamp, a, b);
     }

@@ -39,7 +39,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         issues.push(Issue::new(
             "high-word-unknown",
             Severity::Inferred,
-            "some processor never recorded the high word of its clock: its events are placed by the low word",
+            "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
         ));
     }
     if unknown > 0 {

@@ -29,18 +29,21 @@ pub struct Times {
     waiting: Vec<(usize, u8, u32)>,
     /// The first time that any processor told.
     first: Option<u64>,
+    /// The last time that is known of any processor.
+    latest: Option<u64>,
 }
 
 impl Times {
     /// No event yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { cpus: [Cpu::default(); CPUS], times: Vec::new(), waiting: Vec::new(), first: None }
+        Self { cpus: [Cpu::default(); CPUS], times: Vec::new(), waiting: Vec::new(), first: None, latest: None }
     }
 
     /// A control event tells the time of its processor.
     pub fn tell(&mut self, cpu: u8, time: u64) {
         self.first = self.first.or(Some(time));
+        self.latest = Some(time);
         if let Some(state) = self.cpus.get_mut(usize::from(cpu)) {
             let before = state.told.replace(time);
             state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
@@ -61,7 +64,10 @@ impl Times {
         };
         let Some(told) = state.told else {
             self.waiting.push((index, cpu, stamp));
-            self.times.push(u64::from(stamp));
+            // Until it tells: near the others, if they told.
+            let time = self.latest.map_or(u64::from(stamp), |latest| near(latest, stamp));
+            self.latest = self.latest.map(|_| time);
+            self.times.push(time);
             return;
         };
         let mut time = told & !LOW | u64::from(stamp);
@@ -85,32 +91,33 @@ impl Times {
             _ => {}
         }
         state.last = Some(time);
+        self.latest = Some(time);
         self.times.push(time);
     }
 
-    /// The times of all events; true where some processor never told its high word, and it was inferred.
+    /// The times of all events; true where no processor ever told a high word.
     #[must_use]
     pub fn finish(mut self) -> (Vec<u64>, bool) {
         let waiting = std::mem::take(&mut self.waiting);
-        let inferred = !waiting.is_empty();
-        let from = self.first.unwrap_or_else(|| waiting.first().map_or(0, |(_, _, s)| u64::from(*s)));
-        let mut each: Vec<Vec<(usize, u8, u32)>> = vec![Vec::new(); CPUS];
-        for one in waiting {
-            if let Some(list) = each.get_mut(usize::from(one.1)) {
-                list.push(one);
+        match self.first {
+            // What came before anybody told is near the first who did; the rest has its time from its neighbours.
+            Some(first) => {
+                let untold = |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
+                let mine = waiting.into_iter().filter(untold).collect();
+                self.settle(mine, first);
+                (self.times, false)
             }
-        }
-        for list in each {
-            // Forward from the one moment that is known: small steps back are no new turn of the low word.
-            let mut last = from;
-            for (index, _, stamp) in list {
-                last = near(last, stamp);
-                if let Some(time) = self.times.get_mut(index) {
-                    *time = last;
+            None => {
+                let mut last = waiting.first().map_or(0, |(_, _, stamp)| u64::from(*stamp));
+                for (index, _, stamp) in &waiting {
+                    last = near(last, *stamp);
+                    if let Some(time) = self.times.get_mut(*index) {
+                        *time = last;
+                    }
                 }
+                (self.times, true)
             }
         }
-        (self.times, inferred)
     }
 
     /// Events in front of the first moment that their processor told: each is near the one behind it.
@@ -191,6 +198,6 @@ mod tests {
     #[test]
     fn processors_keep_their_own_time() {
         let got = times(&[(0, Some(7 << 32), 1), (1, Some(3 << 32), 2), (0, None, 3), (2, None, 4), (1, None, 5)]);
-        assert_eq!(got, [7 << 32 | 1, 3 << 32 | 2, 7 << 32 | 3, 7 << 32 | 4, 3 << 32 | 5]);
+        assert_eq!(got, [7 << 32 | 1, 3 << 32 | 2, 7 << 32 | 3, 7 << 32 | 4, 3 << 32 | 5], "the third is near the one before it");
     }
 }
