@@ -249,18 +249,19 @@ fn is_unlinked(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
 #[must_use]
 #[inline]
 pub fn may_be_buffer(bytes: &[u8]) -> bool {
-    let low = |at: usize, mask: u32, value: u32| {
-        let Some(Ok(word)) = at.checked_add(4).and_then(|end| bytes.get(at..end)).map(<[u8; 4]>::try_from) else {
-            return false;
-        };
-        u32::from_le_bytes(word) & mask == value || u32::from_be_bytes(word) & mask == value
-    };
+    let Some(head) = bytes.first_chunk::<48>() else { return false };
     // The pointer to the first event ends in the size of the header, as buffers are page aligned.
-    low(28, 0xFFF, 0xA0)
-        || low(40, 0xFFF, 0xB8)
-        || low(44, 0xFFF, 0xB8)
-        || low(208, 0xC0FF_FFFF, 0x401)
-        || low(208, 0xC0FF_FFFF, 0x402)
+    let ends = |low: u8, high: u8, size: u8| low == size && high & 0xF == 0;
+    if ends(head[28], head[29], 0xA0)
+        || ends(head[31], head[30], 0xA0)
+        || ends(head[40], head[41], 0xB8)
+        || ends(head[47], head[46], 0xB8)
+    {
+        return true;
+    }
+    // The first event is a control event.
+    let Some(first) = bytes.get(208..212) else { return false };
+    matches!(first, [1 | 2, 4, 0, cpu] | [cpu, 0, 4, 1 | 2] if cpu & 0xC0 == 0)
 }
 
 #[cfg(test)]
