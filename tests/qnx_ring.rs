@@ -1,6 +1,14 @@
 //! Rings that are built here: wraps, combine events over borders, gaps, damage, both byte orders, every shape.
 
-#![allow(missing_docs, clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "tests")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests"
+)]
 
 mod support;
 
@@ -199,6 +207,29 @@ fn lengths_that_contradict_each_other_are_measured() {
             assert!(codes(&trace).contains(&"buffer-damaged"));
         }
     }
+}
+
+#[test]
+fn a_kernel_stopped_between_count_and_end() {
+    let mut kernel = Kernel::new(1, 60);
+    story(&mut kernel, 20);
+    let filled = kernel.fill() as u32;
+    let mut bytes = kernel.bytes();
+    // The end is written, the count is not; what lies behind was never an event.
+    let end = kernel.base as u32 + 0xA0 + 16 * (filled + 1);
+    bytes[32..36].copy_from_slice(&end.to_le_bytes());
+    let trace = load_with(kernel.base, bytes, kernel.base, Extent::All, &DecodeOptions::default()).unwrap();
+    assert_eq!(seen(&trace), kernel.expected());
+    assert_eq!(codes(&trace), ["buffer-damaged"]);
+    kernel = Kernel::new(2, 20);
+    story(&mut kernel, 20);
+    let mut bytes = kernel.bytes();
+    let count = u32::from_le_bytes(bytes[12..16].try_into().unwrap());
+    bytes[12..16].copy_from_slice(&(count + 1).to_le_bytes());
+    let header = kernel.base + BUFFER as u64;
+    let trace = load_with(kernel.base, bytes, header, Extent::All, &DecodeOptions::default()).unwrap();
+    assert_eq!(seen(&trace), kernel.expected());
+    assert!(codes(&trace).contains(&"buffer-damaged"));
 }
 
 #[test]

@@ -115,7 +115,8 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
 
 /// Each format's hits stand together, the one that is meant first; of several formats the largest is meant.
 fn choose(hits: &[Hit]) -> Option<Hit> {
-    let first = |h: &&Hit| hits.iter().find(|o| o.format.name() == h.format.name()).is_some_and(|o| o.address == h.address);
+    let first =
+        |h: &&Hit| hits.iter().find(|o| o.format.name() == h.format.name()).is_some_and(|o| o.address == h.address);
     hits.iter()
         .filter(first)
         .copied()

@@ -175,7 +175,6 @@ impl Source {
         let (mut sequences, mut written, mut previous) = (Vec::new(), None, None);
         for block in capture.blocks("buffer") {
             let Ok((_, raw)) = parse::buffer(&block.bytes, capture.endian, shape) else { continue };
-            let sound = shape == Shape::Unlinked || raw.is_sound(shape);
             let index = block.address.wrapping_sub(start).checked_div(layout::BUFFER).unwrap_or(0);
             let header = shape.header();
             let bytes = block.bytes.cut(header, block.bytes.len().saturating_sub(header));
@@ -190,7 +189,7 @@ impl Source {
                 address: block.address.wrapping_add(header as u64),
                 slot: index.saturating_mul(shape.capacity()),
                 after_gap,
-                count: sound.then(|| usize::try_from(raw.events).unwrap_or(0)),
+                count: raw.count(shape).0.and_then(|n| usize::try_from(n).ok()),
             });
         }
         let full = segments.len() as u64 >= buffers;

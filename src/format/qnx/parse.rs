@@ -169,6 +169,25 @@ impl RawBuffer {
         (self.place >> 13) as u64
     }
 
+    /// Number of elements, and the most that there can be: count and end must agree, or one of them make no sense. A
+    /// kernel that was stopped between writing the two leaves them one apart. `None` where the elements must tell.
+    #[must_use]
+    pub fn count(&self, shape: Shape) -> (Option<u64>, u64) {
+        let most = shape.capacity();
+        let by_count = Some(u64::from(self.events)).filter(|n| *n <= most);
+        if shape == Shape::Unlinked {
+            return (by_count, most);
+        }
+        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
+        let by_tail =
+            used.checked_div(ELEMENT as u64).filter(|n| *n <= most && used.checked_rem(ELEMENT as u64) == Some(0));
+        match (by_count, by_tail) {
+            (Some(a), Some(b)) if a.abs_diff(b) <= 1 => (Some(a.min(b)), most),
+            (Some(a), Some(b)) => (None, a.max(b)),
+            (one, other) => (one.or(other), most),
+        }
+    }
+
     /// True for the last buffer of a ring: the next one is the first.
     #[must_use]
     pub const fn is_last(&self) -> bool {
@@ -178,25 +197,33 @@ impl RawBuffer {
     /// True where the fields of a linked buffer agree with each other.
     #[must_use]
     pub fn is_sound(&self, shape: Shape) -> bool {
-        let max = shape.pointer().max();
-        let within = |pointer: u64| pointer.wrapping_sub(self.base) & max;
-        let own = self.own(shape);
-        shape != Shape::Unlinked
-            && own.trailing_zeros() >= 12
+        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
+        self.is_placed(shape)
             && u64::from(self.events) <= shape.capacity()
-            && self.tail.wrapping_sub(self.begin) & max == u64::from(self.events).wrapping_mul(ELEMENT as u64)
-            && self.place.trailing_zeros() >= 13
-            && self.index() < MAX_BUFFERS
-            && within(own) == layout::behind(self.index())
-            && (self.is_last() || within(self.next) == layout::behind(self.index().wrapping_add(1)))
+            && used == u64::from(self.events).wrapping_mul(ELEMENT as u64)
     }
 
     /// True where the header still tells its place, whatever became of its counts.
     #[must_use]
     pub fn is_placed(&self, shape: Shape) -> bool {
-        let tail = self.begin.wrapping_add(u64::from(self.events).wrapping_mul(ELEMENT as u64));
-        Self { events: 0, tail: self.begin, ..*self }.is_sound(shape) || Self { tail, ..*self }.is_sound(shape)
+        let within = |pointer: u64| pointer.wrapping_sub(self.base) & shape.pointer().max();
+        let own = self.own(shape);
+        shape != Shape::Unlinked
+            && own.trailing_zeros() >= 12
+            && self.place.trailing_zeros() >= 13
+            && self.index() < MAX_BUFFERS
+            && within(own) == layout::behind(self.index())
+            && (self.is_last() || within(self.next) == layout::behind(self.index().wrapping_add(1)))
     }
+}
+
+/// The shape and byte order of a buffer that tells its place in a ring, whatever became of its counts: for an address
+/// that somebody gave.
+#[must_use]
+pub fn placed(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
+    let all = [Shape::Narrow, Shape::Wide].into_iter().flat_map(|s| [(s, Endian::Little), (s, Endian::Big)]);
+    let mut read = all.filter_map(|(shape, endian)| Some((shape, endian, buffer(bytes, endian, shape).ok()?.1)));
+    read.find(|(shape, _, raw)| raw.is_placed(*shape))
 }
 
 /// The shape and byte order in which `bytes` begin with a buffer that is consistent with itself, with its header.
@@ -207,7 +234,7 @@ pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
             let Ok((events, raw)) = buffer(bytes, endian, shape) else { continue };
             let sound = match shape {
                 Shape::Unlinked => is_unlinked(&raw, events, endian),
-                _ => raw.is_sound(shape) && begins_well(&raw, events, endian),
+                _ => raw.is_placed(shape) && raw.count(shape).0.is_some() && begins_well(&raw, events, endian),
             };
             if sound {
                 return Some((shape, endian, raw));
@@ -293,8 +320,8 @@ mod tests {
     #[test]
     fn a_count_that_disagrees_is_no_header_but_keeps_its_place() {
         let mut b = narrow(false);
-        b[12] = 3;
-        assert!(detect(&b).is_none());
+        b[12] = 9;
+        assert!(detect(&b).is_none() && placed(&b).is_some());
         let (_, raw) = buffer(&b, Endian::Little, Shape::Narrow).unwrap();
         assert!(raw.is_placed(Shape::Narrow) && !raw.is_sound(Shape::Narrow));
     }

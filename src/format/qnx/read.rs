@@ -74,8 +74,7 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
 
 /// Bytes of a buffer that mean something.
 fn length(ring: &Ring, slot: &Slot) -> usize {
-    let count = if slot.is_damaged { ring.shape.capacity() } else { slot.count };
-    let events = usize::try_from(count).unwrap_or(0).saturating_mul(ELEMENT);
+    let events = usize::try_from(slot.count).unwrap_or(0).saturating_mul(ELEMENT);
     ring.shape.header().saturating_add(events)
 }
 

@@ -19,13 +19,13 @@ pub struct Slot {
     pub address: Addr,
     /// Number of buffers that were begun before it.
     pub sequence: u32,
-    /// Elements that it holds.
+    /// Elements that it holds, or at most holds where its header contradicts itself.
     pub count: u64,
     /// True for the one that is being written.
     pub is_written: bool,
     /// True where its header is overwritten: what it held is lost.
     pub is_lost: bool,
-    /// True where its header contradicts itself, and its elements must tell how many they are.
+    /// True where its header contradicts itself.
     pub is_damaged: bool,
 }
 
@@ -78,7 +78,7 @@ impl Ring {
     /// The buffers that hold events, oldest first.
     #[must_use]
     pub fn order(&self) -> Vec<Slot> {
-        let mut used: Vec<Slot> = self.slots.iter().copied().filter(|s| s.count > 0 || s.is_damaged).collect();
+        let mut used: Vec<Slot> = self.slots.iter().copied().filter(|s| s.count > 0).collect();
         let (low, high) = (used.iter().map(|s| s.sequence).min(), used.iter().map(|s| s.sequence).max());
         // Numbers that began again at 0: those past the middle came first.
         let turned = high.zip(low).is_some_and(|(h, l)| h.wrapping_sub(l) > 1 << 31);
@@ -97,7 +97,7 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
     for len in [least, Shape::Unlinked.header().saturating_add(ELEMENT), most] {
         match memory.read_bytes(address, len) {
             Ok(bytes) => {
-                if let Some(found) = parse::detect(&bytes) {
+                if let Some(found) = parse::detect(&bytes).or_else(|| parse::placed(&bytes)) {
                     return Ok(found);
                 }
                 failed = None;
@@ -153,7 +153,10 @@ fn linked(
                         index,
                         address: place.0,
                         sequence: r.sequence,
-                        count: if is_damaged { 0 } else { u64::from(r.events) },
+                        count: match r.count(shape) {
+                            (Some(count), _) => count,
+                            (None, most) => most,
+                        },
                         is_written: r.flags & BEING_WRITTEN != 0,
                         is_lost: false,
                         is_damaged,
@@ -263,7 +266,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
             Issue::new(
                 "buffer-damaged",
                 Severity::Inferred,
-                format!("{} buffers give lengths that contradict each other: their events are taken for as long as they look like events", lost.len()),
+                format!("{} buffers give a count and an end that contradict each other: what is believable of the two is taken", lost.len()),
             )
             .times(lost.len() as u64)
             .at(Place::address(first.address)),

@@ -198,6 +198,10 @@ mod tests {
     #[test]
     fn processors_keep_their_own_time() {
         let got = times(&[(0, Some(7 << 32), 1), (1, Some(3 << 32), 2), (0, None, 3), (2, None, 4), (1, None, 5)]);
-        assert_eq!(got, [7 << 32 | 1, 3 << 32 | 2, 7 << 32 | 3, 7 << 32 | 4, 3 << 32 | 5], "the third is near the one before it");
+        assert_eq!(
+            got,
+            [7 << 32 | 1, 3 << 32 | 2, 7 << 32 | 3, 7 << 32 | 4, 3 << 32 | 5],
+            "the third is near the one before it"
+        );
     }
 }
