@@ -13,8 +13,8 @@
 pub mod builder;
 pub mod decode;
 pub mod flat;
-pub mod qnx;
 pub mod generate;
+pub mod qnx;
 
 use std::path::PathBuf;
 
