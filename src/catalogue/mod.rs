@@ -6,6 +6,7 @@
 mod classes;
 mod effect;
 mod field;
+mod interrupts;
 mod objects;
 mod qnx;
 mod table;
@@ -13,7 +14,7 @@ mod table;
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
-pub use objects::{ObjectType, threadx_object};
+pub use objects::{ObjectType, Show, threadx_object};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
 pub use table::{Catalogue, Names};
 

@@ -387,7 +387,7 @@ impl<'a> Query<'a> {
                 None => true,
                 Some(def) => def.field(i).is_some_and(|f| match f.kind {
                     ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process => true,
-                    ArgKind::Addr => objects.typed(*word),
+                    ArgKind::Addr | ArgKind::Code => objects.typed(*word),
                     _ => false,
                 }),
             };

@@ -442,6 +442,7 @@ impl Events for Entries {
                 context: row.context,
                 priority: row.priority,
                 threshold: None,
+                isr: None,
                 interrupted: (row.interrupted != NONE).then_some(ContextId(row.interrupted)),
                 id: u32::from(raw.event),
                 def: (row.def != NONE).then_some(DefId(row.def)),
