@@ -1,5 +1,7 @@
 //! What an event does, so that nothing to the right of the catalogue needs to know ids.
 
+use crate::abi::Addr;
+
 /// What an event does to the object or context in one of its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -58,48 +60,82 @@ impl Effect {
 
 /// The effects of an event, each with the payload word it acts on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Effects(Vec<(Effect, Option<usize>)>);
+pub struct Effects {
+    list: Vec<(Effect, Option<usize>)>,
+    /// The word that holds the high half of a name of two words, for the effects that have one: a thread that is told
+    /// by the numbers of its process and of itself.
+    high: Option<usize>,
+}
 
 impl Effects {
-    /// Reads `ready:1 run:4`: effect and number of the field, from 1; field 0, or none, is the running context.
+    /// Reads `ready:1 run:4`: effect and number of the field, from 1; field 0, or none, is the running context. `run:1+2`
+    /// acts on what words 1 and 2 name together, the low half first.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut list = Vec::new();
+        let (mut list, mut high) = (Vec::new(), None);
         for part in text.split_whitespace() {
             let (name, field) = part.split_once(':').unwrap_or((part, "0"));
+            let field = match field.split_once('+') {
+                Some((low, more)) => {
+                    high = more.parse::<usize>().ok()?.checked_sub(1);
+                    low
+                }
+                None => field,
+            };
             list.push((Effect::parse(name)?, field.parse::<usize>().ok()?.checked_sub(1)));
         }
-        Some(Self(list))
+        Some(Self { list, high })
     }
 
     /// The effects as a catalogue file writes them.
     #[must_use]
     pub fn to_text(&self) -> String {
+        let number = |word: usize| word.saturating_add(1);
+        let high = self.high.map_or_else(String::new, |h| format!("+{}", number(h)));
         let parts: Vec<String> =
-            self.0.iter().map(|(e, f)| format!("{}:{}", e.name(), f.map_or(0, |f| f.saturating_add(1)))).collect();
+            self.list.iter().map(|(e, f)| format!("{}:{}{high}", e.name(), f.map_or(0, number))).collect();
         parts.join(" ")
     }
 
     /// A mark and nothing else: what user events do.
     #[must_use]
     pub fn mark() -> Self {
-        Self(vec![(Effect::Mark, None)])
+        Self { list: vec![(Effect::Mark, None)], high: None }
     }
 
     /// Each effect with the payload word (from 0) it acts on; `None` is the running context.
     pub fn iter(&self) -> impl Iterator<Item = (Effect, Option<usize>)> {
-        self.0.iter().copied()
+        self.list.iter().copied()
     }
 
     /// True where the event has this effect.
     #[must_use]
     pub fn has(&self, effect: Effect) -> bool {
-        self.0.iter().any(|(e, _)| *e == effect)
+        self.list.iter().any(|(e, _)| *e == effect)
     }
 
     /// The payload word (from 0) that this effect acts on.
     #[must_use]
     pub fn word(&self, effect: Effect) -> Option<usize> {
-        self.0.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
+        self.list.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
+    }
+
+    /// The target that this word and another name together.
+    #[must_use]
+    pub fn named_with(&self, word: usize, words: &[u64]) -> Option<Addr> {
+        let high = self.high?;
+        let (effect, _) = *self.list.iter().find(|(_, low)| *low == Some(word) || (low.is_some() && high == word))?;
+        self.target(effect, words)
+    }
+
+    /// What this effect acts on: the address of an object or a context, as events and contexts name it. `None` where it
+    /// has no such effect, or acts on the running context.
+    #[must_use]
+    pub fn target(&self, effect: Effect, words: &[u64]) -> Option<Addr> {
+        let low = *words.get(self.word(effect)?)?;
+        Some(match self.high.and_then(|h| words.get(h)) {
+            Some(high) => low & 0xFFFF_FFFF | high << 32,
+            None => low,
+        })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::abi::Endian;
+
 /// How a payload word is to be read and printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgKind {
@@ -35,10 +37,14 @@ pub enum ArgKind {
     Int,
     /// Address of a string.
     Str,
+    /// The number of a process, which may be in the registry under that number.
+    Process,
+    /// Characters, from this word to the end of the payload or a zero byte.
+    Text,
 }
 
 impl ArgKind {
-    const ALL: [(Self, &'static str); 15] = [
+    const ALL: [(Self, &'static str); 17] = [
         (Self::Ptr, "ptr"),
         (Self::ThreadPtr, "thread_ptr"),
         (Self::StackPtr, "stack_ptr"),
@@ -54,6 +60,8 @@ impl ArgKind {
         (Self::Size, "size"),
         (Self::Int, "int"),
         (Self::Str, "str"),
+        (Self::Process, "process"),
+        (Self::Text, "text"),
     ];
 
     /// Its name in JSON and in listings.
@@ -75,7 +83,7 @@ impl ArgKind {
     /// True where JSON gives the value as a number, not as a hex string.
     #[must_use]
     pub const fn is_number(self) -> bool {
-        matches!(self, Self::Dec | Self::Size | Self::Ticks | Self::State)
+        matches!(self, Self::Dec | Self::Size | Self::Ticks | Self::State | Self::Process)
     }
 }
 
@@ -109,13 +117,44 @@ pub struct FieldDef {
     pub kind: ArgKind,
     /// Words for its numbers.
     pub words: Option<Arc<Enumeration>>,
+    /// How many words of the payload it takes.
+    pub takes: Takes,
+}
+
+/// How many words of the payload a field takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Takes {
+    /// One.
+    #[default]
+    One,
+    /// Two of 32 bits: a number of 64 bits in the target's byte order.
+    Two,
+    /// All that follow.
+    Rest,
+}
+
+impl Takes {
+    /// The value of a field that begins at `word` (from 0); `None` where the payload ends before it.
+    #[must_use]
+    #[inline]
+    pub fn value(self, words: &[u64], word: usize, endian: Endian) -> Option<u64> {
+        let first = *words.get(word)?;
+        if self != Self::Two {
+            return Some(first);
+        }
+        let second = *words.get(word.checked_add(1)?)?;
+        Some(match endian {
+            Endian::Little => (second & 0xFFFF_FFFF) << 32 | (first & 0xFFFF_FFFF),
+            Endian::Big => (first & 0xFFFF_FFFF) << 32 | (second & 0xFFFF_FFFF),
+        })
+    }
 }
 
 impl FieldDef {
-    /// A field with the short name that its full name gives.
+    /// A field of one word with the short name that its full name gives.
     #[must_use]
     pub fn new(name: &str, kind: ArgKind, words: Option<Arc<Enumeration>>) -> Self {
-        Self { name: name.to_owned(), label: label(name).to_owned(), kind, words }
+        Self { name: name.to_owned(), label: label(name).to_owned(), kind, words, takes: Takes::One }
     }
 }
 

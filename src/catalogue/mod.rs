@@ -8,13 +8,15 @@ mod effect;
 mod field;
 mod interrupts;
 mod objects;
+mod qnx;
 mod table;
 mod uia;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
-pub use field::{ArgKind, Enumeration, FieldDef};
+pub use field::{ArgKind, Enumeration, FieldDef, Takes};
 pub use objects::{ObjectType, Show, threadx_object};
+pub use qnx::{QnxEvents, looks_like_text, qnx_events};
 pub use table::{Catalogue, Names};
 pub use uia::{Declared, FIRST_DECLARED, uia_events};
 
@@ -52,7 +54,7 @@ impl Product {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Tx, Self::Fx, Self::Nx, Self::Ux, Self::User].into_iter().find(|p| p.name() == text)
+        [Self::Tx, Self::Fx, Self::Nx, Self::Ux, Self::Kernel, Self::User].into_iter().find(|p| p.name() == text)
     }
 }
 

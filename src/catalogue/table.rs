@@ -88,6 +88,16 @@ impl Catalogue {
         all
     }
 
+    /// A catalogue in which several definitions may share an id; [`Catalogue::find`] gives the first of them.
+    #[must_use]
+    pub fn listed(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
+        let mut by_id = HashMap::new();
+        for (number, def) in defs.iter().enumerate() {
+            by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
+        }
+        Self { defs, by_id, enumerations }
+    }
+
     /// The number of the definition of this id.
     #[must_use]
     #[inline]
@@ -110,6 +120,11 @@ impl Catalogue {
     /// All definitions, in the order of their table.
     pub fn iter(&self) -> impl Iterator<Item = &EventDef> {
         self.defs.iter()
+    }
+
+    /// All definitions with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (DefId, &EventDef)> {
+        self.defs.iter().enumerate().map(|(i, d)| (DefId(u32::try_from(i).unwrap_or(u32::MAX)), d))
     }
 
     /// The enumeration of this name.
@@ -135,7 +150,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
+pub(super) fn read_enumerations(text: &str) -> Vec<Arc<Enumeration>> {
     let mut list: Vec<Enumeration> = Vec::new();
     for row in rows(text) {
         let [group, value, word] = row.as_slice() else { continue };

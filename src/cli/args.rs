@@ -166,6 +166,9 @@ pub struct Clock {
     /// Whose meaning the ids 441 to 448 have: duo, classic
     #[arg(long, value_name = "STACK", default_value = "duo")]
     pub netx: String,
+    /// Release of QNX whose numbers the events have: 6.4, 7.1, 8.0 (7 and 8 are not verified)
+    #[arg(long, value_name = "RELEASE")]
+    pub qnx_version: Option<String>,
 }
 
 /// How to print.

@@ -76,8 +76,8 @@ fn state_of(address: u64, view: &View<'_>) -> (Option<(String, u64)>, Option<u16
 fn effect_on(address: u64, event: &Event, view: &View<'_>, rows: &mut Rows) -> Option<String> {
     let def = view.catalogue.def(event.def?)?;
     let acts = |effect| {
-        let word = def.effects.word(effect)?;
-        (view.trace.words(event).get(word) == Some(&address)).then_some(())
+        let target = def.effects.target(effect, view.trace.words(event))?;
+        (target == address).then_some(())
     };
     if acts(Effect::Ready).is_some() {
         return Some("ready".to_owned());

@@ -342,8 +342,11 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     if period == Some(0) {
         return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
     }
-    let mut plan =
-        ClockPlan { options: DecodeOptions { direction, period, ..DecodeOptions::default() }, hz_symbol: None };
+    let release = c.qnx_version.as_deref().map(release).transpose()?;
+    let mut plan = ClockPlan {
+        options: DecodeOptions { direction, period, release, ..DecodeOptions::default() },
+        hz_symbol: None,
+    };
     if let Some(text) = c.hz {
         match rate(&text) {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
@@ -358,6 +361,20 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
         }
     }
     Ok(plan)
+}
+
+/// `6.4`, `7.1`, `8.0`, also with a third number: the first two as one number.
+fn release(text: &str) -> Result<u16, Failure> {
+    let mut parts = text.split('.');
+    let mut next = |default| parts.next().map_or(Some(default), |p| p.parse::<u16>().ok().filter(|n| *n < 10));
+    let (major, minor, patch) = (next(0), next(0), next(0));
+    major
+        .zip(minor)
+        .zip(patch)
+        .filter(|_| parts.next().is_none())
+        .map(|((major, minor), _)| major.saturating_mul(10).saturating_add(minor))
+        .filter(|r| (60..90).contains(r))
+        .ok_or_else(|| Failure::usage("usage", format!("--qnx-version {text}: a release such as 6.4, 7.1 or 8.0")))
 }
 
 /// `72000000`, `72M`, `32.768k`.

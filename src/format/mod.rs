@@ -4,6 +4,7 @@
 //! same trace whether they came from a probe, a core or a fuzzer. A new format touches its own folder, its catalogue and
 //! one line in [`ALL`].
 
+pub mod qnx;
 pub mod threadx;
 pub mod uia;
 
@@ -15,7 +16,7 @@ use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
 /// Every format that this program reads.
-pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &uia::Uia];
+pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &uia::Uia, &qnx::Qnx];
 
 /// One trace format.
 pub trait Format: Sync {
@@ -241,6 +242,8 @@ pub struct DecodeOptions {
     pub period: Option<u64>,
     /// Ticks in a second (`--hz`).
     pub hz: Option<f64>,
+    /// Release of the target's system, where its numbers changed between releases: 64 is 6.4.
+    pub release: Option<u16>,
     /// The run before the last start, as far as this one has not written over it (`--previous`).
     pub previous: bool,
 }

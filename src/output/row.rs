@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::View;
 use super::num;
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef};
 use crate::query::{context_word, made_up_name};
 use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
@@ -60,8 +60,18 @@ struct Word<'d> {
     def: &'d EventDef,
     index: usize,
     value: u64,
+    /// The whole payload.
+    words: &'d [u64],
     /// An address without a name comes with its type.
     typed: bool,
+}
+
+impl<'d> Word<'d> {
+    /// The field that begins at a word; `None` where none does, or the payload ends before it.
+    fn at(view: &View<'_>, def: &'d EventDef, index: usize, words: &'d [u64], typed: bool) -> Option<Self> {
+        let value = def.field(index)?.takes.value(words, index, view.trace.about.endian)?;
+        Some(Self { def, index, value, words, typed })
+    }
 }
 
 /// The fields of a definition in the order in which a table shows them.
@@ -167,9 +177,10 @@ impl Rows {
     /// Every argument that the definition names, in the order of the words.
     pub fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
-        for (word, value) in view.trace.words(event).iter().enumerate() {
-            if def.field(word).is_some() {
-                self.one(view, event, Word { def, index: word, value: *value, typed: true }, &mut each);
+        let words = view.trace.words(event);
+        for word in 0..words.len() {
+            if let Some(word) = Word::at(view, def, word, words, true) {
+                self.one(view, event, word, &mut each);
             }
         }
     }
@@ -183,8 +194,7 @@ impl Rows {
         };
         let order = self.take_order(view, id);
         for word in &order.0 {
-            let Some(value) = words.get(*word) else { continue };
-            let word = Word { def, index: *word, value: *value, typed: false };
+            let Some(word) = Word::at(view, def, *word, words, false) else { continue };
             self.one(view, event, word, &mut |arg| {
                 if arg.repeats_who {
                 } else if arg.doubtful {
@@ -232,11 +242,16 @@ impl Rows {
     }
 
     fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
-        let Word { def, index: word, value, .. } = of;
+        let Word { def, index: word, value, words, .. } = of;
         let Some(field) = def.field(word) else { return };
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        self.say(view, event, of, field, &mut text);
+        if field.kind == ArgKind::Text {
+            let characters = characters(view, words.get(word..).unwrap_or(&[]));
+            text.extend_from_slice(String::from_utf8_lossy(&characters).as_bytes());
+        } else {
+            self.say(view, event, of, field, &mut text);
+        }
         each(&Arg {
             word,
             name: &field.name,
@@ -246,19 +261,18 @@ impl Rows {
             text: std::str::from_utf8(&text).unwrap_or(""),
             is_number: field.kind.is_number(),
             doubtful: is_doubtful(event, word),
-            repeats_who: matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr)
-                && view
-                    .trace
-                    .contexts
-                    .get(event.context)
-                    .is_some_and(|c| c.kind == ContextKind::Thread && c.address == value),
+            repeats_who: view.trace.contexts.get(event.context).is_some_and(|c| {
+                let by_one = matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr) && c.address == value;
+                let by_two = || def.effects.named_with(word, words) == Some(c.address);
+                c.kind == ContextKind::Thread && (by_one || by_two())
+            }),
         });
         self.text = text;
     }
 
     /// What a word says.
     fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut Vec<u8>) {
-        let Word { def, index: word, value, typed } = of;
+        let Word { def, index: word, value, typed, .. } = of;
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
                 return out.extend_from_slice(own.as_bytes());
@@ -317,6 +331,10 @@ impl Rows {
                 Some(text) => out.extend_from_slice(text.as_bytes()),
                 None => num::hex(out, value, 1),
             },
+            ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
+                Some(name) if !name.is_empty() => out.extend_from_slice(name.as_bytes()),
+                _ => num::dec(out, value),
+            },
             _ => num::hex(out, value, 1),
         }
     }
@@ -369,6 +387,21 @@ impl Rows {
             if object.deleted && !name.is_empty() { format!("{name}(deleted)") } else { name }.into_boxed_str()
         })
     }
+}
+
+/// The characters that words hold in the target's memory, up to a zero byte.
+fn characters(view: &View<'_>, words: &[u64]) -> Vec<u8> {
+    let width = view.trace.about.word.bytes();
+    let mut all = Vec::with_capacity(words.len().saturating_mul(width));
+    for word in words {
+        match view.trace.about.endian {
+            Endian::Little => all.extend_from_slice(word.to_le_bytes().get(..width).unwrap_or(&[])),
+            Endian::Big => all.extend_from_slice(word.to_be_bytes().get(8usize.saturating_sub(width)..).unwrap_or(&[])),
+        }
+    }
+    let end = all.iter().position(|b| *b == 0).unwrap_or(all.len());
+    all.truncate(end);
+    all
 }
 
 /// True for the word in which the application numbers an interrupt.

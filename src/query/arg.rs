@@ -3,7 +3,8 @@
 use super::glob::nearest;
 use super::select::{Scope, addresses, no_object, number, passes};
 use super::{QueryError, Terms};
-use crate::catalogue::{ArgKind, EventDef, FieldDef};
+use crate::abi::Endian;
+use crate::catalogue::{ArgKind, EventDef, FieldDef, Takes};
 use crate::trace::DefId;
 
 /// How a word is compared.
@@ -61,13 +62,15 @@ enum Value {
 struct Test {
     term: usize,
     word: usize,
+    takes: Takes,
     op: Op,
     value: Value,
 }
 
 impl Test {
-    fn holds(&self, words: &[u64]) -> bool {
-        let Some(word) = words.get(self.word) else { return false };
+    fn holds(&self, words: &[u64], endian: Endian) -> bool {
+        let Some(word) = self.takes.value(words, self.word, endian) else { return false };
+        let word = &word;
         match &self.value {
             Value::Bits(bits) => (word & bits == *bits) == (self.op == Op::Equal),
             Value::Any(values) => match self.op {
@@ -90,6 +93,7 @@ pub(super) struct Args {
     defs: Vec<Vec<Test>>,
     /// For events without a definition: their words have numbers but no names.
     unknown: Vec<Test>,
+    endian: Endian,
 }
 
 impl Args {
@@ -100,7 +104,7 @@ impl Args {
             self.terms
                 .iter()
                 .enumerate()
-                .map(|(i, exclude)| (*exclude, tests.iter().any(|t| t.term == i && t.holds(words)))),
+                .map(|(i, exclude)| (*exclude, tests.iter().any(|t| t.term == i && t.holds(words, self.endian)))),
         )
     }
 }
@@ -138,7 +142,9 @@ fn value(field: &FieldDef, text: &str, op: Op, objects: &[u64]) -> Option<Value>
         return Some(Value::Any(vec![n]));
     }
     match field.kind {
-        ArgKind::Ptr | ArgKind::ThreadPtr if !objects.is_empty() => Some(Value::Any(objects.to_vec())),
+        ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process if !objects.is_empty() => {
+            Some(Value::Any(objects.to_vec()))
+        }
         ArgKind::ThreadPtr if matches!(text, "idle" | "none") => Some(Value::Any(vec![0])),
         ArgKind::Ip => dotted(text).map(|n| Value::Any(vec![n])),
         _ => None,
@@ -153,6 +159,7 @@ pub(super) fn compile(terms: &Terms, scope: &Scope<'_>) -> Result<Option<Args>, 
         terms: terms.iter().map(|t| t.exclude).collect(),
         defs: vec![Vec::new(); scope.catalogue.iter().count()],
         unknown: Vec::new(),
+        endian: scope.trace.about.endian,
     };
     for (i, term) in terms.iter().enumerate() {
         let (name, op, text) = parse(&term.text)?;
@@ -166,24 +173,24 @@ pub(super) fn compile(terms: &Terms, scope: &Scope<'_>) -> Result<Option<Args>, 
                     continue;
                 }
                 named = true;
-                points |= matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr);
+                points |= matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process);
                 if let Some(value) = value(field, text, op, &objects) {
                     fits = true;
-                    tests.push(Test { term: i, word, op, value });
+                    tests.push(Test { term: i, word, takes: field.takes, op, value });
                 }
             }
             // A word that means nothing to its definition still has a number.
             if let (Some(word), Some(n)) = (by_number, number(text))
                 && def.field(word).is_none()
             {
-                tests.push(Test { term: i, word, op, value: Value::Any(vec![n]) });
+                tests.push(Test { term: i, word, takes: Takes::One, op, value: Value::Any(vec![n]) });
             }
         }
         if let Some(word) = by_number {
             let values = number(text).map_or(objects, |n| vec![n]);
             if !values.is_empty() {
                 fits = true;
-                all.unknown.push(Test { term: i, word, op, value: Value::Any(values) });
+                all.unknown.push(Test { term: i, word, takes: Takes::One, op, value: Value::Any(values) });
             }
         }
         if !named {

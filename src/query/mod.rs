@@ -271,7 +271,7 @@ pub struct Query<'a> {
 /// Where a filter names no event or class.
 pub fn definitions(filters: &Filters, format: &'static str, catalogue: &Catalogue) -> Result<Vec<bool>, QueryError> {
     let ids = select::ids(&filters.events, &filters.classes, format, catalogue)?;
-    Ok(catalogue.iter().map(|d| ids.keeps_def(d)).collect())
+    Ok(catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect())
 }
 
 /// Names of places on the target that the trace itself does not know, such as an ELF's.
@@ -304,7 +304,9 @@ impl<'a> Query<'a> {
         Ok(Self {
             trace,
             catalogue,
-            defs: ids.narrows().then(|| Dense { keep: catalogue.iter().map(|d| ids.keeps_def(d)).collect() }),
+            defs: ids
+                .narrows()
+                .then(|| Dense { keep: catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect() }),
             ids,
             contexts: select::contexts(&filters.threads, &filters.contexts, &scope, &mut notes)?
                 .map(|keep| Dense { keep }),
@@ -384,7 +386,7 @@ impl<'a> Query<'a> {
                 // An event that nobody described: a word that is an object's address is taken for one.
                 None => true,
                 Some(def) => def.field(i).is_some_and(|f| match f.kind {
-                    ArgKind::Ptr | ArgKind::ThreadPtr => true,
+                    ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process => true,
                     ArgKind::Addr | ArgKind::Code => objects.typed(*word),
                     _ => false,
                 }),

@@ -4,7 +4,7 @@ use super::glob::{Glob, is_pattern, nearest};
 use super::{AddressOf, QueryError, Term, Terms, context_name, is_user_id};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, EventDef, Product};
-use crate::trace::{ContextKind, Trace};
+use crate::trace::{ContextKind, DefId, Trace};
 
 /// What filters are held against.
 pub(super) struct Scope<'a> {
@@ -77,8 +77,8 @@ enum What {
     Ids(u32, u32),
     /// Ids that no definition has: by the range of applications, or outside it.
     Unknown { user: bool },
-    /// These definitions, by id.
-    Defs(Vec<u32>),
+    /// These definitions, by their number: several may share an id.
+    Defs(Vec<DefId>),
 }
 
 /// `--event` and `--class`, compiled.
@@ -94,20 +94,21 @@ impl Ids {
         !self.events.is_empty() || !self.classes.is_empty()
     }
 
-    pub fn keeps_def(&self, def: &EventDef) -> bool {
-        self.keeps(def.id, true)
+    /// For the definition of this number.
+    pub fn keeps_def(&self, number: DefId, def: &EventDef) -> bool {
+        self.keeps(def.id, Some(number))
     }
 
     /// For ids that the catalogue does not define.
     pub fn keeps_unknown(&self, id: u32) -> bool {
-        self.keeps(id, false)
+        self.keeps(id, None)
     }
 
-    fn keeps(&self, id: u32, defined: bool) -> bool {
+    fn keeps(&self, id: u32, def: Option<DefId>) -> bool {
         let hit = |what: &What| match what {
             What::Ids(a, b) => (*a..=*b).contains(&id),
-            What::Unknown { user } => !defined && is_user_id(self.format, id) == *user,
-            What::Defs(ids) => defined && ids.contains(&id),
+            What::Unknown { user } => def.is_none() && is_user_id(self.format, id) == *user,
+            What::Defs(defs) => def.is_some_and(|d| defs.contains(&d)),
         };
         let all = |list: &[(bool, Vec<What>)]| passes(list.iter().map(|(ex, w)| (*ex, w.iter().any(hit))));
         all(&self.events) && all(&self.classes)
@@ -135,8 +136,9 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
         let id = |n| u32::try_from(n).map_err(|_| QueryError::usage(format!("'{text}' is past the largest event id")));
         return Ok(vec![What::Ids(id(a)?, id(b)?)]);
     }
-    let of =
-        |keep: &dyn Fn(&EventDef) -> bool| -> Vec<u32> { catalogue.iter().filter(|d| keep(d)).map(|d| d.id).collect() };
+    let of = |keep: &dyn Fn(&EventDef) -> bool| -> Vec<DefId> {
+        catalogue.numbered().filter(|(_, d)| keep(d)).map(|(n, _)| n).collect()
+    };
     let mut found = of(&|d| d.name.eq_ignore_ascii_case(text) || is_word(&d.macro_name, text));
     if found.is_empty() {
         found = of(&|d| is_word(&d.label, text));
@@ -193,7 +195,7 @@ fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
         let bare = short.strip_prefix(product).and_then(|s| s.strip_prefix('_')).unwrap_or(&short);
         product == asked || glob.fits(&short) || glob.fits(bare)
     };
-    let found: Vec<u32> = catalogue.iter().filter(|d| fits(d)).map(|d| d.id).collect();
+    let found: Vec<DefId> = catalogue.numbered().filter(|(_, d)| fits(d)).map(|(n, _)| n).collect();
     let user = asked == Product::User.name() || asked == "tx_user";
     if found.is_empty() && !user {
         let mut names: Vec<String> = catalogue.iter().map(|d| short_class(&d.class)).collect();

@@ -15,6 +15,7 @@ pub mod decode;
 pub mod flat;
 pub mod generate;
 pub mod uia;
+pub mod qnx;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,162 @@
+//! Where the ring lies: by address, by the system page, by search.
+
+use super::super::{Absence, Found, Hints, Located};
+use super::layout::{self, KEV_MAGIC, Shape};
+use super::ring::Ring;
+use super::{parse, syspage};
+use crate::abi::{Addr, Endian, Width};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+
+/// The kernel's and every program's pointer to the system page.
+const SYSPAGE_POINTER: &str = "_syspage_ptr";
+/// Name of the clock's rate among what is known.
+pub(super) const CYCLES: &str = "cycles_per_sec";
+/// Buffers are looked for at multiples of this in a dump.
+const STEP: usize = 4;
+
+/// Finds the ring by option, or by the system page.
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+    let endian = hints.endian.unwrap_or(Endian::Little);
+    let located = |header, how: String, cycles: Option<u64>, by_symbols| Located {
+        header,
+        endian: hints.endian,
+        pointer: hints.pointer,
+        how,
+        known: cycles.map(|c| (CYCLES, c)).into_iter().collect(),
+        by_symbols,
+    };
+    if let Some(header) = hints.header {
+        // A system page may be given as well: it names the buffer that is being written.
+        let is_trace = memory.read_bytes(header, KEV_MAGIC.len()).is_ok_and(|b| b.starts_with(KEV_MAGIC))
+            || Ring::walk(memory, header).is_ok();
+        if !is_trace && let Some(page) = syspage::read(memory, header, endian) {
+            let how = format!("--header {header:#x} is the system page; it names the buffer at {:#x}", page.buffer);
+            return Ok(located(page.buffer, how, page.cycles, false));
+        }
+        return Ok(located(header, format!("--header {header:#x}"), None, false));
+    }
+    let mut absence = Absence::none(
+        "no-trace-symbol",
+        format!("no symbol tells where the system page is ({SYSPAGE_POINTER}), which names the trace ring"),
+        "give the address of any buffer of the ring with --header ADDR, or search the memory with --scan",
+    );
+    let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(absence) };
+    let width = Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4);
+    let pointer = memory
+        .read_bytes(symbol.address, width.bytes())
+        .map_err(|e| Absence::from_read(&e, SYSPAGE_POINTER))
+        .map(|b| endian.word(width, &b, 0).unwrap_or(0))?;
+    match syspage::read(memory, pointer, endian) {
+        Some(page) => Ok(located(
+            page.buffer,
+            format!("the system page at {pointer:#x} names the buffer at {:#x}", page.buffer),
+            page.cycles,
+            true,
+        )),
+        None => {
+            absence.message = format!(
+                "the system page at {pointer:#x} names no trace ring: the kernel was not asked to trace, or is not QNX 6.4"
+            );
+            Err(absence)
+        }
+    }
+}
+
+/// Every ring whose header is in `bytes`, once each: at its first buffer that is sound.
+pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
+    let mut found = Vec::new();
+    if most == 0 {
+        return found;
+    }
+    if bytes.starts_with(KEV_MAGIC) {
+        if let Some(kev) = super::kev::parse(bytes) {
+            let elements = bytes.len().saturating_sub(kev.events).checked_div(layout::ELEMENT).unwrap_or(0);
+            found.push(Found { offset: 0, base: 0, capacity: elements as u64, endian: kev.endian(), word: Width::W4, events: None });
+        }
+        return found;
+    }
+    // Where the rings begin that were met, as offsets that may lie before the bytes.
+    let mut rings: Vec<(u64, u64)> = Vec::new();
+    let mut at = 0usize;
+    let buffer = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
+    while let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) {
+        if found.len() >= most {
+            break;
+        }
+        if parse::may_be_buffer(window)
+            && let Some((shape, endian, raw)) = parse::detect(window)
+        {
+            let offset = at as u64;
+            let start = match shape {
+                // Buffers without links that lie together are one ring.
+                Shape::Unlinked => rings.last().filter(|(_, end)| *end == offset).map_or(offset, |(start, _)| *start),
+                _ => offset.wrapping_sub(layout::behind(raw.index())),
+            };
+            let end = offset.wrapping_add(layout::BUFFER);
+            match rings.iter_mut().find(|(s, _)| *s == start) {
+                Some(ring) => ring.1 = end,
+                None => {
+                    rings.push((start, end));
+                    let rest = window.get(..buffer.min(window.len())).unwrap_or(window);
+                    let capacity = capacity(bytes, at, rest, shape, endian, &raw);
+                    let base = if shape == Shape::Unlinked { offset } else { raw.own(shape) };
+                    found.push(Found { offset: at, base, capacity, endian, word: shape.pointer(), events: None });
+                }
+            }
+        }
+        at = at.saturating_add(STEP);
+    }
+    found
+}
+
+/// Room of the ring, as far as its buffers are in `bytes`.
+fn capacity(bytes: &[u8], at: usize, first: &[u8], shape: Shape, endian: Endian, raw: &parse::RawBuffer) -> u64 {
+    let mut buffers = raw.index().saturating_add(1);
+    if shape == Shape::Unlinked {
+        return shape.capacity();
+    }
+    let mut rest = first;
+    let mut offset = at;
+    while let Ok((_, next)) = parse::buffer(rest, endian, shape) {
+        if next.base != raw.base || !next.is_placed(shape) {
+            break;
+        }
+        buffers = next.index().saturating_add(1);
+        if next.is_last() {
+            break;
+        }
+        offset = offset.saturating_add(usize::try_from(layout::BUFFER).unwrap_or(usize::MAX));
+        match bytes.get(offset..) {
+            Some(window) => rest = window,
+            None => break,
+        }
+    }
+    buffers.saturating_mul(shape.capacity())
+}
+
+/// Of several rings the kernel's page names the live one; without a page it is the one that was written last. A ring
+/// that was cut by the steps of a search is met twice.
+pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+    let mut rings: Vec<(Addr, Found, Option<Ring>)> = Vec::new();
+    for (address, found) in hits {
+        let ring = Ring::walk(memory, address).ok();
+        let start = ring.as_ref().map(|r| r.start);
+        let known = |r: &Option<Ring>| start.is_some() && r.as_ref().map(|r| r.start) == start;
+        if !rings.iter().any(|(_, _, r)| known(r)) {
+            rings.push((address, found, ring));
+        }
+    }
+    if rings.len() < 2 {
+        return rings.into_iter().map(|(a, f, _)| (a, f)).collect();
+    }
+    let endian = rings.first().map_or(Endian::Little, |(_, f, _)| f.endian);
+    let page =
+        syspage::search(memory, endian, &|own| rings.iter().any(|(_, _, r)| r.as_ref().is_some_and(|r| r.holds(own))));
+    rings.sort_by_key(|(address, _, ring)| {
+        let named = page.is_some_and(|p| ring.as_ref().is_some_and(|r| r.holds(p.buffer)));
+        let newest = ring.as_ref().and_then(Ring::newest);
+        std::cmp::Reverse((named, newest, std::cmp::Reverse(*address)))
+    });
+    rings.into_iter().map(|(a, f, _)| (a, f)).collect()
+}

@@ -1,0 +1,64 @@
+//! The rings of QNX's instrumented kernel: buffers of 16 KiB, linked in a circle, with elements of 16 bytes of which
+//! longer events take several; and the files that its trace logger makes of them. See `docs/formats/qnx.md`.
+
+mod combine;
+mod decode;
+mod kev;
+mod layout;
+mod locate;
+mod parse;
+mod people;
+mod read;
+mod ring;
+mod syspage;
+mod time;
+
+use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use crate::abi::Addr;
+use crate::catalogue::{Catalogue, Names, qnx_events};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::Trace;
+
+/// The format.
+pub struct Qnx;
+
+impl Format for Qnx {
+    fn name(&self) -> &'static str {
+        "qnx"
+    }
+
+    fn catalogue(&self, _names: Names) -> Catalogue {
+        qnx_events().catalogue()
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(layout::KEV_MAGIC) || parse::detect(head).is_some()
+    }
+
+    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
+        locate::scan(bytes, most)
+    }
+
+    fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
+        locate::sift(memory, hits)
+    }
+
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+        locate::locate(memory, symbols, hints)
+    }
+
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        _symbols: &dyn Symbols,
+        located: &Located,
+        extent: Extent,
+    ) -> Result<Capture, Absence> {
+        read::capture(memory, located, extent)
+    }
+
+    fn decode(&self, capture: &Capture, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::decode(capture, options)
+    }
+}

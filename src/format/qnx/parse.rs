@@ -1,0 +1,345 @@
+//! Syntax: bytes to raw buffer headers and event elements, on nom. What they mean is decided elsewhere.
+
+use nom::bytes::complete::take;
+use nom::number::Endianness;
+use nom::number::complete::{u32, u64};
+use nom::{IResult, Parser};
+
+use super::layout::{
+    self, BEING_WRITTEN, BUFFER, BUFFER_BEGINS, BUFFER_ENDS, CONTROL, COOKIE, ELEMENT, FLAGS, MAX_BUFFERS, Shape, TIME,
+};
+use crate::abi::{Endian, Width};
+
+/// The header of a buffer as it lies in memory. Addresses are the kernel's, and of its width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawBuffer {
+    /// Buffer 0 of the ring; 0 where the shape has no links.
+    pub base: u64,
+    /// The next buffer; 0 where the shape has no links.
+    pub next: u64,
+    /// Ring mode, being written, to be flushed.
+    pub flags: u32,
+    /// Number of elements.
+    pub events: u32,
+    /// Number of the buffer in the order in which buffers were begun.
+    pub sequence: u32,
+    /// Its place in the ring, above 13 bits that are zero.
+    pub place: u32,
+    /// The first element.
+    pub begin: u64,
+    /// Behind the last element.
+    pub tail: u64,
+}
+
+/// How the parts of an event are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The whole event.
+    Simple,
+    /// The first of several elements.
+    Begin,
+    /// One in the middle.
+    Continue,
+    /// The last.
+    End,
+}
+
+/// One element of 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawElement {
+    /// Which part of an event it is.
+    pub part: Part,
+    /// The processor that recorded it.
+    pub cpu: u8,
+    /// Bits 23 to 15 of its header: zero, but for one that 8.0 uses.
+    pub reserved: u16,
+    /// The class, as the kernel numbers them.
+    pub class: u16,
+    /// The event in its class.
+    pub event: u16,
+    /// The low word of the clock.
+    pub stamp: u32,
+    /// The payload.
+    pub words: [u32; 2],
+}
+
+impl RawElement {
+    /// True where nothing was ever written.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.class == 0 && self.event == 0 && matches!(self.part, Part::Simple)
+    }
+
+    /// True where the bits that mean nothing are zero.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        // Bit 16 of the header, the second from below here, is 8.0's mark of an event that a process inserted.
+        self.reserved & !0b10 == 0 && self.class < layout::CLASSES
+    }
+}
+
+pub(super) const fn order(endian: Endian) -> Endianness {
+    match endian {
+        Endian::Little => Endianness::Little,
+        Endian::Big => Endianness::Big,
+    }
+}
+
+fn pointer(endian: Endian, width: Width) -> impl Fn(&[u8]) -> IResult<&[u8], u64> {
+    move |i| match width {
+        Width::W4 => u32(order(endian)).map(u64::from).parse(i),
+        Width::W8 => u64(order(endian)).parse(i),
+    }
+}
+
+/// The header of a buffer; any bytes of its size parse.
+///
+/// # Errors
+/// Fewer bytes than a header has.
+pub fn buffer(i: &[u8], endian: Endian, shape: Shape) -> IResult<&[u8], RawBuffer> {
+    let start = i.len();
+    let p = pointer(endian, shape.pointer());
+    let w = || u32(order(endian));
+    let (i, (base, next)) = (&p, &p).parse(i)?;
+    let (i, (flags, events, sequence)) = (w(), w(), w()).parse(i)?;
+    let (i, (place, begin, tail)) = match shape {
+        Shape::Unlinked => (i, (0, 0, 0)),
+        Shape::Narrow | Shape::Wide => {
+            let (i, (place, _spin)) = (w(), w()).parse(i)?;
+            let (i, _padding) = take(shape.pointer().bytes().saturating_sub(4)).parse(i)?;
+            let (i, (begin, tail)) = (&p, &p).parse(i)?;
+            (i, (place, begin, tail))
+        }
+    };
+    let used = start.saturating_sub(i.len());
+    let (i, _reserved) = take(shape.header().saturating_sub(used)).parse(i)?;
+    let linked = shape != Shape::Unlinked;
+    let raw = RawBuffer {
+        base: if linked { base } else { 0 },
+        next: if linked { next } else { 0 },
+        flags,
+        events,
+        sequence,
+        place,
+        begin,
+        tail,
+    };
+    Ok((i, raw))
+}
+
+/// One element; any 16 bytes parse.
+///
+/// # Errors
+/// Fewer bytes than an element has.
+pub fn element(i: &[u8], endian: Endian) -> IResult<&[u8], RawElement> {
+    let w = || u32(order(endian));
+    let (i, (header, stamp, first, second)) = (w(), w(), w(), w()).parse(i)?;
+    let part = match header >> 30 {
+        0 => Part::Simple,
+        1 => Part::Begin,
+        2 => Part::Continue,
+        _ => Part::End,
+    };
+    let low = |shift: u32, mask: u32| u16::try_from(header.checked_shr(shift).unwrap_or(0) & mask).unwrap_or(0);
+    let raw = RawElement {
+        part,
+        cpu: u8::try_from(header >> 24 & 0x3F).unwrap_or(0),
+        reserved: low(15, 0x1FF),
+        class: low(10, 0x1F),
+        event: low(0, 0x3FF),
+        stamp,
+        words: [first, second],
+    };
+    Ok((i, raw))
+}
+
+impl RawBuffer {
+    /// The address that the buffer gives for itself; 0 where its shape tells none.
+    #[must_use]
+    pub const fn own(&self, shape: Shape) -> u64 {
+        match shape {
+            Shape::Unlinked => 0,
+            _ => self.begin.wrapping_sub(shape.header() as u64) & shape.pointer().max(),
+        }
+    }
+
+    /// Its place in the ring.
+    #[must_use]
+    pub const fn index(&self) -> u64 {
+        (self.place >> 13) as u64
+    }
+
+    /// Number of elements, and the most that there can be: count and end must agree, or one of them make no sense. A
+    /// kernel that was stopped between writing the two leaves them one apart. `None` where the elements must tell.
+    #[must_use]
+    pub fn count(&self, shape: Shape) -> (Option<u64>, u64) {
+        let most = shape.capacity();
+        let by_count = Some(u64::from(self.events)).filter(|n| *n <= most);
+        if shape == Shape::Unlinked {
+            return (by_count, most);
+        }
+        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
+        let by_tail =
+            used.checked_div(ELEMENT as u64).filter(|n| *n <= most && used.checked_rem(ELEMENT as u64) == Some(0));
+        match (by_count, by_tail) {
+            (Some(a), Some(b)) if a.abs_diff(b) <= 1 => (Some(a.min(b)), most),
+            (Some(a), Some(b)) => (None, a.max(b)),
+            (one, other) => (one.or(other), most),
+        }
+    }
+
+    /// True for the last buffer of a ring: the next one is the first.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        self.next == self.base
+    }
+
+    /// True where the fields of a linked buffer agree with each other.
+    #[must_use]
+    pub fn is_sound(&self, shape: Shape) -> bool {
+        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
+        self.is_placed(shape)
+            && u64::from(self.events) <= shape.capacity()
+            && used == u64::from(self.events).wrapping_mul(ELEMENT as u64)
+    }
+
+    /// True where the header still tells its place, whatever became of its counts.
+    #[must_use]
+    pub fn is_placed(&self, shape: Shape) -> bool {
+        let within = |pointer: u64| pointer.wrapping_sub(self.base) & shape.pointer().max();
+        let own = self.own(shape);
+        shape != Shape::Unlinked
+            && own.trailing_zeros() >= 12
+            && self.place.trailing_zeros() >= 13
+            && self.index() < MAX_BUFFERS
+            && within(own) == layout::behind(self.index())
+            && (self.is_last() || within(self.next) == layout::behind(self.index().wrapping_add(1)))
+    }
+}
+
+/// The shape and byte order of a buffer that tells its place in a ring, whatever became of its counts: for an address
+/// that somebody gave.
+#[must_use]
+pub fn placed(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
+    let all = [Shape::Narrow, Shape::Wide].into_iter().flat_map(|s| [(s, Endian::Little), (s, Endian::Big)]);
+    let mut read = all.filter_map(|(shape, endian)| Some((shape, endian, buffer(bytes, endian, shape).ok()?.1)));
+    read.find(|(shape, _, raw)| raw.is_placed(*shape))
+}
+
+/// The shape and byte order in which `bytes` begin with a buffer that is consistent with itself, with its header.
+#[must_use]
+pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
+    for shape in Shape::ALL {
+        for endian in [Endian::Little, Endian::Big] {
+            let Ok((events, raw)) = buffer(bytes, endian, shape) else { continue };
+            let sound = match shape {
+                Shape::Unlinked => is_unlinked(&raw, events, endian),
+                _ => raw.is_placed(shape) && raw.count(shape).0.is_some() && begins_well(&raw, events, endian),
+            };
+            if sound {
+                return Some((shape, endian, raw));
+            }
+        }
+    }
+    None
+}
+
+/// True where the first element is one that can stand there: of a known class, with no stray bits. Where no bytes
+/// follow the header that is not asked.
+fn begins_well(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
+    raw.events == 0
+        || element(events, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty())
+        || events.len() < ELEMENT
+}
+
+/// A buffer without links is known by its first and its last event.
+fn is_unlinked(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
+    let count = u64::from(raw.events);
+    if count == 0 || count > Shape::Unlinked.capacity() || raw.flags & !FLAGS != 0 {
+        return false;
+    }
+    let Ok((_, first)) = element(events, endian) else { return false };
+    let control = |e: &RawElement| e.part == Part::Simple && e.class == CONTROL && e.reserved == 0;
+    if !control(&first) || !(first.event == TIME || first.event == BUFFER_BEGINS) {
+        return false;
+    }
+    let last = usize::try_from(count.saturating_sub(1)).ok().and_then(|n| n.checked_mul(ELEMENT));
+    let Some(Ok((_, last))) = last.and_then(|at| events.get(at..)).map(|i| element(i, endian)) else {
+        // The bytes end before the buffer does.
+        return (events.len() as u64) < BUFFER && raw.flags & BEING_WRITTEN != 0;
+    };
+    let ends = control(&last) && last.event == BUFFER_ENDS && last.words.iter().all(|w| u64::from(*w) == COOKIE);
+    ends || (raw.flags & BEING_WRITTEN != 0 && last.is_sound() && !last.is_empty())
+}
+
+/// True where a header at the start of `bytes` may be one: a look at two words, before all of it is parsed.
+#[must_use]
+#[inline]
+pub fn may_be_buffer(bytes: &[u8]) -> bool {
+    let Some(head) = bytes.first_chunk::<48>() else { return false };
+    // The pointer to the first event ends in the size of the header, as buffers are page aligned.
+    let ends = |low: u8, high: u8, size: u8| low == size && high & 0xF == 0;
+    if ends(head[28], head[29], 0xA0)
+        || ends(head[31], head[30], 0xA0)
+        || ends(head[40], head[41], 0xB8)
+        || ends(head[47], head[46], 0xB8)
+    {
+        return true;
+    }
+    // The first event is a control event.
+    let Some(first) = bytes.get(208..212) else { return false };
+    matches!(first, [1 | 2, 4, 0, cpu] | [cpu, 0, 4, 1 | 2] if cpu & 0xC0 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(values: &[u32], big: bool) -> Vec<u8> {
+        values.iter().flat_map(|v| if big { v.to_be_bytes() } else { v.to_le_bytes() }).collect()
+    }
+
+    /// A header as the reference gives it, in numbers.
+    fn narrow(big: bool) -> Vec<u8> {
+        let mut b = words(&[0xE7DF_7000, 0xE7DF_B000, 0x1_0000, 2, 1, 0, 0, 0xE7DF_70A0, 0xE7DF_70C0], big);
+        b.resize(160, 0);
+        b.extend(words(&[0x402, 1, 1, 0, 0x401, 1, 10, 0], big));
+        b
+    }
+
+    #[test]
+    fn detects_both_byte_orders() {
+        for big in [false, true] {
+            let (shape, endian, raw) = detect(&narrow(big)).unwrap();
+            assert_eq!((shape, endian == Endian::Big), (Shape::Narrow, big));
+            assert_eq!((raw.events, raw.sequence, raw.index(), raw.own(shape)), (2, 1, 0, 0xE7DF_7000));
+            assert!(may_be_buffer(&narrow(big)));
+        }
+    }
+
+    #[test]
+    fn a_count_that_disagrees_is_no_header_but_keeps_its_place() {
+        let mut b = narrow(false);
+        b[12] = 9;
+        assert!(detect(&b).is_none() && placed(&b).is_some());
+        let (_, raw) = buffer(&b, Endian::Little, Shape::Narrow).unwrap();
+        assert!(raw.is_placed(Shape::Narrow) && !raw.is_sound(Shape::Narrow));
+    }
+
+    #[test]
+    fn rubbish_is_no_header() {
+        for byte in [0u8, 0xFF, 0xA0, 0x5A] {
+            assert!(detect(&[byte; 512]).is_none(), "{byte:#x}");
+        }
+        assert!(detect(&[]).is_none());
+    }
+
+    #[test]
+    fn an_element_is_four_words() {
+        let (_, e) = element(&words(&[0xC500_10C0, 7, 8, 9], false), Endian::Little).unwrap();
+        assert_eq!((e.part, e.cpu, e.class, e.event, e.stamp, e.words), (Part::End, 5, 4, 192, 7, [8, 9]));
+        assert!(e.is_sound());
+        let (_, e) = element(&words(&[0x0002_0402, 0, 0, 0], true), Endian::Big).unwrap();
+        assert!(!e.is_sound());
+    }
+}

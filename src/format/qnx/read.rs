@@ -1,0 +1,122 @@
+//! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
+//! whatever is asked: the names of processes can stand anywhere, and events are numbered by their assembled order.
+
+use super::super::{Absence, Block, Capture, Extent, Located};
+use super::layout::{ELEMENT, KEV_MAGIC};
+use super::locate::CYCLES;
+use super::ring::{self, Ring, Slot};
+use super::{kev, syspage};
+use crate::abi::{Addr, Width};
+use crate::bytes::Bytes;
+use crate::mem::{MAX_READ, Memory};
+use crate::trace::{Issue, Place, Severity};
+
+/// Buffers that are read in one round trip.
+const BATCH: usize = 8;
+
+/// Reads the ring, or the file.
+pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
+    if memory.read_bytes(located.header, KEV_MAGIC.len()).is_ok_and(|b| b.starts_with(KEV_MAGIC)) {
+        return file(memory, located, extent);
+    }
+    let ring = Ring::walk(memory, located.header)?;
+    let order = ring.order();
+    let mut issues = ring::issues(&ring, &order);
+    let cycles = located.known(CYCLES).or_else(|| {
+        // Files tell what memory they have; a target is not searched for a rate.
+        syspage::search(memory, ring.endian, &|own| ring.holds(own)).and_then(|s| s.cycles)
+    });
+    let mut blocks = Vec::new();
+    for part in order.chunks(BATCH) {
+        let wanted: Vec<(Addr, usize)> = part.iter().map(|s| (s.address, length(&ring, s))).collect();
+        for (slot, result) in part.iter().zip(memory.read_batch(&wanted)) {
+            let bytes = match result {
+                Ok(bytes) => bytes,
+                Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace ring")),
+                Err(_) => {
+                    let bytes = prefix(memory, slot.address, length(&ring, slot))?;
+                    let got = (bytes.len().saturating_sub(ring.shape.header()) as u64).checked_div(ELEMENT as u64);
+                    let missing = slot.count.saturating_sub(got.unwrap_or(0));
+                    issues.push(
+                        Issue::new(
+                            "ring-unreadable",
+                            Severity::Lost,
+                            format!("{missing} of {} elements of buffer {} cannot be read", slot.count, slot.index),
+                        )
+                        .times(missing)
+                        .at(Place::address(slot.address)),
+                    );
+                    bytes
+                }
+            };
+            blocks.push(Block { role: "buffer", address: slot.address, bytes });
+        }
+    }
+    let mut values = vec![
+        ("shape", ring.shape.number()),
+        ("start", ring.start),
+        ("base", ring.base),
+        ("buffers", ring.slots.len() as u64),
+    ];
+    values.extend(cycles.map(|c| (CYCLES, c)));
+    Ok(Capture {
+        format: "qnx",
+        endian: ring.endian,
+        word: Width::W4,
+        pointer: Some(ring.shape.pointer()),
+        blocks,
+        values,
+        issues,
+        how: located.how.clone(),
+        extent,
+    })
+}
+
+/// Bytes of a buffer that mean something.
+fn length(ring: &Ring, slot: &Slot) -> usize {
+    let events = usize::try_from(slot.count).unwrap_or(0).saturating_mul(ELEMENT);
+    ring.shape.header().saturating_add(events)
+}
+
+/// As much of a range as can be read from its start.
+fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, Absence> {
+    let (mut low, mut high) = (0usize, len);
+    let mut best = Bytes::from(Vec::new());
+    while low < high {
+        let middle = low.saturating_add(high.saturating_sub(low).div_ceil(2));
+        match memory.read_bytes(address, middle) {
+            Ok(bytes) => (low, best) = (middle, bytes),
+            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace ring")),
+            Err(_) => high = middle.saturating_sub(1),
+        }
+    }
+    Ok(best)
+}
+
+/// A file of the trace logger is one block.
+fn file(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
+    let holds = |r: &crate::mem::Region| r.start <= located.header && located.header.wrapping_sub(r.start) < r.len;
+    let region = memory.regions().and_then(|all| all.into_iter().find(holds));
+    let broken = |why: &str| {
+        Absence::broken("header-damaged", format!("the trace file {why}"), "give the whole .kev file with --trace")
+    };
+    let region = region.ok_or_else(|| broken("can only be read as a file"))?;
+    let len = region.len.saturating_sub(located.header.wrapping_sub(region.start));
+    let len =
+        usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
+    let bytes = memory.read_bytes(located.header, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
+    let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
+    let cycles =
+        head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
+    Ok(Capture {
+        format: "qnx",
+        endian: head.endian(),
+        word: Width::W4,
+        pointer: None,
+        values: cycles.map(|c| (CYCLES, c)).into_iter().collect(),
+        blocks: vec![Block { role: "file", address: located.header, bytes }],
+        issues: Vec::new(),
+        how: located.how.clone(),
+        extent,
+    })
+}

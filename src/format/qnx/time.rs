@@ -1,0 +1,207 @@
+//! Time: the low word that an event stores, and the high word that control events tell for each processor.
+
+/// Bits of an event's stamp.
+const LOW: u64 = 0xFFFF_FFFF;
+/// A stamp that is smaller than the one before it by more than this has passed the end of the low word.
+const HALF: u64 = 1 << 31;
+/// How far around the end of the low word an event may have been overtaken by the control event that tells of it.
+const NEAR: u64 = 1 << 24;
+/// Number of processors that an element can name.
+const CPUS: usize = 64;
+
+/// What is known of one processor's clock.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cpu {
+    /// The time that its last control event told, moved on where the low word began again without one.
+    told: Option<u64>,
+    /// True where that event told of a new turn of the low word.
+    turned: bool,
+    /// Time of its last event.
+    last: Option<u64>,
+}
+
+/// Times of the events, in the order in which they were recorded.
+#[derive(Debug)]
+pub struct Times {
+    cpus: [Cpu; CPUS],
+    times: Vec<u64>,
+    /// Events that came before the first control event of their processor.
+    waiting: Vec<(usize, u8, u32)>,
+    /// The first time that any processor told.
+    first: Option<u64>,
+    /// The last time that is known of any processor.
+    latest: Option<u64>,
+}
+
+impl Times {
+    /// No event yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { cpus: [Cpu::default(); CPUS], times: Vec::new(), waiting: Vec::new(), first: None, latest: None }
+    }
+
+    /// A control event tells the time of its processor.
+    pub fn tell(&mut self, cpu: u8, time: u64) {
+        self.first = self.first.or(Some(time));
+        self.latest = Some(time);
+        if let Some(state) = self.cpus.get_mut(usize::from(cpu)) {
+            let before = state.told.replace(time);
+            state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
+            if before.is_none() {
+                let (mine, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, c, _)| *c == cpu);
+                self.waiting = others;
+                self.settle(mine, time);
+            }
+        }
+    }
+
+    /// An event of `cpu` with the low word `stamp`.
+    pub fn event(&mut self, cpu: u8, stamp: u32) {
+        let index = self.times.len();
+        let Some(state) = self.cpus.get_mut(usize::from(cpu)) else {
+            self.times.push(u64::from(stamp));
+            return;
+        };
+        let Some(told) = state.told else {
+            self.waiting.push((index, cpu, stamp));
+            // Until it tells: near the others, if they told.
+            let time = self.latest.map_or(u64::from(stamp), |latest| near(latest, stamp));
+            self.latest = self.latest.map(|_| time);
+            self.times.push(time);
+            return;
+        };
+        let mut time = told & !LOW | u64::from(stamp);
+        match state.last {
+            // Taken before the low word began again, and put behind the event that says so.
+            Some(last)
+                if state.turned
+                    && time.saturating_sub(told) > HALF
+                    && told & LOW < NEAR
+                    && u64::from(stamp) > LOW.saturating_sub(NEAR)
+                    && time > LOW
+                    && last <= told.saturating_add(NEAR) =>
+            {
+                time = time.saturating_sub(LOW).saturating_sub(1);
+            }
+            // The low word began again, and no control event came.
+            Some(last) if last.saturating_sub(time) > HALF => {
+                time = time.saturating_add(LOW).saturating_add(1);
+                state.told = Some(told.saturating_add(LOW).saturating_add(1));
+            }
+            _ => {}
+        }
+        state.last = Some(time);
+        self.latest = Some(time);
+        self.times.push(time);
+    }
+
+    /// The times of all events; true where no processor ever told a high word.
+    #[must_use]
+    pub fn finish(mut self) -> (Vec<u64>, bool) {
+        let waiting = std::mem::take(&mut self.waiting);
+        match self.first {
+            // What came before anybody told is near the first who did; the rest has its time from its neighbours.
+            Some(first) => {
+                let untold = |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
+                let mine = waiting.into_iter().filter(untold).collect();
+                self.settle(mine, first);
+                (self.times, false)
+            }
+            None => {
+                let mut last = waiting.first().map_or(0, |(_, _, stamp)| u64::from(*stamp));
+                for (index, _, stamp) in &waiting {
+                    last = near(last, *stamp);
+                    if let Some(time) = self.times.get_mut(*index) {
+                        *time = last;
+                    }
+                }
+                (self.times, true)
+            }
+        }
+    }
+
+    /// Events in front of the first moment that their processor told: each is near the one behind it.
+    fn settle(&mut self, mine: Vec<(usize, u8, u32)>, time: u64) {
+        let mut next = time;
+        for (index, _, stamp) in mine.into_iter().rev() {
+            next = near(next, stamp);
+            if let Some(time) = self.times.get_mut(index) {
+                *time = next;
+            }
+        }
+    }
+}
+
+/// The time with this low word that is nearest to another time.
+fn near(time: u64, stamp: u32) -> u64 {
+    let same = time & !LOW | u64::from(stamp);
+    if same > time.saturating_add(HALF) {
+        same.checked_sub(LOW).and_then(|t| t.checked_sub(1)).unwrap_or(same)
+    } else if time > same.saturating_add(HALF) {
+        same.saturating_add(LOW).saturating_add(1)
+    } else {
+        same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(steps: &[(u8, Option<u64>, u32)]) -> Vec<u64> {
+        let mut all = Times::new();
+        for (cpu, told, stamp) in steps {
+            if let Some(time) = told {
+                all.tell(*cpu, *time);
+            }
+            all.event(*cpu, *stamp);
+        }
+        all.finish().0
+    }
+
+    #[test]
+    fn a_smaller_stamp_is_no_new_turn() {
+        let got = times(&[(0, Some(10 << 32), 5), (0, None, 0x32_9FC8), (0, None, 0x30_0246), (0, None, 0x33_0000)]);
+        assert_eq!(got, [10 << 32 | 5, 10 << 32 | 0x32_9FC8, 10 << 32 | 0x30_0246, 10 << 32 | 0x33_0000]);
+    }
+
+    #[test]
+    fn the_control_event_tells_of_a_new_turn() {
+        let got = times(&[(0, Some(10 << 32), 5), (0, None, 0xFFFF_FF00), (0, Some(11 << 32 | 4), 9), (0, None, 0x20)]);
+        assert_eq!(got[2..], [11 << 32 | 9, 11 << 32 | 0x20]);
+    }
+
+    #[test]
+    fn an_event_overtaken_by_the_control_event_stays_before_it() {
+        let got = times(&[
+            (0, Some(10 << 32), 5),
+            (0, None, 0xFFFF_F000),
+            (0, Some(11 << 32 | 4), 9),
+            (0, None, 0xFFFF_FF00),
+            (0, None, 0x20),
+        ]);
+        assert_eq!(got[3..], [10 << 32 | 0xFFFF_FF00, 11 << 32 | 0x20]);
+    }
+
+    #[test]
+    fn a_long_silence_is_no_new_turn_and_a_deep_drop_is() {
+        let got = times(&[(0, Some(10 << 32 | 5), 6), (0, None, 0xC000_0000), (0, None, 0x100)]);
+        assert_eq!(got[1..], [10 << 32 | 0xC000_0000, 11 << 32 | 0x100]);
+    }
+
+    #[test]
+    fn what_came_before_the_first_control_event_is_near_it() {
+        let got = times(&[(0, None, 0xFFFF_FFF0), (0, None, 0x10), (0, Some(7 << 32 | 0x20), 0x21)]);
+        assert_eq!(got, [6 << 32 | 0xFFFF_FFF0, 7 << 32 | 0x10, 7 << 32 | 0x21]);
+    }
+
+    #[test]
+    fn processors_keep_their_own_time() {
+        let got = times(&[(0, Some(7 << 32), 1), (1, Some(3 << 32), 2), (0, None, 3), (2, None, 4), (1, None, 5)]);
+        assert_eq!(
+            got,
+            [7 << 32 | 1, 3 << 32 | 2, 7 << 32 | 3, 7 << 32 | 4, 3 << 32 | 5],
+            "the third is near the one before it"
+        );
+    }
+}
