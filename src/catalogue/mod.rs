@@ -8,6 +8,7 @@ mod effect;
 mod field;
 mod objects;
 mod table;
+pub mod user;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};

@@ -158,6 +158,9 @@ impl<W: Write> EventSink for Show<W> {
             let threshold = event.threshold.map_or(String::new(), |t| format!(", preemption threshold {t}"));
             self.line("priority", &format!("{priority}{threshold}"));
         }
+        if let Some(said) = self.rows.sentence(view, event) {
+            self.line("says", &escape(&said));
+        }
         self.words(view, event);
         self.out.row()?;
         Ok(Flow::More)
