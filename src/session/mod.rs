@@ -1,5 +1,6 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
+pub mod events;
 mod identity;
 mod inputs;
 mod open;
@@ -7,6 +8,7 @@ mod scan;
 
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use open::open_elf;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -38,6 +40,8 @@ pub struct Session {
     scan: bool,
     load_offset: LoadOffset,
     place: Option<(&'static dyn Format, Located)>,
+    /// What the application calls its events.
+    events: events::EventNames,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -116,6 +120,17 @@ impl Session {
         self.load_offset
     }
 
+    /// What the application calls its events, and how that is known.
+    #[must_use]
+    pub const fn event_names(&self) -> &events::EventNames {
+        &self.events
+    }
+
+    /// Names of events that somebody asks for: they are looked for in the ELF too.
+    pub fn ask_events(&mut self, names: Vec<String>) {
+        self.events.ask(names);
+    }
+
     /// The stub's client, for counting and for leaving.
     pub fn remote_mut(&mut self) -> Option<&mut Remote> {
         match &mut self.memory {
@@ -180,9 +195,13 @@ impl Session {
             }
             other => other?,
         };
-        let catalogue = format.catalogue(names);
+        let mut catalogue = format.catalogue(names);
+        self.events.from_files(&mut catalogue)?;
         let mut trace = format.decode(&capture, &catalogue, options)?;
-        trace.issues.splice(0..0, self.issues.iter().cloned());
+        if self.events.from_elf(self.elf.as_ref(), &trace, &mut catalogue)? {
+            trace = format.decode(&capture, &catalogue, options)?;
+        }
+        trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
         } else {
