@@ -206,7 +206,6 @@ fn what_people_get_wrong() {
             "last --hz fast cm3.elf cm3.core",
             "last --remote 127.0.0.1:1",
             "last --remote nonsense",
-            "last --remote |false",
             "last --timeout 0 --remote :1",
             "last --format xml cm3.trx",
             "last --format-in ctf cm3.trx",

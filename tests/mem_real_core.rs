@@ -31,7 +31,9 @@ fn a_core_of_gdb_with_its_program() {
     let script = ["break stop", "run", "next"];
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch"]);
-    script.iter().for_each(|line| drop(gdb.args(["-ex", line])));
+    for line in script {
+        gdb.args(["-ex", line]);
+    }
     let made = gdb.arg("-ex").arg(format!("generate-core-file {}", file.display())).arg(&program).output();
     if !built.is_ok_and(|s| s.success()) || made.is_err() || !file.exists() {
         println!("SKIPPED: gcc or gdb is missing, or may not trace: {made:?}");

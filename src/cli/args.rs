@@ -68,7 +68,7 @@ pub struct Source {
     /// A memory dump, at an address (repeatable)
     #[arg(long, value_name = "FILE[@ADDR]")]
     pub image: Vec<OsString>,
-    /// A bare trace buffer, - for standard input
+    /// A bare trace buffer, - for standard input (repeatable: buffers of one run, oldest first)
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub trace: Vec<PathBuf>,
     /// Address of a symbol (repeatable)
@@ -80,6 +80,9 @@ pub struct Source {
     /// Search all memory for a trace
     #[arg(long)]
     pub scan: bool,
+    /// The run before the last start, as far as this one has not written over it
+    #[arg(long)]
+    pub previous: bool,
     /// Load address minus link address of a position-independent ELF
     #[arg(long, value_name = "N")]
     pub load_offset: Option<String>,
@@ -323,4 +326,13 @@ pub fn options_with_values() -> Vec<(String, bool)> {
     list.sort();
     list.dedup();
     list
+}
+
+/// The commands that read no target, with what they do.
+pub fn commands_without_source() -> Vec<(String, String)> {
+    Args::command()
+        .get_subcommands()
+        .filter(|c| c.get_arguments().all(|a| a.get_id() != "remote"))
+        .map(|c| (c.get_name().to_owned(), c.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect()
 }

@@ -1,9 +1,118 @@
 //! `gdb`: the GDB command, as a file to source.
 
-use super::Outcome;
-use super::message::Failure;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::message::{self, Failure};
+use super::{Outcome, args};
+
+const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
+const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
+
+/// The most words that the command without Python passes on.
+const MOST_WORDS: usize = 9;
 
 /// Prints or installs it.
-pub fn run(_no_python: bool, _install: bool) -> Result<Outcome, Failure> {
-    Err(Failure::failed("gdb", "not built in", ""))
+pub fn run(no_python: bool, install: bool) -> Result<Outcome, Failure> {
+    let text = if no_python { without_python() } else { PYTHON.to_owned() };
+    if !install {
+        return print(&text);
+    }
+    let dir = data_dir().ok_or_else(|| {
+        Failure::failed(
+            "install",
+            "neither HOME nor XDG_DATA_HOME says where to install",
+            "print it: `tx-trace gdb > tx_trace.py`",
+        )
+    })?;
+    let path = dir.join(if no_python { "tx_trace.gdb" } else { "tx_trace.py" });
+    let done = match put(&path, text.as_bytes()) {
+        Ok(true) => "written",
+        Ok(false) => "there already, the same",
+        Err(e) => {
+            return Err(Failure::failed(
+                "install",
+                format!("{}: {e}", path.display()),
+                "print it: `tx-trace gdb > tx_trace.py`",
+            ));
+        }
+    };
+    let mut lines = format!("source {}\n", path.display());
+    if !no_python && let Some(program) = program_off_path() {
+        lines.push_str(&format!("set tx-trace binary {}\n", program.display()));
+    }
+    message::say(&format!("tx-trace: {} ({done})", path.display()));
+    message::say(
+        "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
+    );
+    print(&lines)
+}
+
+fn print(text: &str) -> Result<Outcome, Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+    Ok(Outcome::Done)
+}
+
+/// Commands of GDB alone. It has no word for "all arguments", so there is a line for each number of them.
+fn without_python() -> String {
+    let mut run = String::new();
+    for count in 1..=MOST_WORDS {
+        let words: String = (0..count).map(|i| format!(" $arg{i}")).collect();
+        run.push_str(&format!(
+            "      if $argc == {count}\n        shell exec /bin/sh -c 'd=/tmp/tx-trace-gdb-$PPID; \
+             TX_TRACE_ELF=$(cat \"$d/elf\") \"${{TX_TRACE_BIN:-tx-trace}}\" \"$@\" @\"$d/options\"; s=$?; rm -rf \"$d\"; \
+             exit $s' tx-trace{words}\n      end\n"
+        ));
+    }
+    run.push_str(&format!(
+        "      if $argc > {MOST_WORDS}\n        echo tx-trace: at most {MOST_WORDS} words can be passed on without Python\\n\n        \
+         shell exec /bin/sh -c 'rm -rf /tmp/tx-trace-gdb-$PPID; exit 2'\n      end"
+    ));
+    let mut plain = String::new();
+    for (name, about) in args::commands_without_source() {
+        plain.push_str(&format!("define tx-trace {name}\n"));
+        for count in 0..=MOST_WORDS {
+            let words: String = (0..count).map(|i| format!(" $arg{i}")).collect();
+            plain.push_str(&format!(
+                "  if $argc == {count}\n    shell exec \"${{TX_TRACE_BIN:-tx-trace}}\" {name}{words}\n  end\n"
+            ));
+        }
+        plain.push_str("  set $_tx_trace_exit = $_shell_exitcode\nend\n");
+        plain.push_str(&format!("document tx-trace {name}\n{about}.\nend\n"));
+    }
+    PLAIN.replace("@RUN@", &run).replace("@PLAIN@\n", &plain)
+}
+
+/// Where a user's programs keep their files.
+fn data_dir() -> Option<PathBuf> {
+    let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    dir("XDG_DATA_HOME").or_else(|| Some(dir("HOME")?.join(".local/share"))).map(|d| d.join("tx-trace"))
+}
+
+/// Writes a file; false where it holds just that already. It is never seen half written.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(false);
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    let part = path.with_extension(format!("part{}", std::process::id()));
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        // The first error is the one to tell.
+        drop(fs::remove_file(&part));
+    }
+    written.map(|()| true)
+}
+
+/// This program, where the PATH does not lead to it.
+fn program_off_path() -> Option<PathBuf> {
+    let own = std::env::current_exe().and_then(fs::canonicalize).ok()?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let first = std::env::split_paths(&path).map(|d| d.join("tx-trace")).find(|p| p.is_file());
+    let same = first.is_some_and(|p| fs::canonicalize(p).is_ok_and(|p| p == own));
+    (!same).then_some(own)
 }

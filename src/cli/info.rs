@@ -65,8 +65,12 @@ impl Info {
     fn rows(&self, view: &View<'_>) -> Vec<(&'static str, String)> {
         let trace = view.trace;
         let about = &trace.about;
-        let kind = if self.live { "live target" } else { "file" };
-        let mut rows = vec![("source", format!("{} ({kind})", view.source)), ("format", about.format.to_owned())];
+        let source = match view.source {
+            // What it reads, a process or a core, only the debugger knows.
+            "stdio:" => "the memory of the debugger's target, through the debugger".to_owned(),
+            name => format!("{name} ({})", if self.live { "live target" } else { "file" }),
+        };
+        let mut rows = vec![("source", source), ("format", about.format.to_owned())];
         rows.extend(about.facts.iter().map(|(what, value)| (*what, value.clone())));
         rows.push(("header", format!("{:#x}", about.base)));
         rows.push(("clock", clock(trace)));

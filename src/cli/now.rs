@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::abi::Width;
+use crate::abi::{Addr, Width};
 use crate::catalogue::Effect;
 use crate::output::{Ink, Paint, Rows, View, escape};
 use crate::session::Loaded;
@@ -10,16 +10,25 @@ use crate::trace::{ContextKind, Event};
 
 /// Writes the line, where the kernel's variables tell.
 pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
-    let Some(running) = loaded.running else { return Ok(()) };
+    for (core, running) in loaded.running.iter().enumerate() {
+        let on = if loaded.running.len() > 1 { Some(core) } else { None };
+        one(*running, on, view, paint, out)?;
+    }
+    Ok(())
+}
+
+fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
     let trace = view.trace;
+    let on_core = |e: &Event| core.is_none_or(|c| usize::from(e.core) == c);
     let address = if trace.about.word == Width::W4 { running & Width::W4.max() } else { running };
-    let newest = trace.newest();
+    let newest = if core.is_none() { trace.newest() } else { trace.events().filter(on_core).last() };
     let in_isr = newest
         .filter(|e| trace.contexts.get(e.context).is_some_and(|c| c.kind == ContextKind::Isr))
         .map(|_| "in an interrupt; ")
         .unwrap_or_default();
+    let at = core.map(|c| format!(" on core {c}")).unwrap_or_default();
     if address == 0 {
-        return writeln!(out, "{}", paint.text(Ink::Dim, &format!("now: {in_isr}no thread runs (idle)")));
+        return writeln!(out, "{}", paint.text(Ink::Dim, &format!("now{at}: {in_isr}no thread runs (idle)")));
     }
     let name = trace
         .objects
@@ -30,7 +39,7 @@ pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Writ
         .or_else(|| view.names.object(address))
         .unwrap_or_else(|| format!("the thread at {address:#x}"));
     let (state, priority) = state_of(address, view);
-    let mut line = format!("now: {in_isr}{} is the running thread", escape(&name));
+    let mut line = format!("now{at}: {in_isr}{} is the running thread", escape(&name));
     if let Some(priority) = priority {
         line.push_str(&format!(", priority {priority}"));
     }

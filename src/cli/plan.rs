@@ -188,7 +188,11 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
         return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
     }
-    let question = Question {
+    let previous = read.source.previous;
+    if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
+        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+    }
+    let mut question = Question {
         ask,
         inputs: Inputs {
             events: std::mem::take(&mut read.clock.user.events),
@@ -199,6 +203,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         names: names(&read.clock.netx)?,
         clock: clock(read.clock)?,
     };
+    question.clock.options.previous = previous;
     Ok(Plan { task: Task::Read(Box::new(question)), output })
 }
 
@@ -264,6 +269,13 @@ fn number(option: &str, text: &str) -> Result<u64, Failure> {
     })
 }
 
+/// The entry point of the debugger that holds the other end of stdin and stdout: in another source the program may lie
+/// elsewhere. The debugger says it in the environment, where every command takes it.
+fn entry(typed: Option<String>, held: bool) -> Result<Option<Addr>, Failure> {
+    let told = || std::env::var("TX_TRACE_ENTRY").ok().filter(|e| held && !e.is_empty());
+    typed.or_else(told).map(|e| number("--entry", &e)).transpose()
+}
+
 /// An offset may be negative: a dump linked high and loaded low.
 fn offset(option: &str, text: &str) -> Result<u64, Failure> {
     match text.strip_prefix('-') {
@@ -311,6 +323,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
     } else {
         SourceSpec::Files
     };
+    let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
     let mut symbols = Vec::new();
     for pair in &s.symbol {
         let (name, address) = pair
@@ -330,9 +343,9 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
-        entry: s.entry.as_deref().map(|e| number("--entry", e)).transpose()?,
         events: Vec::new(),
         event_enums: Vec::new(),
+        entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })
 }
@@ -383,7 +396,8 @@ fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     if period == Some(0) {
         return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
     }
-    let mut plan = ClockPlan { options: DecodeOptions { direction, period, hz: None }, hz_symbol: None };
+    let mut plan =
+        ClockPlan { options: DecodeOptions { direction, period, ..DecodeOptions::default() }, hz_symbol: None };
     if let Some(text) = c.hz {
         match rate(&text) {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
@@ -423,5 +437,11 @@ fn output(o: args::Output) -> Result<Output, Failure> {
         ),
     };
     let path = o.output.filter(|p| p.as_os_str() != "-");
-    Ok(Output { format: o.format, path, color: o.color, width, strict: o.strict })
+    // A debugger that prints for us knows its terminal; a typed option wins.
+    let color = match (o.color, std::env::var("TX_TRACE_COLOR").as_deref()) {
+        (args::Color::Auto, Ok("always")) if path.is_none() => args::Color::Always,
+        (args::Color::Auto, Ok("never")) => args::Color::Never,
+        (typed, _) => typed,
+    };
+    Ok(Output { format: o.format, path, color, width, strict: o.strict })
 }

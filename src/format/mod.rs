@@ -54,6 +54,17 @@ pub trait Format: Sync {
     /// # Errors
     /// [`Absence`] when the capture holds no trace of this format.
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+
+    /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
+    ///
+    /// # Errors
+    /// [`Absence`] when they do not belong together, or the format knows no such buffers.
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        match captures {
+            [one] => self.decode(one, catalogue, options),
+            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
+        }
+    }
 }
 
 /// A trace found by scanning.
@@ -174,6 +185,8 @@ pub struct DecodeOptions {
     pub period: Option<u64>,
     /// Ticks in a second (`--hz`).
     pub hz: Option<f64>,
+    /// The run before the last start, as far as this one has not written over it (`--previous`).
+    pub previous: bool,
 }
 
 /// Why there is no trace to show. Looked and found none, and could not look, are different things.

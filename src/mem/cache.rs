@@ -129,6 +129,15 @@ fn next_after<T>(map: &BTreeMap<Addr, T>, at: Addr) -> Option<Addr> {
 }
 
 impl<M: Memory> Memory for Cache<M> {
+    fn changes(&self) -> bool {
+        self.inner.changes()
+    }
+
+    fn refresh(&mut self) {
+        self.forget();
+        self.inner.refresh();
+    }
+
     fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         let bytes = self.read_bytes(addr, buf.len())?;
         // Same length by construction; a source that breaks its word is its own error.

@@ -47,6 +47,14 @@ pub trait Memory {
         Ok(Bytes::from(buf))
     }
 
+    /// True where the bytes change while they are read: a target that is not halted.
+    fn changes(&self) -> bool {
+        false
+    }
+
+    /// What was read before is to be read anew.
+    fn refresh(&mut self) {}
+
     /// What is mapped, where the source knows: sorted, no overlap. `None` where it cannot tell (most stubs).
     fn regions(&mut self) -> Option<Vec<Region>> {
         None

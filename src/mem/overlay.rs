@@ -123,6 +123,14 @@ fn at_region(regions: &[Region], at: Addr) -> (bool, u64) {
 }
 
 impl Memory for Overlay<'_> {
+    fn changes(&self) -> bool {
+        self.layers.iter().any(|l| l.memory.changes())
+    }
+
+    fn refresh(&mut self) {
+        self.layers.iter_mut().for_each(|l| l.memory.refresh());
+    }
+
     fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         let len = buf.len();
         fill(&mut self.layers, addr, buf).map_err(|e| ReadError { len, ..e })

@@ -108,7 +108,7 @@ impl Rows {
         own.or_else(|| match context.kind {
             ContextKind::Thread => view.names.object(context.address),
             ContextKind::Idle => Some("idle".to_owned()),
-            ContextKind::Isr | ContextKind::Init => None,
+            ContextKind::Isr | ContextKind::Init | ContextKind::Unknown => None,
         })
     }
 

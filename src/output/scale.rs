@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(text(Scale::choose(Some(72e6), 720_000_000, 6), 72_000), "1.000 ms");
         assert_eq!(text(Scale::choose(Some(1000.0), 50, 6), 7), "0.007 s");
         assert_eq!(text(Scale::choose(Some(1e9), 5, 6), 5), "0.005 us");
-        assert_eq!(text(Scale::choose(Some(4e9), 5, 6), 5), "1.2 ns");
+        assert_eq!(text(Scale::choose(Some(4e9), 5, 6), 6), "1.5 ns");
         assert_eq!(text(Scale::choose(Some(1e6), 5_000_000_000, 6), 1_500_000), "1.500 s");
     }
 }

@@ -42,6 +42,7 @@ impl<W: Write> Show<W> {
         let who = escape(self.rows.who(view, id));
         match kind {
             ContextKind::Idle => who,
+            ContextKind::Unknown => format!("{who} (its context word was overwritten)"),
             ContextKind::Thread => format!("{who} (thread at {address})"),
             ContextKind::Isr | ContextKind::Init => format!("{who} ({}, stored as {address})", kind.name()),
         }

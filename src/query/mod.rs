@@ -218,6 +218,7 @@ pub const fn context_word(kind: ContextKind) -> Option<&'static str> {
         ContextKind::Isr => Some("ISR"),
         ContextKind::Init => Some("init"),
         ContextKind::Idle => Some("idle"),
+        ContextKind::Unknown => Some("?"),
     }
 }
 

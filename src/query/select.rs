@@ -36,7 +36,7 @@ pub(super) fn number_range(text: &str) -> Option<(u64, u64)> {
 
 /// The kind of context that a word names.
 pub(super) fn context_kind(text: &str) -> Result<ContextKind, QueryError> {
-    [ContextKind::Thread, ContextKind::Isr, ContextKind::Init, ContextKind::Idle]
+    [ContextKind::Thread, ContextKind::Isr, ContextKind::Init, ContextKind::Idle, ContextKind::Unknown]
         .into_iter()
         .find(|k| k.name().eq_ignore_ascii_case(text))
         .ok_or_else(|| QueryError::usage(format!("'{text}' is no kind of context")).hint("thread, isr, init or idle"))

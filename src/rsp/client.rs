@@ -31,6 +31,9 @@ pub use reply::Features;
 
 use link::{Failure, Link, Wait};
 
+/// How long a debugger that serves memory to us may take over one request: its probe may be slow.
+const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
+
 /// How the target is to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Leave {
@@ -137,6 +140,10 @@ impl Client {
         client.binary = features.has("binary-upload");
         let no_ack = features.has("QStartNoAckMode");
         client.link.features = Some(features);
+        if held {
+            // The debugger has time-outs of its own towards its target, and a user who can end us.
+            client.link.timeout = client.link.timeout.max(HELD_TIMEOUT);
+        }
         if no_ack
             && client.link.ask(b"QStartNoAckMode", &|b| b == b"OK" || b.is_empty() || reply::is_error(b))? == b"OK"
         {

@@ -14,13 +14,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use crate::abi::{Addr, Width};
+use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
 use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
-use crate::mem::segments::Segments;
+use crate::mem::segments::{Block, Segments};
 use crate::rsp::Client;
 use crate::sym::{Layers, Symbols};
 use crate::trace::{Issue, Severity, Trace};
@@ -42,6 +43,8 @@ pub struct Session {
     place: Option<(&'static dyn Format, Located)>,
     /// What the application calls its events.
     events: events::EventNames,
+    /// Bare trace buffers, oldest first, where there are several.
+    buffers: Vec<(String, Bytes, Addr)>,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -77,8 +80,8 @@ pub struct Loaded {
     pub trace: Trace,
     /// What its ids mean.
     pub catalogue: Catalogue,
-    /// The thread that the kernel says runs now: its address, 0 for none; `None` where nothing tells.
-    pub running: Option<Addr>,
+    /// The thread that the kernel says runs now, by core: its address, 0 for none; empty where nothing tells.
+    pub running: Vec<Addr>,
 }
 
 impl Session {
@@ -181,6 +184,11 @@ impl Session {
     /// # Errors
     /// [`Absence`] when there is no trace, or it cannot be read.
     pub fn load(&mut self, extent: Extent, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+        if self.buffers.len() > 1 {
+            return self.load_joined(names, options);
+        }
+        // What is left of another run lies anywhere in the ring.
+        let extent = if options.previous { Extent::All } else { extent };
         self.locate()?;
         let Some((format, located)) = self.place.clone() else {
             return Err(Absence::none("no-trace", "no trace was found", ""));
@@ -195,20 +203,72 @@ impl Session {
             }
             other => other?,
         };
-        let mut catalogue = format.catalogue(names);
-        self.events.from_files(&mut catalogue)?;
-        let mut trace = format.decode(&capture, &catalogue, options)?;
-        if self.events.from_elf(self.elf.as_ref(), &trace, &mut catalogue)? {
-            trace = format.decode(&capture, &catalogue, options)?;
-        }
-        trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
+        let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
+        let (mut trace, catalogue) = self.named(format.catalogue(names), decode)?;
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
         } else {
             // In a file this costs nothing; over a link `info` asks for it.
             trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
         }
-        Ok(Loaded { trace, catalogue, running: capture.value("running") })
+        let running = capture.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect();
+        Ok(Loaded { trace, catalogue, running })
+    }
+
+    /// Reads the buffers of one run as one trace.
+    fn load_joined(&mut self, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+        let mut captures = Vec::new();
+        let mut format = None;
+        for (name, bytes, base) in &self.buffers {
+            let found = formats(self.only).find_map(|f| Some((f, f.scan(bytes, 1).first().copied()?)));
+            let Some((found_format, found)) = found else {
+                return Err(Absence::broken(
+                    "header-damaged",
+                    format!("{name}: its header is damaged"),
+                    "leave it out",
+                ));
+            };
+            if *format.get_or_insert(found_format.name()) != found_format.name() {
+                return Err(Absence::broken(
+                    "usage",
+                    format!("{name} is of another format"),
+                    "join buffers of one run",
+                ));
+            }
+            let located = Located {
+                header: *base,
+                endian: Some(found.endian),
+                pointer: None,
+                how: format!("the header at the start of {name}"),
+                known: Vec::new(),
+                by_symbols: false,
+            };
+            let mut memory = Segments::new(vec![Block::whole(*base, bytes.clone())]);
+            captures.push((found_format, found_format.capture(&mut memory, &self.symbols, &located, Extent::All)?));
+        }
+        let Some((format, _)) = captures.first() else {
+            return Err(Absence::none("no-trace", "no trace was found", ""));
+        };
+        let format = *format;
+        let captures: Vec<_> = captures.into_iter().map(|(_, c)| c).collect();
+        let join = |catalogue: &Catalogue| format.join(&captures, catalogue, options);
+        let (trace, catalogue) = self.named(format.catalogue(names), join)?;
+        Ok(Loaded { trace, catalogue, running: Vec::new() })
+    }
+
+    /// Decodes with what the application calls its events. Only what was decoded tells whether the ELF has to be asked.
+    fn named(
+        &mut self,
+        mut catalogue: Catalogue,
+        decode: impl Fn(&Catalogue) -> Result<Trace, Absence>,
+    ) -> Result<(Trace, Catalogue), Absence> {
+        self.events.from_files(&mut catalogue)?;
+        let mut trace = decode(&catalogue)?;
+        if self.events.from_elf(self.elf.as_ref(), &trace, &mut catalogue)? {
+            trace = decode(&catalogue)?;
+        }
+        trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
+        Ok((trace, catalogue))
     }
 
     /// The value of a 32-bit variable (`--hz SystemCoreClock`).

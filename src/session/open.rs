@@ -173,9 +173,6 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
 
 impl Opened {
     fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Absence> {
-        if !self.traces.is_empty() {
-            return Err(Absence::broken("usage", "several trace buffers at once", "give one --trace"));
-        }
         let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
         match found {
             Some(found) if found.offset == 0 => {
@@ -341,6 +338,7 @@ impl Opened {
             load_offset,
             place: None,
             events: options.events,
+            buffers: self.traces,
         })
     }
 

@@ -20,6 +20,8 @@ pub enum ContextKind {
     Init,
     /// Nothing: the processor waited.
     Idle,
+    /// Not recorded, or no longer; a name that it has is inferred.
+    Unknown,
 }
 
 impl ContextKind {
@@ -31,6 +33,7 @@ impl ContextKind {
             Self::Isr => "isr",
             Self::Init => "init",
             Self::Idle => "idle",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -116,10 +116,6 @@ impl Build {
         id
     }
 
-    pub fn name_context(&mut self, id: ContextId, name: &str) {
-        self.contexts.get_mut(id).unwrap().name = Some(name.to_owned());
-    }
-
     /// An event `step` ticks after the one before it.
     pub fn event(&mut self, step: i64, context: ContextId, id: u32, words: [u64; 4]) -> &mut Event {
         let first = self.events.is_empty();

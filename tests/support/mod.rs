@@ -1,5 +1,13 @@
 //! What several test files share.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::print_stderr,
+    reason = "each test file uses a part"
+)]
 
 pub mod builder;
 pub mod flat;

@@ -1,34 +1,298 @@
 //! Meaning: captured bytes to a trace. Pure.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::super::{Absence, Capture, DecodeOptions, Extent};
-use super::layout::{self, CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
+use super::super::{Absence, Capture, DecodeOptions};
+use super::clock;
+use super::entries::{Entries, Inferred};
+use super::entry::{Codec, PRIORITY_UNUSED};
+use super::layout;
+use super::order::{Ring, Slots};
 use super::ring::Geometry;
+use super::survey::{self, Ids, Survey, Trust};
 use super::{order_name, parse};
-use crate::abi::{Addr, Endian, Width};
-use crate::bytes::Bytes;
-use crate::catalogue::{Catalogue, threadx_object};
-use crate::trace::{
-    About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Issue, Known, Object,
-    ObjectTable, Place, Severity, Trace, WalkState, Words,
-};
+use crate::abi::Width;
+use crate::catalogue::{ArgKind, Catalogue, threadx_object};
+use crate::trace::{About, ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+
+/// One capture in ring order, before its events are looked at together.
+struct Prepared {
+    g: Geometry,
+    codec: Codec,
+    ring: Ring,
+    survey: Survey,
+    objects: ObjectTable,
+    cores: u16,
+    facts: Vec<(&'static str, String)>,
+    issues: Vec<Issue>,
+}
 
 /// Decodes a capture.
 pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    let ids = Ids::of(catalogue);
+    let prepared = prepare(capture, &ids, options)?;
+    Ok(finish(capture, prepared, ids, catalogue, options))
+}
+
+/// Decodes the captures of buffers that one run filled one after the other.
+pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    let ids = Ids::of(catalogue);
+    let mut all: Option<Prepared> = None;
+    for capture in captures {
+        let next = prepare(capture, &ids, options)?;
+        all = Some(match all {
+            None => next,
+            Some(before) => append(before, next)?,
+        });
+    }
+    let none = || Absence::broken("usage", "no trace buffer was given", "give one with --trace");
+    let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
+    let trust = Trust { ids: &ids, objects: &prepared.objects };
+    let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
+    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &trust, false);
+    prepared.facts.push(("joined", format!("{} buffers", captures.len())));
+    Ok(finish(last, prepared, ids, catalogue, options))
+}
+
+fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prepared, Absence> {
     let damaged = || Absence::broken("header-damaged", "the captured header is no trace header", "try --scan");
     let head = capture.blocks("header").next().ok_or_else(damaged)?;
     let (_, raw) = parse::header(&head.bytes, capture.endian, capture.word).map_err(|_| damaged())?;
+    let raw = raw.mended(capture);
     let mut issues = capture.issues.clone();
     // What the layout has to complain of was said when it was read.
     let g = Geometry::new(head.address, capture.endian, capture.word, &raw, capture.value("current"), &mut Vec::new());
     let objects = read_objects(capture, &g, &mut issues);
-    let ring = Ring::order(capture, &g, &mut issues);
-    let survey = Survey::of(&ring, &g);
-    let clock = find_clock(&survey, &g, options, &mut issues);
-    let mut contexts = survey.contexts;
+    let mut codec = Codec { endian: capture.endian, word: capture.word, mask: g.time_mask, smp: false };
+    let mut facts = facts(capture, &g, &raw);
+    let cores = cores(capture, &Slots::of(capture, &g, codec), codec, ids, &mut facts, &mut issues);
+    codec.smp = cores > 1;
+    let slots = Slots::of(capture, &g, codec);
+    let direction = options.direction.unwrap_or_else(|| slots.direction());
+    let trust = Trust { ids, objects: &objects };
+    let mut ring = if options.previous {
+        previous_run(&slots, capture, direction, &trust, codec, &mut issues)?
+    } else {
+        // By the stamps alone: a wrong --direction is the user's to find out.
+        Ring::order(&slots, capture.extent, &torn(capture, &g), slots.direction(), &mut issues)
+    };
+    let mut survey = Survey::of(&ring, codec, direction, &trust, options.previous);
+    if let Some(current) = misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
+        issues.push(
+            Issue::new(
+                "current-misplaced",
+                Severity::Inferred,
+                "the current pointer leads into the middle of the events; order is recovered from the time stamps",
+            )
+            .at(Place::address(g.address(current))),
+        );
+        ring = Ring::at(&slots, capture.extent, current, true, &[]);
+        survey = Survey::of(&ring, codec, direction, &trust, false);
+    }
+    Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
+}
+
+/// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
+fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
+    let (a, b) = (before.codec, next.codec);
+    if (a.endian, a.word, a.mask) != (b.endian, b.word, b.mask) {
+        return Err(Absence::broken(
+            "different-runs",
+            "the trace buffers differ in byte order, width or time mask: they are not of one run",
+            "give the buffers of one run, oldest first",
+        ));
+    }
+    let shared = before.ring.shared_with(&next.ring, a);
+    let held = before.ring.held;
+    if shared == 0
+        && let (Some(last), Some(first)) = (before.survey.last_stamp, next.survey.first_stamp)
+    {
+        let clock = super::order::rough_clock(a.mask, before.survey.votes.direction().0);
+        let step = clock.step(last, first);
+        let usual = before.survey.largest.into_iter().chain(next.survey.largest).map(|(s, _)| s).max().unwrap_or(0);
+        if step > usual {
+            // A clock that counts events tells how many are missing.
+            let counts = before.survey.ones.saturating_add(1) == before.survey.events;
+            let missing =
+                if counts { format!("{} events are", step.saturating_sub(1)) } else { "events may be".to_owned() };
+            let issue = Issue::new(
+                "joined-gap",
+                Severity::Lost,
+                format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
+            );
+            before.issues.push(issue.at(Place::seq(held)));
+        }
+    }
+    before.ring.append(next.ring, shared);
+    for object in next.objects.iter() {
+        if !before.objects.iter().any(|o| o.address == object.address && o.name == object.name) {
+            before.objects.push(object.clone());
+        }
+    }
+    before.issues.extend(next.issues);
+    before.g.capacity = before.g.capacity.saturating_add(next.g.capacity);
+    before.cores = before.cores.max(next.cores);
+    before.survey = next.survey;
+    Ok(before)
+}
+
+fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
+    let Prepared { g, codec, ring, mut survey, objects, cores, mut facts, mut issues } = prepared;
+    let hosted = survey.most < 1_000_000_000 && is_hosted(&ring, codec, &ids, catalogue, &objects);
+    let found = clock::find(&survey, codec, options, capture.value("core_clock"), hosted, &mut issues);
+    facts.extend(found.facts);
+    tell_gaps(&survey, &mut issues);
+    let mut contexts = std::mem::take(&mut survey.contexts);
+    let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
     name_contexts(&mut contexts, &objects);
-    let stores_interrupted = survey.marks_threshold || survey.marks_interrupted || !survey.has_threads;
+    let seen = survey.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
+    let about = About {
+        format: "threadx",
+        endian: capture.endian,
+        word: capture.word,
+        pointer: capture.pointer,
+        base: g.header,
+        capacity: g.capacity,
+        held: ring.held,
+        wrapped: ring.wrapped,
+        origin: ring.first_seq(survey.skipped_front),
+        cores: cores.max(seen),
+        facts,
+    };
+    let oldest_doubt = if ring.wrapped { oldest_doubt(capture, &ring, &mut issues) } else { 0 };
+    let source = Entries {
+        runs: ring.runs,
+        codec,
+        clock: found.clock.clone(),
+        per_core: found.per_core,
+        stores_interrupted: survey.marks_threshold || survey.marks_interrupted || !survey.has_threads,
+        by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
+        ids,
+        damaged: (survey.damaged > 0).then(|| objects.clone()),
+        count: survey.events,
+        oldest_doubt,
+        last_of: survey.last_of,
+        newest: survey.newest,
+        previous,
+    };
+    Trace::new(about, found.clock, contexts, objects, issues, Box::new(source))
+}
+
+/// Number of cores whose numbers stand in the ids' top bytes; 1 where there are none.
+fn cores(
+    capture: &Capture,
+    slots: &Slots<'_>,
+    codec: Codec,
+    ids: &Ids,
+    facts: &mut Vec<(&'static str, String)>,
+    issues: &mut Vec<Issue>,
+) -> u16 {
+    match capture.value("cores") {
+        Some(1) => 1,
+        Some(n) => {
+            facts.push(("cores", format!("{n}: _tx_thread_current_ptr is an array of as many")));
+            u16::try_from(n).unwrap_or(u16::MAX)
+        }
+        None => {
+            let Some(highest) = survey::looks_like_cores(slots.iter().map(|(_, b)| b), codec, ids) else { return 1 };
+            let n = highest.saturating_add(1);
+            facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
+            issues.push(Issue::new(
+                "cores-inferred",
+                Severity::Inferred,
+                format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: all ids are known without them"),
+            ));
+            n
+        }
+    }
+}
+
+/// Slots that were being written while they were read.
+fn torn(capture: &Capture, g: &Geometry) -> Vec<Range<u64>> {
+    let (Some(first), Some(count)) = (capture.value("torn_first"), capture.value("torn_count")) else {
+        return Vec::new();
+    };
+    let end = first.saturating_add(count);
+    vec![first..end.min(g.capacity), 0..end.saturating_sub(g.capacity)]
+}
+
+/// The slots of the run before a reset.
+fn previous_run(
+    slots: &Slots<'_>,
+    capture: &Capture,
+    direction: crate::trace::Direction,
+    trust: &Trust<'_>,
+    codec: Codec,
+    issues: &mut Vec<Issue>,
+) -> Result<Ring, Absence> {
+    let plausible = |slot: &[u8]| {
+        let entry = codec.read(slot);
+        let thread = entry.priority & 0x8000_0000 != 0 && entry.priority & PRIORITY_UNUSED == 0;
+        let other = entry.priority == 0 || trust.objects.at(entry.priority).is_some_and(|o| o.is_thread);
+        (thread || other) && (entry.id != 0 || entry.stamp != 0) && trust.holds(&entry)
+    };
+    let ring = Ring::previous(slots, direction, &plausible);
+    if ring.held == 0 {
+        return Err(Absence::none(
+            "no-previous-run",
+            format!(
+                "no slot of the trace at {:#x} holds an event of the run before the last start",
+                capture.value("header").unwrap_or(0)
+            ),
+            "they are there only until this run has filled the buffer, and where RAM outlived the reset",
+        ));
+    }
+    issues.push(
+        Issue::new(
+            "previous-run",
+            Severity::Inferred,
+            "these events are of the run before the last start: who inserted them was overwritten, names come from this run's registry and from priorities, and are marked '?'",
+        )
+        .times(ring.held),
+    );
+    Ok(ring)
+}
+
+/// The slot that is the oldest by the stamps where the current pointer says otherwise: all events but the one before
+/// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest.
+fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<u64> {
+    if !ring.complete || !ring.wrapped || options.period.is_some() || codec.smp || survey.events < 8 {
+        return None;
+    }
+    let (step, seq) = survey.largest?;
+    let others = survey.elapsed.checked_sub(step)?;
+    let clock = super::order::rough_clock(codec.mask, options.direction.unwrap_or_else(|| survey.votes.direction().0));
+    let around = clock.step(survey.last_stamp?, survey.first_stamp?);
+    let little = codec.mask >> 6;
+    let apart = others.saturating_add(around) <= little && step >= codec.mask.saturating_sub(little);
+    let start = ring.runs.first()?.first_slot;
+    apart.then(|| start.saturating_add(seq).checked_rem(g.capacity)).flatten()
+}
+
+/// True where threads run on stacks that the kernel did not give them: a port to an operating system.
+fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, objects: &ObjectTable) -> bool {
+    let (mut inside, mut outside) = (0u32, 0u32);
+    let slots = ring.runs.iter().flat_map(|r| r.bytes.chunks_exact(codec.size()));
+    for slot in slots.take(4096) {
+        let entry = codec.read(slot);
+        let Some(def) = ids.def(entry.id).and_then(|d| catalogue.def(d)) else { continue };
+        let Some(thread) = objects.at(entry.context).filter(|o| o.is_thread && !o.deleted) else { continue };
+        let pointers = def
+            .fields
+            .iter()
+            .zip(entry.info)
+            .filter_map(|(f, w)| f.as_ref().is_some_and(|f| f.kind == ArgKind::StackPtr).then_some(w));
+        for pointer in pointers.filter(|p| *p != 0) {
+            let end = thread.param1.saturating_add(thread.param2);
+            let count = if (thread.param1..=end).contains(&pointer) { &mut inside } else { &mut outside };
+            *count = count.saturating_add(1);
+        }
+    }
+    outside >= 8 && inside == 0
+}
+
+fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
     if survey.unused > 0 {
         issues.push(
             Issue::new(
@@ -40,35 +304,73 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
             .at(Place { seq: survey.first_unused, ..Place::default() }),
         );
     }
-    let origin = ring.first_seq(survey.skipped_front);
-    let about = About {
-        format: "threadx",
-        endian: capture.endian,
-        word: capture.word,
-        pointer: capture.pointer,
-        base: head.address,
-        capacity: g.capacity,
-        held: ring.held,
-        wrapped: ring.wrapped,
-        origin,
-        cores: 1,
-        facts: facts(capture, &g, &raw),
+    if survey.damaged > 0 {
+        issues.push(
+            Issue::new(
+                "slot-overwritten",
+                Severity::Lost,
+                format!(
+                    "{} slots hold no event that makes sense: they were written over, and are left out",
+                    survey.damaged
+                ),
+            )
+            .times(survey.damaged)
+            .at(Place { seq: survey.first_damaged, ..Place::default() }),
+        );
+    }
+}
+
+/// Events that the mask leaves out are still filled in late: into the slot at the current pointer, which is the oldest.
+fn oldest_doubt(capture: &Capture, ring: &Ring, issues: &mut Vec<Issue>) -> u8 {
+    let Some(bits) = capture.value("enable_bits") else { return 0 };
+    let mut doubt = 0u8;
+    let mut off = Vec::new();
+    for (bit, word, name) in [(0x1, 0b1000, "internal"), (0x2, 0b0010, "block pool"), (0x4, 0b0010, "byte pool")] {
+        if bits & bit == 0 {
+            doubt |= word;
+            off.push(name);
+        }
+    }
+    if doubt != 0 && ring.runs.first().is_some_and(|r| r.first_seq == 0) {
+        issues.push(
+            Issue::new(
+                "filtered-events-overwrite",
+                Severity::Inferred,
+                format!(
+                    "the event mask leaves out {} events, whose late words the kernel then writes into the oldest event: its {} not to be relied on",
+                    off.join(" and "),
+                    if doubt == 0b1010 { "i2 and i4 are" } else if doubt & 0b1000 != 0 { "i4 is" } else { "i2 is" }
+                ),
+            )
+            .at(Place::seq(0)),
+        );
+    }
+    doubt
+}
+
+/// Contexts of a run whose context words were cleared: a thread by a priority that no other has.
+fn infer_contexts(contexts: &mut Contexts, objects: &ObjectTable) -> Inferred {
+    let threads = survey::threads(objects);
+    let mut by_priority: HashMap<u16, Vec<&Object>> = HashMap::new();
+    for thread in threads.values() {
+        if let Some(priority) = thread.priority {
+            by_priority.entry(priority).or_default().push(thread);
+        }
+    }
+    let mut inferred = Inferred {
+        unknown: contexts.intern(ContextKind::Unknown, 0),
+        isr: contexts.intern(ContextKind::Unknown, layout::CONTEXT_ISR),
+        ..Inferred::default()
     };
-    let dense = (0..DENSE_IDS).map(|id| catalogue.find(id)).collect();
-    let sparse = catalogue.iter().filter(|d| d.id >= DENSE_IDS).filter_map(|d| Some((d.id, catalogue.find(d.id)?)));
-    let source = Entries {
-        runs: ring.runs,
-        endian: capture.endian,
-        word: capture.word,
-        mask: g.time_mask,
-        clock: clock.clone(),
-        stores_interrupted,
-        by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
-        dense,
-        sparse: sparse.collect(),
-        count: survey.events,
-    };
-    Ok(Trace::new(about, clock, contexts, objects, issues, Box::new(source)))
+    for (priority, threads) in by_priority {
+        if let [thread] = threads.as_slice() {
+            inferred.by_priority.insert(priority, contexts.intern(ContextKind::Unknown, thread.address));
+        }
+    }
+    for address in threads.keys() {
+        inferred.interrupted.insert(*address, contexts.intern(ContextKind::Thread, *address));
+    }
+    inferred
 }
 
 fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'static str, String)> {
@@ -147,13 +449,7 @@ fn read_objects(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> Obj
 }
 
 fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let mut threads: HashMap<Addr, &Object> = HashMap::new();
-    for object in objects.iter().filter(|o| o.is_thread) {
-        let place = threads.entry(object.address).or_insert(object);
-        if place.deleted || !object.deleted {
-            *place = object;
-        }
-    }
+    let threads = survey::threads(objects);
     let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
     for id in ids {
         let Some(context) = contexts.get_mut(id) else { continue };
@@ -161,456 +457,16 @@ fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
             ContextKind::Isr => Some("ISR".to_owned()),
             ContextKind::Init => Some("initialize".to_owned()),
             ContextKind::Idle => Some("idle".to_owned()),
+            // Inferred, and marked so.
+            ContextKind::Unknown => match context.address {
+                0 => None,
+                layout::CONTEXT_ISR => Some("ISR?".to_owned()),
+                address => threads.get(&address).map(|o| format!("{}?", o.name)),
+            },
             ContextKind::Thread => {
                 context.object = objects.id_at(context.address);
                 threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
             }
         };
-    }
-}
-
-/// Slots that follow each other in ring order and lie together in memory.
-struct Run {
-    first_seq: u64,
-    first_slot: u64,
-    count: usize,
-    bytes: Bytes,
-}
-
-/// The captured slots in ring order.
-struct Ring {
-    runs: Vec<Run>,
-    held: u64,
-    wrapped: bool,
-}
-
-impl Ring {
-    fn order(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> Self {
-        let entry = layout::entry_size(g.word);
-        // Captured stretches of whole slots inside the ring.
-        let mut parts: Vec<(u64, Bytes)> = Vec::new();
-        for block in capture.blocks("ring") {
-            let first = g.slot_of(block.address);
-            let room = g.capacity.saturating_sub(first);
-            let count = (block.bytes.len() as u64).checked_div(entry as u64).unwrap_or(0).min(room);
-            if let Some(bytes) = block.bytes.cut(0, g.bytes(count)).filter(|_| count > 0) {
-                parts.push((first, bytes));
-            }
-        }
-        parts.sort_by_key(|(first, _)| *first);
-        let context = |slot: u64| -> Option<u64> {
-            let (first, bytes) = parts.iter().rev().find(|(first, _)| *first <= slot)?;
-            let offset = g.bytes(slot.checked_sub(*first)?);
-            g.endian.word(g.word, bytes, offset)
-        };
-        let current = g.current.unwrap_or_else(|| recover(&parts, g, issues));
-        let wrapped = match context(current) {
-            Some(word) => word != 0,
-            None => {
-                issues.push(Issue::new(
-                    "wrap-unknown",
-                    Severity::Inferred,
-                    "the slot at the current pointer cannot be read: the ring is taken to have wrapped",
-                ));
-                true
-            }
-        };
-        let held = if wrapped { g.capacity } else { current };
-        // Which sequence numbers were asked for.
-        let from = match capture.extent {
-            Extent::All => 0,
-            _ if g.current.is_none() => 0,
-            Extent::Newest(n) => held.saturating_sub(n),
-            Extent::Nothing => held,
-        };
-        let mut runs: Vec<Run> = Vec::new();
-        for (first, bytes) in &parts {
-            let count = (bytes.len() as u64).checked_div(entry as u64).unwrap_or(0);
-            let end = first.saturating_add(count);
-            // Cut where ring order starts over, and keep what is asked for.
-            for (low, high) in [(*first, end.min(current)), ((*first).max(current), end)] {
-                if low >= high || (!wrapped && low >= current) {
-                    continue;
-                }
-                let seq = g.seq(low, current, wrapped);
-                let skip = from.saturating_sub(seq).min(high.saturating_sub(low));
-                let (low, seq) = (low.saturating_add(skip), seq.saturating_add(skip));
-                let (offset, len) = (g.bytes(low.saturating_sub(*first)), g.bytes(high.saturating_sub(low)));
-                if let Some(cut) = bytes.cut(offset, len).filter(|c| !c.is_empty()) {
-                    let count = cut.len().checked_div(entry).unwrap_or(0);
-                    runs.push(Run { first_seq: seq, first_slot: low, count, bytes: cut });
-                }
-            }
-        }
-        runs.sort_by_key(|r| r.first_seq);
-        Self { runs, held, wrapped }
-    }
-
-    /// The sequence number of the first event, `skipped` unused slots into what was captured.
-    fn first_seq(&self, skipped: u64) -> u64 {
-        let mut skipped = skipped;
-        for run in &self.runs {
-            let count = run.count as u64;
-            if skipped < count {
-                return run.first_seq.saturating_add(skipped);
-            }
-            skipped = skipped.saturating_sub(count);
-        }
-        self.held
-    }
-}
-
-/// Without a current pointer the oldest event is the one behind the largest step of the clock: all others follow each
-/// other closely.
-fn recover(parts: &[(u64, Bytes)], g: &Geometry, issues: &mut Vec<Issue>) -> u64 {
-    let entry = layout::entry_size(g.word);
-    let mut votes = Votes::default();
-    let (mut steps, mut previous, mut unused) = (Vec::new(), None, None);
-    for (first, bytes) in parts {
-        for (i, slot) in bytes.chunks_exact(entry).enumerate() {
-            let number = first.saturating_add(i as u64);
-            if g.endian.word(g.word, slot, 0) == Some(0) {
-                unused = unused.or(Some(number));
-                continue;
-            }
-            let stamp = stamp_of(slot, g) & g.time_mask;
-            if let Some(before) = previous {
-                votes.count(before, stamp);
-                steps.push((number, before, stamp));
-            }
-            previous = Some(stamp);
-        }
-    }
-    if let Some(slot) = unused {
-        return slot;
-    }
-    let clock = Clock {
-        mask: g.time_mask,
-        direction: votes.direction().0,
-        direction_known: Known::Detected,
-        period: None,
-        hz: None,
-        runs: true,
-        reason: String::new(),
-    };
-    let largest = steps.iter().map(|&(slot, a, b)| (clock.step(a, b), slot)).max();
-    // Back from the last slot to the first one is a step too.
-    let ends = steps.first().zip(steps.last()).map(|(a, z)| clock.step(z.2, a.1));
-    match (largest, ends) {
-        (Some((step, slot)), Some(around)) if step > around => slot,
-        (None, _) if previous.is_none() => {
-            issues.push(Issue::new("order-unknown", Severity::Inferred, "no event tells where the ring begins"));
-            0
-        }
-        _ => 0,
-    }
-}
-
-fn stamp_of(slot: &[u8], g: &Geometry) -> u64 {
-    g.endian.word(g.word, slot, g.word.bytes().saturating_mul(3)).unwrap_or(0)
-}
-
-/// Which way consecutive stamps go.
-#[derive(Default)]
-struct Votes {
-    up: u64,
-    down: u64,
-}
-
-impl Votes {
-    fn count(&mut self, before: u64, now: u64) {
-        match now.cmp(&before) {
-            std::cmp::Ordering::Greater => self.up = self.up.saturating_add(1),
-            std::cmp::Ordering::Less => self.down = self.down.saturating_add(1),
-            std::cmp::Ordering::Equal => {}
-        }
-    }
-
-    fn direction(&self) -> (Direction, bool) {
-        if self.down > self.up { (Direction::Down, true) } else { (Direction::Up, self.up != self.down) }
-    }
-}
-
-/// What one pass over the captured slots tells.
-struct Survey {
-    contexts: Contexts,
-    events: u64,
-    unused: u64,
-    skipped_front: u64,
-    first_unused: Option<u64>,
-    votes: Votes,
-    marks_threshold: bool,
-    marks_interrupted: bool,
-    has_threads: bool,
-}
-
-impl Survey {
-    fn of(ring: &Ring, g: &Geometry) -> Self {
-        let mut this = Self {
-            contexts: Contexts::default(),
-            events: 0,
-            unused: 0,
-            skipped_front: 0,
-            first_unused: None,
-            votes: Votes::default(),
-            marks_threshold: false,
-            marks_interrupted: false,
-            has_threads: false,
-        };
-        // Idle and ISR are always there: an ISR event may name idle as what it interrupted.
-        this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
-        let (mut last_word, mut previous) = (None, None);
-        for run in &ring.runs {
-            for (i, slot) in run.bytes.chunks_exact(layout::entry_size(g.word)).enumerate() {
-                let Some((context, priority, stamp)) = g
-                    .endian
-                    .word(g.word, slot, 0)
-                    .zip(g.endian.word(g.word, slot, g.word.bytes()))
-                    .map(|(c, p)| (c, p, stamp_of(slot, g) & g.time_mask))
-                else {
-                    continue;
-                };
-                if context == 0 {
-                    if this.events == 0 {
-                        this.skipped_front = this.skipped_front.saturating_add(1);
-                    }
-                    this.unused = this.unused.saturating_add(1);
-                    this.first_unused = this.first_unused.or(Some(run.first_seq.saturating_add(i as u64)));
-                    continue;
-                }
-                this.events = this.events.saturating_add(1);
-                if let Some(before) = previous {
-                    this.votes.count(before, stamp);
-                }
-                previous = Some(stamp);
-                let kind = kind_of(context);
-                match kind {
-                    ContextKind::Isr => {
-                        this.marks_interrupted |= priority != 0;
-                        let what = if priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                        this.contexts.intern(what, priority);
-                    }
-                    ContextKind::Thread => {
-                        this.has_threads = true;
-                        this.marks_threshold |= priority & 0x8000_0000 != 0;
-                    }
-                    ContextKind::Init | ContextKind::Idle => {}
-                }
-                if last_word != Some(context) {
-                    this.contexts.intern(kind, context);
-                    last_word = Some(context);
-                }
-            }
-        }
-        this
-    }
-}
-
-const fn kind_of(context: u64) -> ContextKind {
-    match context {
-        CONTEXT_ISR => ContextKind::Isr,
-        CONTEXT_INIT => ContextKind::Init,
-        _ => ContextKind::Thread,
-    }
-}
-
-fn find_clock(survey: &Survey, g: &Geometry, options: &DecodeOptions, issues: &mut Vec<Issue>) -> Clock {
-    let Votes { up, down } = survey.votes;
-    let (voted, decided) = survey.votes.direction();
-    let runs = up > 0 || down > 0 || survey.events < 2;
-    let (direction, direction_known, reason) = match options.direction {
-        Some(given) => (given, Known::Given, "given by --direction".to_owned()),
-        None if decided => {
-            (voted, Known::Detected, format!("{up} stamps are larger than the one before, {down} are smaller"))
-        }
-        None => (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned()),
-    };
-    if options.direction.is_none() && !decided && survey.events > 1 {
-        if runs {
-            issues.push(Issue::new(
-                "direction-unknown",
-                Severity::Inferred,
-                "too few stamps differ to tell which way the clock counts: up is taken (--direction down)",
-            ));
-        } else {
-            issues.push(Issue::new(
-                "clock-stopped",
-                Severity::Note,
-                "all time stamps are equal: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not)",
-            ));
-        }
-    }
-    Clock { mask: g.time_mask, direction, direction_known, period: options.period, hz: options.hz, runs, reason }
-}
-
-/// Ids below this are found by indexing.
-const DENSE_IDS: u32 = 2048;
-
-/// The events of a capture, decoded as they are asked for.
-struct Entries {
-    runs: Vec<Run>,
-    endian: Endian,
-    word: Width,
-    mask: u64,
-    clock: Clock,
-    stores_interrupted: bool,
-    by_word: HashMap<(ContextKind, Addr), ContextId>,
-    dense: Vec<Option<DefId>>,
-    sparse: HashMap<u32, DefId>,
-    count: u64,
-}
-
-impl Entries {
-    fn def(&self, id: u32) -> Option<DefId> {
-        match usize::try_from(id).ok().and_then(|i| self.dense.get(i)) {
-            Some(def) => *def,
-            None => self.sparse.get(&id).copied(),
-        }
-    }
-
-    fn context(&self, kind: ContextKind, address: Addr) -> ContextId {
-        self.by_word.get(&(kind, address)).copied().unwrap_or_default()
-    }
-
-    #[inline]
-    fn words(&self, slot: &[u8]) -> [u64; ENTRY_WORDS] {
-        let mut words = [0; ENTRY_WORDS];
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_le_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W4, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_be_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W8, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_le_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
-            (Width::W8, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_be_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
-        }
-        words
-    }
-}
-
-/// The last context of each kind: nearly every event has one of them.
-#[derive(Default)]
-struct Recent {
-    thread: Option<(Addr, ContextId)>,
-    interrupted: Option<(Addr, ContextId)>,
-}
-
-impl Events for Entries {
-    fn count(&self) -> u64 {
-        self.count
-    }
-
-    fn fill(&self, _index: u64, state: &mut WalkState, out: &mut [Event]) -> usize {
-        let size = layout::entry_size(self.word);
-        let mut recent = Recent::default();
-        let mut filled = 0usize;
-        let mut clock = state.cores.first().copied().unwrap_or_default();
-        while let Some(run) = self.runs.get(state.place.0) {
-            let start = state.place.1.saturating_mul(size);
-            let rest = run.bytes.as_slice().get(start..).unwrap_or(&[]);
-            if rest.len() < size {
-                state.place = (state.place.0.saturating_add(1), 0);
-                continue;
-            }
-            for slot in rest.chunks_exact(size) {
-                let Some(place) = out.get_mut(filled) else { break };
-                let position = state.place.1 as u64;
-                state.place.1 = state.place.1.saturating_add(1);
-                let words = self.words(slot);
-                if words[0] == 0 {
-                    continue;
-                }
-                *place = self.event(words, run, position, &mut clock, &mut recent);
-                filled = filled.saturating_add(1);
-            }
-            if filled == out.len() {
-                break;
-            }
-        }
-        state.ticks = clock.ticks;
-        state.cores.clear();
-        state.cores.push(clock);
-        filled
-    }
-}
-
-impl Entries {
-    #[inline]
-    fn event(
-        &self,
-        words: [u64; ENTRY_WORDS],
-        run: &Run,
-        position: u64,
-        clock: &mut CoreClock,
-        recent: &mut Recent,
-    ) -> Event {
-        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
-        let stamp = stamp & self.mask;
-        let delta = clock.seen.then(|| i64::try_from(self.clock.step(clock.stamp, stamp)).unwrap_or(i64::MAX));
-        clock.ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
-        clock.seen = true;
-        clock.stamp = stamp;
-        let kind = kind_of(context);
-        let mut event = Event {
-            seq: run.first_seq.wrapping_add(position),
-            slot: run.first_slot.wrapping_add(position),
-            ticks: clock.ticks,
-            delta,
-            stamp: Some(stamp),
-            core: 0,
-            context: ContextId::default(),
-            priority: None,
-            threshold: None,
-            interrupted: None,
-            // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
-            id: u32::try_from(id & 0xFFFF_FFFF).unwrap_or(u32::MAX),
-            def: None,
-            words: Words::four([i1, i2, i3, i4]),
-            doubtful: 0,
-        };
-        event.def = self.def(event.id);
-        event.context = match kind {
-            ContextKind::Thread => {
-                let marked = priority & 0x8000_0000 != 0;
-                event.priority = u16::try_from(priority & 0x3FF).ok();
-                event.threshold = marked.then(|| u16::try_from((priority >> 16) & 0x3FF).unwrap_or(0));
-                cached(&mut recent.thread, context, || self.context(kind, context))
-            }
-            ContextKind::Isr => {
-                if self.stores_interrupted {
-                    let what = if priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                    event.interrupted =
-                        Some(cached(&mut recent.interrupted, priority, || self.context(what, priority)));
-                }
-                self.context(kind, context)
-            }
-            ContextKind::Init | ContextKind::Idle => self.context(kind, context),
-        };
-        event
-    }
-}
-
-#[inline]
-fn cached(recent: &mut Option<(Addr, ContextId)>, address: Addr, find: impl FnOnce() -> ContextId) -> ContextId {
-    match recent {
-        Some((a, id)) if *a == address => *id,
-        _ => {
-            let id = find();
-            *recent = Some((address, id));
-            id
-        }
     }
 }

@@ -3,7 +3,8 @@
 use super::super::{Absence, Hints, Located};
 use super::{layout, parse};
 use crate::abi::{Addr, Endian, Width};
-use crate::mem::Memory;
+use crate::bytes::Bytes;
+use crate::mem::{Memory, ReadError};
 use crate::sym::{Symbol, Symbols};
 
 /// The kernel's pointers into the trace. They are set together by `tx_trace_enable` and lie together in `.bss`.
@@ -23,8 +24,18 @@ const KERNEL: [&str; 4] =
     ["_tx_version_id", "_tx_thread_created_ptr", "_tx_trace_initialize", "_tx_thread_current_ptr"];
 /// The running thread: read together with the pointers, for the line that says who runs now.
 const CURRENT_THREAD: &str = "_tx_thread_current_ptr";
-/// Pointers that lie within so many bytes are read at once: one packet more costs more than the bytes between.
-const TOGETHER: u64 = 96;
+/// Each core has one where this is an array: so many at most.
+const MOST_CORES: u64 = 64;
+/// Which events are inserted.
+const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
+/// Number of registry entries: with it a damaged header can be made whole.
+const ENTRIES: &str = "_tx_trace_total_registry_entries";
+/// CMSIS's name for the processor's clock in Hz.
+const CORE_CLOCK: &str = "SystemCoreClock";
+/// Variables that lie within so many bytes are read at once: one packet more costs more than the bytes between.
+const TOGETHER: u64 = 256;
+/// The most reads that variables may cost: two, and two more for the trace itself.
+const READS: usize = 2;
 
 /// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
 pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
@@ -101,7 +112,63 @@ fn pointer_width(symbol: &Symbol, hints: &Hints) -> Width {
     Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4)
 }
 
-/// Reads the header pointer, and with it those of its neighbours that cost no packet of their own.
+/// A variable of the kernel that is worth a look.
+struct Variable {
+    name: &'static str,
+    address: Addr,
+    width: Width,
+    /// More than one for an array.
+    count: u64,
+    /// True where the symbol has a size.
+    sized: bool,
+}
+
+impl Variable {
+    fn of(symbols: &dyn Symbols, name: &'static str, width: Width) -> Option<Self> {
+        let symbol = symbols.lookup(name)?;
+        Some(Self { name, address: symbol.address, width, count: 1, sized: symbol.size > 0 })
+    }
+
+    const fn end(&self) -> Addr {
+        self.address.saturating_add((self.width.bytes() as u64).saturating_mul(self.count))
+    }
+}
+
+/// What is worth a look, most wanted first.
+fn variables(symbols: &dyn Symbols, width: Width) -> Vec<Variable> {
+    let mut all: Vec<Variable> = POINTERS.into_iter().filter_map(|n| Variable::of(symbols, n, width)).collect();
+    if let Some(symbol) = symbols.lookup(CURRENT_THREAD) {
+        let count = symbol.size.checked_div(width.bytes() as u64).unwrap_or(0).clamp(1, MOST_CORES);
+        all.push(Variable { name: CURRENT_THREAD, address: symbol.address, width, count, sized: symbol.size > 0 });
+    }
+    // A ULONG is as wide as its symbol says; four bytes almost everywhere.
+    let ulong = |name| symbols.lookup(name).and_then(|s| Width::from_bytes(s.size)).unwrap_or(Width::W4);
+    for name in [ENABLE_BITS, ENTRIES] {
+        all.extend(Variable::of(symbols, name, ulong(name)));
+    }
+    all.extend(Variable::of(symbols, CORE_CLOCK, Width::W4));
+    all
+}
+
+/// Stretches of memory that hold the variables: the first ones are always read, later ones where they cost no more
+/// than [`READS`] in all. Decided by addresses alone, so that every source is read by the same plan.
+fn stretches(all: &[Variable]) -> Vec<(Addr, Addr)> {
+    let mut stretches: Vec<(Addr, Addr)> = Vec::new();
+    for v in all {
+        let joined = stretches.iter_mut().find_map(|s| {
+            let (low, high) = (s.0.min(v.address), s.1.max(v.end()));
+            (high.saturating_sub(low) <= TOGETHER).then(|| *s = (low, high))
+        });
+        // The pointers beside the header pointer, the enable bits and the clock are not worth a packet of their own.
+        let alone = matches!(v.name, HEADER | CURRENT_THREAD) || (v.name == CORE_CLOCK && stretches.len() < READS);
+        if joined.is_none() && alone {
+            stretches.push((v.address, v.end()));
+        }
+    }
+    stretches
+}
+
+/// Reads the header pointer, and with it what costs no packet of its own.
 fn read_pointers(
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
@@ -110,64 +177,68 @@ fn read_pointers(
     endian: Endian,
     located: &mut Located,
 ) -> Result<(), Absence> {
-    let bytes = width.bytes() as u64;
-    let mut near: Vec<(&'static str, Addr)> = vec![(HEADER, header.address)];
-    let (mut low, mut high) = (header.address, header.address.saturating_add(bytes));
-    for name in POINTERS.into_iter().skip(1) {
-        let Some(symbol) = symbols.lookup(name) else { continue };
-        let (new_low, new_high) = (low.min(symbol.address), high.max(symbol.address.saturating_add(bytes)));
-        if new_high.saturating_sub(new_low) <= TOGETHER {
-            (low, high) = (new_low, new_high);
-            near.push((name, symbol.address));
+    let all = variables(symbols, width);
+    let stretches = stretches(&all);
+    let wanted: Vec<(Addr, usize)> =
+        stretches.iter().map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0))).collect();
+    let results = memory.read_batch(&wanted);
+    if let Some(Err(e)) = results.first() {
+        if e.is_fatal() {
+            return Err(Absence::from_read(e, HEADER));
+        }
+        // The neighbours cannot be read, which only happens at the edge of a dump.
+        match memory.read_bytes(header.address, width.bytes()) {
+            Ok(alone) => located.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
+            Err(e) => {
+                let mut absence = Absence::from_read(&e, HEADER);
+                absence.hint =
+                    "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
+                return Err(absence);
+            }
         }
     }
-    let span = usize::try_from(high.saturating_sub(low)).unwrap_or(0);
-    let running = symbols.lookup(CURRENT_THREAD);
-    let mut wanted = vec![(low, span)];
-    wanted.extend(running.as_ref().map(|s| (s.address, width.bytes())));
-    let mut results = memory.read_batch(&wanted).into_iter();
-    let block = match results.next() {
-        Some(Ok(block)) => block,
-        Some(Err(e)) if e.is_fatal() => return Err(Absence::from_read(&e, HEADER)),
-        _ => {
-            let e = match memory.read_bytes(header.address, width.bytes()) {
-                Ok(alone) => {
-                    // The neighbours cannot be read, which only happens at the edge of a dump.
-                    let value = endian.word(width, &alone, 0).unwrap_or(0);
-                    located.known.push((HEADER, value));
-                    return Ok(());
-                }
-                Err(e) => e,
-            };
-            let mut absence = Absence::from_read(&e, HEADER);
-            absence.hint =
-                "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
-            return Err(absence);
-        }
-    };
-    for (name, address) in near {
-        let offset = usize::try_from(address.saturating_sub(low)).unwrap_or(usize::MAX);
-        if let Some(value) = endian.word(width, &block, offset) {
-            located.known.push((name, value));
-        }
-    }
-    if let Some(Ok(bytes)) = results.next()
-        && let Some(value) = endian.word(width, &bytes, 0)
-    {
-        located.known.push((CURRENT_THREAD, value));
-    }
+    take_known(&all, &wanted, &results, endian, located);
     Ok(())
 }
 
-/// Reads the running thread where the header came from an option.
+/// Keeps every variable that lies in what was read.
+fn take_known(
+    all: &[Variable],
+    wanted: &[(Addr, usize)],
+    results: &[Result<Bytes, ReadError>],
+    endian: Endian,
+    located: &mut Located,
+) {
+    for ((low, _), bytes) in wanted.iter().zip(results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
+        for v in all.iter().filter(|v| v.address >= *low) {
+            let offset = usize::try_from(v.address.saturating_sub(*low)).unwrap_or(usize::MAX);
+            for i in 0..v.count {
+                let step = usize::try_from(i).unwrap_or(usize::MAX).saturating_mul(v.width.bytes());
+                if let Some(value) = endian.word(v.width, bytes, offset.saturating_add(step)) {
+                    located.known.push((v.name, value));
+                }
+            }
+            // Without a size nothing tells an array from a pointer.
+            if v.name == CURRENT_THREAD && v.sized && offset < bytes.len() {
+                located.known.push(("cores", v.count));
+            }
+        }
+    }
+}
+
+/// Reads what runs and which events are on where the header came from an option.
 fn read_running(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
     let Some(symbol) = symbols.lookup(CURRENT_THREAD) else { return };
-    let width = pointer_width(&symbol, hints);
-    if let Ok(bytes) = memory.read_bytes(symbol.address, width.bytes())
-        && let Some(value) = endian.word(width, &bytes, 0)
-    {
-        located.known.push((CURRENT_THREAD, value));
-    }
+    let all: Vec<Variable> = variables(symbols, pointer_width(&symbol, hints))
+        .into_iter()
+        .filter(|v| matches!(v.name, CURRENT_THREAD | ENABLE_BITS | CORE_CLOCK))
+        .collect();
+    let wanted: Vec<(Addr, usize)> = stretches(&all)
+        .iter()
+        .map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0)))
+        .collect();
+    let results = memory.read_batch(&wanted);
+    take_known(&all, &wanted, &results, endian, located);
 }
 
 /// Nothing told the byte order (symbols came as NAME=ADDR): the one in which the pointer leads to a header is right.
@@ -188,8 +259,13 @@ fn choose_order(memory: &mut dyn Memory, width: Width, located: &mut Located) {
     if leads(memory, swap(located.header)) {
         located.endian = Some(Endian::Big);
         located.header = swap(located.header);
-        for (_, value) in &mut located.known {
-            *value = swap(*value);
+        for (name, value) in &mut located.known {
+            *value = match *name {
+                "cores" => *value,
+                // These are no pointers: their width is their own.
+                ENABLE_BITS | ENTRIES | CORE_CLOCK => u64::from(u32::try_from(*value).unwrap_or(0).swap_bytes()),
+                _ => swap(*value),
+            };
         }
     }
 }

@@ -1,11 +1,17 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
+mod clock;
 mod decode;
+mod entries;
+mod entry;
 mod layout;
 mod locate;
+mod mend;
+mod order;
 mod parse;
 mod read;
 mod ring;
+mod survey;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;
@@ -78,6 +84,10 @@ impl Format for ThreadX {
 
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
         decode::decode(capture, catalogue, options)
+    }
+
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::join(captures, catalogue, options)
     }
 }
 

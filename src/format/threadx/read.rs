@@ -1,9 +1,11 @@
 //! The read plan: which bytes a question needs, the same for a probe, a core and a file.
 
 use super::super::{Absence, Block, Capture, Extent, Located};
+use super::mend::{self, Mended};
+use super::parse::RawHeader;
 use super::ring::{self, Geometry};
 use super::{layout, order_name, parse};
-use crate::abi::{Addr, Width};
+use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::mem::{Memory, ReadError};
 use crate::trace::{Issue, Place, Severity};
@@ -16,26 +18,9 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
         Some(parts) => parts,
         None => read_header_first(memory, located)?,
     };
-    let Some((endian, word, raw)) = parse::detect(&head) else {
-        return Err(not_a_header(located, &head));
-    };
+    let Header { endian, word, raw, mended } = whole_header(memory, located, &head)?;
     let current = located.known("_tx_trace_buffer_current_ptr").filter(|p| *p != 0);
     let geometry = Geometry::new(located.header, endian, word, &raw, current, &mut issues);
-    if geometry.capacity == 0 || !raw.is_sound(word) {
-        return Err(Absence::broken(
-            "header-damaged",
-            format!(
-                "the trace header at {:#x} ({}) contradicts itself: registry {:#x}..{:#x}, ring {:#x}..{:#x}",
-                located.header,
-                order_name(endian),
-                raw.registry_start,
-                raw.registry_end,
-                raw.buffer_start,
-                raw.buffer_end
-            ),
-            "it was overwritten, or this is not the trace: try --scan, or --header ADDR",
-        ));
-    }
     let mut capture = Capture {
         format: "threadx",
         endian,
@@ -47,10 +32,18 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
         how: located.how.clone(),
         extent,
     };
-    capture.values.extend(current.map(|c| ("current", c)));
-    if let Some(running) = located.known("_tx_thread_current_ptr") {
-        capture.values.push(("running", running));
+    if let Some(mended) = mended {
+        capture.values.extend(mended.values);
+        capture.issues.push(mended.issue);
     }
+    capture.values.extend(current.map(|c| ("current", c)));
+    for (name, symbol) in
+        [("cores", "cores"), ("enable_bits", "_tx_trace_event_enable_bits"), ("core_clock", "SystemCoreClock")]
+    {
+        capture.values.extend(located.known(symbol).map(|v| (name, v)));
+    }
+    let running = located.known.iter().filter(|(n, _)| *n == "_tx_thread_current_ptr");
+    capture.values.extend(running.map(|(_, v)| ("running", *v)));
     if located.known("_tx_trace_buffer_current_ptr") == Some(0) {
         capture.issues.push(Issue::new(
             "trace-disabled",
@@ -66,7 +59,103 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
     let have_registry = registry.filter(|r| r.len() == registry_bytes);
     let have_ring = ring.filter(|r| geometry.slot_of(r.address) < geometry.capacity);
     reader.read(extent, registry_bytes, have_registry, have_ring)?;
+    if memory.changes() {
+        look_again(memory, &geometry, &mut capture);
+    }
     Ok(capture)
+}
+
+/// Where the target runs on while it is read: which slots were written meanwhile, and whether all of them were.
+fn look_again(memory: &mut dyn Memory, g: &Geometry, capture: &mut Capture) {
+    memory.refresh();
+    let Some(before) = g.current else { return };
+    // Its ninth word, in either width.
+    let field = g.word.bytes().saturating_mul(8);
+    let newest = before.checked_sub(1).unwrap_or(g.capacity.saturating_sub(1));
+    let entry = layout::entry_size(g.word);
+    let mut results = memory
+        .read_batch(&[(g.header.wrapping_add(field as u64), g.word.bytes()), (g.address(newest), entry)])
+        .into_iter();
+    let pointer = results.next().and_then(Result::ok).and_then(|b| g.endian.word(g.word, &b, 0));
+    let Some(after) = pointer.and_then(|p| g.slot_of_pointer(p)) else { return };
+    let written = if after >= before {
+        after.saturating_sub(before)
+    } else {
+        after.saturating_add(g.capacity).saturating_sub(before)
+    };
+    // What was the newest event before is another now: the ring went all around.
+    let was = capture.blocks("ring").find_map(|b| {
+        let offset = usize::try_from(g.address(newest).checked_sub(b.address)?).ok()?;
+        b.bytes.cut(offset, entry)
+    });
+    let lapped =
+        results.next().and_then(Result::ok).zip(was).is_some_and(|(now, was)| now.as_slice() != was.as_slice());
+    // The slot at the pointer may be half written, whatever moved.
+    let count = if lapped { g.capacity } else { written.saturating_add(1) };
+    capture.values.extend([("torn_first", before), ("torn_count", count)]);
+    if lapped {
+        capture.issues.push(Issue::new(
+            "lapped",
+            Severity::Lost,
+            "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
+        ));
+    } else if written > 0 {
+        capture.issues.push(
+            Issue::new(
+                "torn",
+                Severity::Lost,
+                format!("{written} slots were written while they were read, and are left out"),
+            )
+            .times(written),
+        );
+    }
+}
+
+/// A header that the rest can be read by.
+struct Header {
+    endian: Endian,
+    word: Width,
+    raw: RawHeader,
+    mended: Option<Mended>,
+}
+
+/// The header, made whole where it is damaged.
+fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
+    let detected = parse::detect(head);
+    if let Some((endian, word, raw)) = detected.filter(|(_, word, raw)| raw.is_sound(*word) && raw.time_mask != 0) {
+        return Ok(Header { endian, word, raw, mended: None });
+    }
+    // Without its magic a header is one only where the kernel's pointers agree with each other.
+    let by_pointers = || {
+        let plan = plan_by_pointers(located)?;
+        let endian = located.endian?;
+        let (_, raw) = parse::header(head, endian, plan.word).ok()?;
+        Some((endian, plan.word, raw))
+    };
+    let Some((endian, word, raw)) = detected.or_else(by_pointers) else {
+        return Err(not_a_header(located, head));
+    };
+    let room = memory.regions().and_then(|regions| {
+        let inside = |r: &crate::mem::Region| r.len.checked_sub(located.header.checked_sub(r.start)?);
+        regions.iter().filter_map(inside).max()
+    });
+    let Some(mended) = mend::mend(&raw, word, located, room) else {
+        return Err(Absence::broken(
+            "header-damaged",
+            format!(
+                "the trace header at {:#x} ({}) contradicts itself: registry {:#x}..{:#x}, ring {:#x}..{:#x}",
+                located.header,
+                order_name(endian),
+                raw.registry_start,
+                raw.registry_end,
+                raw.buffer_start,
+                raw.buffer_end
+            ),
+            "it was overwritten, or this is not the trace: try --scan, or --header ADDR",
+        ));
+    };
+    let raw = raw.with(&mended.values, word);
+    Ok(Header { endian, word, raw, mended: Some(mended) })
 }
 
 /// What the kernel's pointers tell before the header is read.

@@ -128,6 +128,13 @@ impl Geometry {
         self.ring.wrapping_add(slot.wrapping_mul(layout::entry_size(self.word) as u64))
     }
 
+    /// The slot that a stored pointer leads to, cut to the stored width.
+    pub fn slot_of_pointer(&self, pointer: u64) -> Option<u64> {
+        let offset = pointer.wrapping_sub(self.ring) & self.word.max();
+        let slot = offset.checked_div(layout::entry_size(self.word) as u64)?;
+        (slot < self.capacity).then_some(slot)
+    }
+
     /// The slot at an address inside the ring.
     pub fn slot_of(&self, address: Addr) -> u64 {
         address.wrapping_sub(self.ring).checked_div(layout::entry_size(self.word) as u64).unwrap_or(0)
@@ -160,16 +167,19 @@ impl RawHeader {
 /// Consecutive slots: the first, and how many.
 pub(super) type Slots = (u64, u64);
 
-/// The slots that hold the newest `n` events and the one at the current pointer, which tells whether the ring has
-/// wrapped. The first stretch ends with that slot; the second lies behind the wrap and holds events only after it.
+/// The slots that hold the newest `n` events, the one at the current pointer, which tells whether the ring has
+/// wrapped, and the one behind it, which tells an insertion that was cut off from a wrap. The first stretch ends with
+/// these two; the second lies behind the wrap and holds events only after it.
 pub(super) fn newest(capacity: u64, current: u64, n: u64) -> (Slots, Option<Slots>) {
     let n = n.min(capacity);
     let before = n.min(current);
     let rest = n.saturating_sub(before);
-    // When everything is wanted the slot at the current pointer is among them, and is not read twice.
-    let tail_start = capacity.saturating_sub(rest).max(current.saturating_add(1));
+    let end = current.saturating_add(2).min(capacity);
+    // When everything is wanted the slots at the current pointer are among them, and are not read twice.
+    let tail_start = capacity.saturating_sub(rest).max(end);
     let tail = capacity.saturating_sub(tail_start);
-    ((current.saturating_sub(before), before.saturating_add(1)), (rest > 0 && tail > 0).then_some((tail_start, tail)))
+    let first = current.saturating_sub(before);
+    ((first, end.saturating_sub(first)), (rest > 0 && tail > 0).then_some((tail_start, tail)))
 }
 
 #[cfg(test)]
@@ -192,7 +202,7 @@ mod tests {
                     slots.sort_unstable();
                     slots.dedup();
                     assert_eq!(len, slots.len());
-                    assert!(len as u64 <= n.min(capacity) + 1);
+                    assert!(len as u64 <= n.min(capacity) + 2);
                 }
             }
         }

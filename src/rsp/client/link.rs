@@ -63,6 +63,9 @@ impl Stats {
     }
 }
 
+/// When a link was closed: by who never said a word.
+const NEVER_SPOKE: &str = "before it sent anything; it may serve another debugger already";
+
 /// Adds to a counter.
 pub(super) fn bump(counter: &mut u64, by: usize) {
     *counter = counter.saturating_add(u64::try_from(by).unwrap_or(u64::MAX));
@@ -258,7 +261,8 @@ impl Link {
     }
 
     fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
-        if kind == Kind::Junk {
+        let in_noise = matches!(kind, Kind::Ack | Kind::Nak) && !self.noise.is_empty() && self.features.is_none();
+        if kind == Kind::Junk || in_noise {
             self.note_noise();
         }
         let Kind::Packet(body) = kind else { return Ok(()) };
@@ -311,7 +315,9 @@ impl Link {
         bump(&mut self.stats.bytes_out, bytes.len());
         let sent = self.transport.send(bytes, deadline);
         sent.map_err(|e| {
-            let error = self.transport_error(e, "while we were sending");
+            // Whether a closed link is met while writing or while reading is chance; it is told in the same words.
+            let when = if self.stats.bytes_in == 0 { NEVER_SPOKE } else { "while we were sending" };
+            let error = self.transport_error(e, when);
             self.fail(error)
         })
     }
@@ -494,7 +500,7 @@ impl Link {
         match error {
             RspError::Closed { endpoint, why, .. } => {
                 let when = if self.stats.bytes_in == 0 {
-                    "before it sent anything; it may serve another debugger already".to_owned()
+                    NEVER_SPOKE.to_owned()
                 } else {
                     format!("in place of an answer to `{}`", excerpt(body))
                 };
@@ -544,5 +550,44 @@ impl Link {
             (false, true) => ", only noise",
         };
         RspError::Stalled { endpoint, packet, timeout, state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link on which these bytes have come, and on which nothing can be sent.
+    struct Came(&'static [u8]);
+
+    impl Transport for Came {
+        fn send(&mut self, _: &[u8], _: Instant) -> Result<(), TransportError> {
+            Err(TransportError::Closed(String::new()))
+        }
+
+        fn receive(&mut self, buf: &mut [u8], _: Instant) -> Result<usize, TransportError> {
+            let bytes = std::mem::take(&mut self.0);
+            let room = buf.get_mut(..bytes.len()).filter(|b| !b.is_empty()).ok_or(TransportError::Timeout)?;
+            room.copy_from_slice(bytes);
+            Ok(bytes.len())
+        }
+    }
+
+    fn link(came: &'static [u8]) -> Link {
+        Link::new(Box::new(Came(came)), "here".into(), Duration::from_millis(10), None, "")
+    }
+
+    #[test]
+    fn a_banner_that_came_before_the_first_request_is_kept_whole() {
+        let mut link = link(b"Open On-Chip Debugger\r\n> ");
+        link.prepare().unwrap();
+        assert_eq!(link.noise, b"Open On-Chip Debugger\r\n> ");
+    }
+
+    #[test]
+    fn a_link_closed_before_a_word_is_told_alike_in_writing_and_in_reading() {
+        let sent = link(b"").send_raw(b"+").unwrap_err().to_string();
+        let closed = RspError::Closed { endpoint: "here".into(), when: String::new(), why: String::new() };
+        assert_eq!(sent, link(b"").in_answer_to(closed, b"?").to_string());
     }
 }

@@ -1,0 +1,264 @@
+//! What each fuzz target does with its bytes. Everything that reads bytes from outside is driven here through the
+//! public interface; `tests/fuzz_bodies.rs` runs the same functions on every `cargo test`.
+//!
+//! A body fails by panicking, by not ending, or by one of the claims that it checks. It returns how much it understood
+//! (tokens, segments, events), so that a test can tell whether its seeds reach the code that they are meant for.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use tx_trace::abi::Width;
+use tx_trace::catalogue::{Catalogue, Names};
+use tx_trace::elf::Elf;
+use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::mem::Memory;
+use tx_trace::mem::core::{Core, elf_readonly};
+use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number};
+use tx_trace::mem::overlay::Overlay;
+use tx_trace::output::{self, NoNames, TableOptions, View, Window};
+use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
+use tx_trace::rsp::Endpoint;
+use tx_trace::rsp::packet::{self, Decoder, Kind};
+use tx_trace::sym::{ElfSymbols, NoSymbols, Pairs, Symbols};
+use tx_trace::trace::Trace;
+
+/// The link: any bytes are cut into tokens without loss, however they come; what we encode we understand.
+pub fn rsp_packet(data: &[u8]) -> usize {
+    let (step, stream) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first).max(1), rest));
+    let mut decoder = Decoder::default();
+    let (mut raw, mut tokens) = (Vec::new(), 0_usize);
+    'link: for chunk in stream.chunks(step) {
+        decoder.push(chunk);
+        loop {
+            match decoder.next_token() {
+                Ok(Some(kind)) => {
+                    assert!(!decoder.raw().is_empty(), "a token of no bytes: the link would never end");
+                    raw.extend_from_slice(decoder.raw());
+                    tokens = tokens.saturating_add(1);
+                    if let Kind::Packet(body) | Kind::Notification(body) = kind {
+                        assert!(body.data.len() <= packet::MAX_BODY.saturating_add(255));
+                        let _ = packet::from_hex(&body.data);
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => break 'link,
+            }
+        }
+    }
+    assert!(stream.starts_with(&raw), "tokens are the bytes that came");
+    let frame = packet::encode(stream);
+    let token = packet::next_token(&frame);
+    let Ok(Some(token)) = token else { panic!("our own packet is not understood: {token:?}") };
+    assert!(matches!(&token.kind, Kind::Packet(body) if body.checksum_ok && body.data == stream), "{token:?}");
+    assert_eq!(packet::from_hex(&packet::to_hex(stream)).as_deref(), Some(stream));
+    tokens
+}
+
+/// An ELF file: header, tables, notes, symbols, debug information.
+pub fn elf(data: &[u8]) -> usize {
+    let Ok(elf) = Elf::open(data.to_vec()) else { return 0 };
+    let elf = Arc::new(elf);
+    let _ = (elf.describe(), elf.damage().len(), elf.kind(), elf.entry(), elf.build_id(), elf.is_stripped());
+    for segment in elf.segments() {
+        assert!(elf.segment_bytes(&segment).len() <= data.len());
+    }
+    // Names and bytes of a few: a table of many is asked for the same way.
+    for section in elf.sections().take(64) {
+        let _ = elf.section_name(&section);
+        assert!(elf.section_bytes(&section).len() <= data.len());
+    }
+    let _ = (elf.section(".debug_info"), elf.notes().count());
+    let names = ["_tx_trace_header_ptr", "_tx_thread_current_ptr", "main", ""];
+    assert_eq!(elf.lookup_many(&names).len(), names.len());
+    let near = elf.symbols_with_prefix("_tx_");
+    for address in near.iter().map(|s| s.address).take(8).chain([0, elf.entry(), u64::MAX]) {
+        let _ = (elf.covering(address), elf.section_holding(address));
+    }
+    for offset in [0, 0x5555_5555_4000, u64::MAX] {
+        let symbols = ElfSymbols::new(Arc::clone(&elf), offset);
+        let _ = (symbols.lookup("main"), symbols.covering(elf.entry().wrapping_add(offset)));
+        let _ = read_all(&mut elf_readonly(&elf, offset));
+    }
+    let symbols = ElfSymbols::new(Arc::clone(&elf), 0);
+    let _ = symbols.dwarf().unavailable();
+    for (name, member) in [("TX_THREAD_STRUCT", "tx_thread_name"), ("TX_TRACE_HEADER_STRUCT", "no_such_member")] {
+        let _ = (symbols.member_offset(name, member), symbols.dwarf().type_size(name));
+    }
+    elf.segments().count().saturating_add(near.len())
+}
+
+/// A core file: memory, notes, and a trace in it by symbols of the file itself or by search.
+pub fn core(data: &[u8]) -> usize {
+    let Ok(mut core) = Elf::open(data.to_vec()).map_err(drop).and_then(|e| Core::open(e).map_err(drop)) else {
+        return 0;
+    };
+    let _ = (core.remarks().len(), core.missing_bytes(), core.prstatus().count(), core.auxv().count(), core.entry());
+    for file in core.mapped_files() {
+        let _ = core.why_missing(file.start);
+    }
+    for address in [0, 0x2000_0000, u64::MAX] {
+        let _ = core.why_missing(address);
+    }
+    // A core is no program of itself, but nothing may come of asking.
+    if let Ok(program) = Elf::open(data.to_vec()) {
+        let _ = (core.disagreement(&program), core.load_offset(&program));
+    }
+    let found = read_all(&mut core);
+    let mut memory = Overlay::new().below(core);
+    found.into_iter().take(4).map(|header| follow(&mut memory, header)).sum()
+}
+
+/// A dump with a ThreadX trace somewhere: found by search, and taken at its word that it begins at 0.
+pub fn threadx(data: &[u8]) -> usize {
+    let _ = format().sniff(data);
+    let found = format().scan(data, 4);
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for hit in &found {
+        let offset = u64::try_from(hit.offset).unwrap_or(0);
+        assert!(data.len() > hit.offset, "found past the end");
+        if let Some(start) = hit.base.checked_sub(offset) {
+            places.push((start, hit.base));
+        }
+    }
+    // A copy: it does not lie where it says it lies.
+    places.extend(found.first().and_then(|hit| Some((0x1000, u64::try_from(hit.offset).ok()?.checked_add(0x1000)?))));
+    places.push((0x2000_0000, 0x2000_0000));
+    let mut events = 0_usize;
+    for (start, header) in places {
+        // The address space is as small as the image allows.
+        let image = [Image::placed("fuzz", data.to_vec(), start)];
+        let memory = memory_of(&image, Width::W4).or_else(|_| memory_of(&image, Width::W8));
+        if let Ok(mut memory) = memory {
+            events = events.saturating_add(follow(&mut memory, header));
+        }
+    }
+    events
+}
+
+/// What people type: endpoints, names with addresses, numbers, images, positions, filters.
+pub fn endpoint_and_pairs(data: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(data);
+    let mut understood = 0_usize;
+    if let Ok(endpoint) = Endpoint::parse(&text) {
+        let shown = endpoint.to_string();
+        assert_eq!(Endpoint::parse(&shown).as_ref(), Ok(&endpoint), "`{shown}`, shown for `{text}`");
+        understood = understood.saturating_add(1);
+    }
+    if let Ok(pairs) = Pairs::parse(text.lines()) {
+        for (name, address) in pairs.iter() {
+            understood = understood.saturating_add(1);
+            assert_eq!(pairs.lookup(name).map(|s| s.address), Some(address));
+        }
+    }
+    let numbers = [parse_number(&text).is_ok(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
+    let _ = ImageArg::parse(&text);
+    let mut filters = Filters::default();
+    for key in [Key::Thread, Key::Event, Key::Class, Key::Object, Key::Context, Key::Arg] {
+        understood = understood.saturating_add(usize::from(filters.add(key, &text).is_ok()));
+    }
+    let _ = filters.add_around(&text);
+    let _ = tx_trace::query::definitions(&filters, catalogue());
+    numbers.into_iter().map(usize::from).fold(understood, usize::saturating_add)
+}
+
+fn format() -> &'static dyn Format {
+    match ALL.iter().find(|f| f.name() == "threadx") {
+        Some(format) => *format,
+        None => panic!("the format is not registered"),
+    }
+}
+
+/// The events by their ids, read once: it is no part of what is tried.
+fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| format().catalogue(Names::Duo))
+}
+
+/// Reads every region that the memory lists, whole and across its edges; returns where traces begin.
+fn read_all(memory: &mut dyn Memory) -> Vec<u64> {
+    let mut headers = Vec::new();
+    for region in memory.regions().unwrap_or_default().into_iter().take(64) {
+        let len = usize::try_from(region.len).unwrap_or(usize::MAX).min(1 << 16);
+        if let Ok(bytes) = memory.read_bytes(region.start, len) {
+            assert_eq!(bytes.len(), len);
+            let hits = format().scan(&bytes, 2);
+            headers.extend(hits.iter().filter_map(|h| region.start.checked_add(u64::try_from(h.offset).ok()?)));
+        }
+        let end = region.start.wrapping_add(region.len);
+        for address in [region.start.wrapping_sub(2), end.wrapping_sub(2), end] {
+            let _ = memory.read(address, &mut [0; 4]);
+        }
+    }
+    headers
+}
+
+/// Locates, captures and decodes what may begin at `header`, and walks and prints all of it; returns how many events.
+fn follow(memory: &mut dyn Memory, header: u64) -> usize {
+    let hints = Hints { header: Some(header), ..Hints::default() };
+    let Ok(located) = format().locate(memory, &NoSymbols, &hints) else { return 0 };
+    let mut events = 0_usize;
+    for extent in [Extent::All, Extent::Nothing, Extent::Newest(7)] {
+        if let Some(trace) = decode(memory, &located, extent) {
+            walk(&trace, extent);
+            if extent == Extent::All {
+                print(&trace);
+                events = trace.events().count();
+            }
+        }
+    }
+    events
+}
+
+fn decode(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Option<Trace> {
+    let capture: Capture = format().capture(memory, &NoSymbols, located, extent).ok()?;
+    format().decode(&capture, catalogue(), &DecodeOptions::default()).ok()
+}
+
+fn walk(trace: &Trace, extent: Extent) {
+    let (mut count, mut seq) = (0_u64, None);
+    for event in trace.events() {
+        count = count.saturating_add(1);
+        assert!(seq.is_none_or(|last| event.seq > last), "sequence numbers grow");
+        seq = Some(event.seq);
+        assert!(trace.contexts.get(event.context).is_some(), "each event has a context");
+        assert!(trace.words(&event).len() <= 4);
+        assert!(event.slot < trace.about.capacity, "slot {} of {}", event.slot, trace.about.capacity);
+    }
+    assert_eq!(count, trace.len());
+    assert!(count <= trace.about.capacity && trace.about.held <= trace.about.capacity);
+    // Without a current pointer all of the ring is needed to find its order.
+    let ordered = !trace.issues.iter().any(|i| i.code == "current-pointer");
+    match extent {
+        Extent::Nothing if ordered => assert_eq!(count, 0),
+        Extent::Newest(n) if ordered => assert!(count <= n, "{count} of {n}"),
+        _ => {}
+    }
+}
+
+/// Writes all events in each form, and asks for some of them.
+fn print(trace: &Trace) {
+    let catalogue = catalogue();
+    let view = View { trace, catalogue, names: &NoNames, source: "fuzz" };
+    for format in [output::Format::Table, output::Format::Json, output::Format::Csv] {
+        let sink = output::event_sink(format, io::sink(), &TableOptions::default());
+        let Some(mut sink) = sink else { continue };
+        let mut go = || -> io::Result<()> {
+            sink.begin(&view, &Window::of(trace.events()))?;
+            for event in trace.events() {
+                sink.event(&view, &event)?;
+            }
+            sink.finish(&view, &trace.issues)
+        };
+        assert!(go().is_ok(), "nothing is there that could fail");
+    }
+    let mut filters = Filters::default();
+    let _ = filters.add(Key::Thread, "!*a*");
+    let _ = filters.add_around("-3");
+    if let Ok(query) = Query::compile(&filters, trace, catalogue) {
+        let _ = trace.events().take_while(|e| !query.is_past(e)).filter(|e| query.keeps(e)).count();
+    }
+    for place in ["-1", "-5t", "3"] {
+        let Ok(place) = Position::parse(place) else { continue };
+        let _ = (place.seq(trace), place.bound(trace, Edge::To));
+    }
+}

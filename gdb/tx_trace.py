@@ -1,0 +1,655 @@
+"""The GDB command `tx-trace`: the event trace of the RTOS that GDB debugs, live or post mortem.
+
+    (gdb) source tx_trace.py
+    (gdb) tx-trace last 50
+
+It decodes nothing. It runs the program `tx-trace` as a child, and the child reads the target's
+memory through GDB: its stdin and stdout are a GDB remote link, on which this file plays the stub.
+What the child has to print comes back on the same link, and goes through GDB's own pager.
+
+Python 3.6 or later, standard library only.
+"""
+
+import codecs
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+import gdb
+
+HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else ""
+
+# No wait is longer than this: GDB has system calls restarted, so a read that blocks never sees
+# Ctrl-C.
+SLICE = 0.2
+# Room for a read of 4096 bytes: hex digits and a frame.
+PACKET_SIZE = 0x2004
+# What the child says first where it wants GDB's memory. Anything else is text.
+GREETING = b"+$qSupported"
+# A table as wide as it gets.
+UNLIMITED = 10000
+# Who defines one of these holds the trace; the first tells for certain.
+TRACE_SYMBOLS = ("_tx_trace_header_ptr", "_tx_thread_created_ptr", "_tx_version_id")
+FILE_OPTIONS = ("--elf", "--core", "--image", "--trace", "--events", "--output", "-o")
+
+
+# What GDB knows
+
+
+def find_binary():
+    """The program: the setting, the environment, beside this file, or on the PATH."""
+    asked = BINARY.value or os.environ.get("TX_TRACE_BIN")
+    if asked:
+        found = shutil.which(os.path.expanduser(asked))
+        if found:
+            return os.path.abspath(found)
+        where = "`set tx-trace binary`" if BINARY.value else "TX_TRACE_BIN"
+        raise gdb.GdbError(f"tx-trace: {asked} ({where}) is not a program that can be run")
+    for near in ("tx-trace", "../target/release/tx-trace"):
+        path = os.path.normpath(os.path.join(HERE, near))
+        if HERE and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    found = shutil.which("tx-trace")
+    if found:
+        return os.path.abspath(found)
+    raise gdb.GdbError(
+        "tx-trace: the program tx-trace is not on the PATH: say where it is by "
+        "`set tx-trace binary FILE`, or set TX_TRACE_BIN before GDB starts"
+    )
+
+
+def file_of_symbol(name):
+    """The file that defines a symbol; None where none does, "" where GDB does not say which."""
+    for lookup in ("lookup_global_symbol", "lookup_static_symbol"):
+        try:
+            symbol = getattr(gdb, lookup)(name)
+            if symbol is not None and symbol.symtab is not None:
+                return symbol.symtab.objfile.filename
+        except (AttributeError, gdb.error):
+            pass
+    try:
+        address = int(gdb.parse_and_eval(f"&'{name}'"))
+        # Without debug information. The file is named only where there are several.
+        where = gdb.execute(f"info symbol {address:#x}", False, True)
+    except gdb.error:
+        return None
+    match = re.search(r" in section \S+ of (.+)$", where.strip())
+    return match.group(1) if match else ""
+
+
+def trace_elf():
+    """The file with the symbols of the trace; whether it is the program, whose entry GDB tells."""
+    main = gdb.current_progspace().filename
+    objfiles = [o for o in gdb.objfiles() if o.is_valid()]
+    if not main and objfiles:
+        main = objfiles[0].filename
+    chosen = main
+    for name in TRACE_SYMBOLS:
+        found = file_of_symbol(name)
+        if found is not None:
+            chosen = found or main
+            break
+    if not chosen:
+        return None, False
+    # Stripped, and its symbols in a file of their own: that one has the names.
+    parts = [o for o in objfiles if o.owner is not None]
+    is_main = chosen == main or any(
+        p.filename == chosen and p.owner.filename == main for p in parts
+    )
+    for part in parts:
+        if part.owner.filename == chosen:
+            chosen = part.filename
+    if chosen.startswith("target:"):
+        chosen = chosen[len("target:") :]
+    return chosen, is_main
+
+
+def entry_point():
+    """The program's entry point, where it was loaded; None where GDB has no program."""
+    try:
+        text = gdb.execute("info files", False, True)
+    except gdb.error:
+        return None
+    match = re.search(r"^\tEntry point: (0x[0-9a-f]+)", text, re.MULTILINE)
+    return match.group(1) if match else None
+
+
+def wants_colour(from_tty):
+    """True at a terminal that shows colour. What a script catches stays plain."""
+    try:
+        styled = gdb.parameter("style enabled")
+    except RuntimeError:
+        styled = False
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return bool(from_tty and styled and not plain and os.isatty(1))
+
+
+def environment(from_tty):
+    """What the child is to know. None of it is an option: any command takes it, and options win."""
+    env = dict(os.environ)
+    env["TX_TRACE_REMOTE"] = "stdio:"
+    env["TX_TRACE_COLOR"] = "always" if wants_colour(from_tty) else "never"
+    width = gdb.parameter("width") or UNLIMITED
+    env["COLUMNS"] = str(min(max(width, 20), UNLIMITED))
+    env.pop("TX_TRACE_ENTRY", None)
+    elf, is_main = trace_elf()
+    if elf and os.path.isfile(elf):
+        env["TX_TRACE_ELF"] = elf
+        entry = entry_point() if is_main else None
+        if entry:
+            env["TX_TRACE_ENTRY"] = entry
+    elif elf:
+        warn(f"tx-trace: {elf}, whose symbols GDB uses, is not a file here: give --elf FILE\n")
+    return env
+
+
+def check_target():
+    """Refuses where GDB has no memory to read, or cannot read it now."""
+    if gdb.selected_inferior().pid == 0:
+        # GDB would read the program's file, where every variable is still zero.
+        raise gdb.GdbError(
+            "tx-trace: there is no process, core or remote target to read: start or attach to one, "
+            "or give a file (--core FILE, --image FILE@ADDR)"
+        )
+    thread = gdb.selected_thread()
+    if thread is not None and thread.is_running():
+        raise gdb.GdbError("tx-trace: the target is running: interrupt it first")
+
+
+def write(text, stream=None):
+    """Prints through GDB, in whatever character set it talks."""
+    stream = gdb.STDOUT if stream is None else stream
+    try:
+        gdb.write(text, stream)
+    except UnicodeError:
+        gdb.write(text.encode("ascii", "replace").decode("ascii"), stream)
+
+
+def warn(text):
+    """Talk, as against data."""
+    gdb.flush(gdb.STDOUT)
+    write(text, gdb.STDERR)
+
+
+# The child
+
+
+class Link:
+    """The stub's side of the link: finds packets in what the child sends, and answers them."""
+
+    def __init__(self, may_write):
+        self.may_write = may_write
+        self.acks = True
+        self.over = False
+        self.checked = False
+        self.rest = b""
+
+    def feed(self, data):
+        """Takes bytes of the child; returns what to send back and what to print."""
+        data = self.rest + data
+        replies, text, at = [], [], 0
+        while not self.over:
+            start = data.find(b"$", at)
+            end = data.find(b"#", start) if start >= 0 else -1
+            if start < 0:
+                at = len(data)
+                break
+            if end < 0 or end + 3 > len(data):
+                at = start
+                break
+            body = data[start + 1 : end]
+            at = end + 3
+            if body[:1] == b"O":
+                text.append(bytes.fromhex(body[1:].decode("ascii")))
+                if self.acks:
+                    replies.append(b"+")
+                continue
+            answer = self.answer(body)
+            frame = b"$%s#%02x" % (answer, sum(answer) & 0xFF)
+            replies.append(b"+" + frame if self.acks else frame)
+            if body == b"QStartNoAckMode":
+                self.acks = False
+        self.rest = data[at:]
+        if self.over:
+            # The link is let go. What follows is text.
+            text.append(self.rest)
+            self.rest = b""
+        return b"".join(replies), b"".join(text)
+
+    def answer(self, body):
+        """The answer to one packet."""
+        if not self.checked:
+            check_target()
+            self.checked = True
+        kind = body[:1]
+        if kind == b"m":
+            return self.read(body)
+        if kind == b"M" and self.may_write:
+            return self.store(body)
+        if kind == b"D":
+            self.over = True
+            return b"OK"
+        if body.startswith(b"qSupported"):
+            return b"PacketSize=%x;QStartNoAckMode+" % PACKET_SIZE
+        if body == b"QStartNoAckMode":
+            return b"OK"
+        if body == b"?":
+            return b"S05"
+        return b""
+
+    @staticmethod
+    def read(body):
+        """m ADDRESS,LENGTH"""
+        address, length = (int(n, 16) for n in body[1:].split(b","))
+        try:
+            return bytes(gdb.selected_inferior().read_memory(address, length)).hex().encode("ascii")
+        except (gdb.MemoryError, OverflowError):
+            return b"E01"
+
+    @staticmethod
+    def store(body):
+        """M ADDRESS,LENGTH:BYTES"""
+        place, digits = body[1:].split(b":", 1)
+        try:
+            data = bytes.fromhex(digits.decode("ascii"))
+            gdb.selected_inferior().write_memory(int(place.split(b",")[0], 16), data)
+        except (gdb.MemoryError, ValueError, OverflowError):
+            return b"E01"
+        return b"OK"
+
+
+class Child:
+    """One run of the program, from its start until it is reaped."""
+
+    def __init__(self, words, env, may_write):
+        try:
+            # In a session of its own: Ctrl-C is GDB's to hear, and GDB's to pass on.
+            self.process = subprocess.Popen(
+                words,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as e:
+            raise gdb.GdbError(f"tx-trace: {words[0]} cannot be run: {e.strerror}") from e
+        self.to = self.process.stdin.fileno()
+        self.out = self.process.stdout.fileno()
+        self.err = self.process.stderr.fileno()
+        for fd in (self.to, self.out, self.err):
+            os.set_blocking(fd, False)
+        self.link = Link(may_write)
+        # None until its first bytes tell whether it reads memory through us.
+        self.linked = None
+        self.unsent = b""
+        self.first = b""
+        self.talk = b""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def run(self):
+        """Serves it until it ends; returns its exit status and what it had to say."""
+        try:
+            open_fds = {self.out, self.err}
+            while open_fds:
+                sending = [self.to] if self.unsent else []
+                readable, writable, _ = select.select(list(open_fds), sending, [], SLICE)
+                if writable:
+                    self.send()
+                for fd in readable:
+                    data = receive(fd)
+                    if not data:
+                        open_fds.discard(fd)
+                    elif fd == self.err:
+                        self.talk += data
+                    else:
+                        self.hear(data)
+                if not readable and self.process.poll() is not None:
+                    # Somebody that it started holds its pipes.
+                    break
+            self.tell(self.first, True)
+            while True:
+                try:
+                    return self.process.wait(SLICE), self.talk.decode("utf-8", "replace")
+                except subprocess.TimeoutExpired:
+                    pass
+        finally:
+            self.end()
+
+    def hear(self, data):
+        """Bytes from its stdout: packets, or plain text."""
+        if self.linked is None:
+            self.first += data
+            if len(self.first) < len(GREETING) and GREETING.startswith(self.first):
+                return
+            self.linked = self.first.startswith(GREETING)
+            data, self.first = self.first, b""
+        if not self.linked:
+            self.tell(data)
+            return
+        reply, text = self.link.feed(data)
+        self.unsent += reply
+        # Before the text: GDB's pager may hold us for long.
+        self.send()
+        self.tell(text)
+
+    def tell(self, text, final=False):
+        """Prints."""
+        text = self.decoder.decode(text, final)
+        if text:
+            write(text)
+
+    def send(self):
+        """As much as the pipe takes; the rest waits."""
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[os.write(self.to, self.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            # It ended: the reason comes on its stderr.
+            self.unsent = b""
+
+    def end(self):
+        """Whatever happened, nothing of it is left."""
+        process = self.process
+        try:
+            if process.poll() is None and not self.linked:
+                # It may hold a target of its own, and wants to leave that in order.
+                self.signal(signal.SIGINT)
+                deadline = time.monotonic() + 2
+                while process.poll() is None and time.monotonic() < deadline:
+                    time.sleep(0.01)
+        finally:
+            if process.poll() is None:
+                self.signal(signal.SIGKILL)
+            process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                pipe.close()
+
+    def signal(self, number):
+        """To it and to whatever it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except OSError:
+            self.process.send_signal(number)
+
+
+def receive(fd):
+    """What is there; b"" at the end."""
+    try:
+        return os.read(fd, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
+def failure(talk):
+    """Splits what a child that failed has said: what came before, and why it failed."""
+    lines = talk.rstrip("\n").split("\n")
+    if lines[0].startswith("error: "):
+        # The command line was wrong: the reason, without the lesson in usage.
+        reason = ["tx-trace: " + lines[0][len("error: ") :]]
+        for line in lines[1:]:
+            if line.startswith(("Usage:", "For more information")):
+                break
+            if line.strip():
+                reason.append("  " + line.strip())
+        return "", "\n".join(reason)
+    start = len(lines) - 1
+    while start > 0 and not lines[start].startswith("tx-trace: "):
+        start -= 1
+    before = "".join(line + "\n" for line in lines[:start])
+    return before, "\n".join(lines[start:])
+
+
+def set_status(status):
+    """$_tx_trace_exit"""
+    if hasattr(gdb, "set_convenience_variable"):
+        gdb.set_convenience_variable("_tx_trace_exit", status)
+    else:
+        gdb.execute(f"set $_tx_trace_exit = {status}", False, True)
+
+
+def forward(words, from_tty):
+    """Runs the program with these words."""
+    # Until it is known better: could not look.
+    set_status(2)
+    binary = find_binary()
+    env = environment(from_tty)
+    child = Child([binary] + words, env, may_write=words[:1] == ["control"])
+    try:
+        status, talk = child.run()
+    except gdb.GdbError:
+        raise
+    except gdb.error as e:
+        # The target went away, or GDB may not read it now.
+        raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}") from e
+    if status < 0:
+        raise gdb.GdbError(f"{talk}tx-trace: {binary} was ended by signal {-status}")
+    set_status(status)
+    if status >= 2:
+        before, reason = failure(talk)
+        if before:
+            warn(before)
+        raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and did not say why")
+    if talk:
+        warn(talk)
+
+
+# What the program knows of itself: asked, not written down here
+
+
+def file_names(begun):
+    """Files whose names begin so."""
+    directory, name = os.path.split(begun)
+    try:
+        with os.scandir(os.path.expanduser(directory) or ".") as entries:
+            found = [
+                e.name + ("/" if e.is_dir() else "") for e in entries if e.name.startswith(name)
+            ]
+    except OSError:
+        return []
+    return sorted(os.path.join(directory, f) for f in found if name or not f.startswith("."))
+
+
+def short_class(name):
+    """TX_TRACE_QUEUE_EVENTS may be typed as tx_queue."""
+    return re.sub(r"_events?$", "", name.lower().replace("_trace_", "_"))
+
+
+class Lore:
+    """Commands, options and names of one binary; each is asked once."""
+
+    def __init__(self, binary):
+        self.binary = binary
+        self.answers = {}
+
+    def ask(self, *words):
+        """What it prints to these words; "" where it cannot."""
+        if words not in self.answers:
+            try:
+                done = subprocess.run(
+                    (self.binary,) + words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    timeout=2,
+                    start_new_session=True,
+                )
+                text = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+            except (OSError, subprocess.SubprocessError):
+                text = ""
+            self.answers[words] = text
+        return self.answers[words]
+
+    def commands(self):
+        """Names and what they do."""
+        block = self.ask("--help").partition("Commands:\n")[2].partition("\n\n")[0]
+        found = re.findall(r"^  ([a-z][a-z0-9-]*) +(\S.*(?:\n {4,}\S.*)*)", block, re.MULTILINE)
+        return [(name, " ".join(text.split())) for name, text in found if name != "help"]
+
+    def options(self, command):
+        """The options of a command."""
+        found = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", self.ask(command, "--help"), re.M)
+        return sorted(set(found))
+
+    def values(self, command, option):
+        """What an option takes, where that is a list."""
+        if option in ("--event", "--class"):
+            column = "name" if option == "--event" else "class"
+            rows = [line.split(",") for line in self.ask("events", "--format", "csv").splitlines()]
+            if rows and column in rows[0]:
+                at = rows[0].index(column)
+                found = {row[at] for row in rows[1:] if len(row) > at and row[at]}
+                return sorted(found if option == "--event" else map(short_class, found))
+            return []
+        # From the option to the next one.
+        block = r"^ +(?:-\w, )?" + re.escape(option) + r" <.*?(?=^ +(?:-\w, )?--|\Z)"
+        part = re.search(block, self.ask(command, "--help"), re.M | re.S)
+        text = part.group(0) if part else ""
+        listed = re.search(r"\[possible values: ([^\]]+)\]", text)
+        if listed:
+            return [value.strip() for value in listed.group(1).split(",")]
+        return re.findall(r"^ +- ([a-z-]+):", text, re.MULTILINE)
+
+
+LORE = {}
+
+
+def lore():
+    """Of the binary that would be run now."""
+    binary = find_binary()
+    if binary not in LORE:
+        LORE[binary] = Lore(binary)
+    return LORE[binary]
+
+
+# GDB's commands and settings
+
+
+# Not a docstring: GDB before 12 shows its indentation.
+HELP = """What the RTOS did last: its event trace, out of the target's memory.
+
+Usage: tx-trace COMMAND [ARGUMENT]... [OPTION]...
+
+    tx-trace last 50                    the newest 50 events
+    tx-trace last 5ms --thread control  what one thread did in the last 5 ms
+    tx-trace list --class queue         every event on queues
+    tx-trace show -1                    the newest event in full
+
+The program tx-trace does the work and reads memory through GDB, live or post mortem;
+a source that is given (--core FILE, --image FILE@ADDR, --trace FILE, --remote ENDPOINT)
+is read instead. `tx-trace --help` and `tx-trace COMMAND --help` tell all options.
+$_tx_trace_exit is 0 after success, 1 where the answer is no, 2 where it could not look."""
+
+
+class Forward(gdb.Command):
+    """A command of the program."""
+
+    def __init__(self, command, text):
+        self.command = command
+        self.__doc__ = (
+            f"{text}.\n\nUsage: tx-trace {command} [ARGUMENT]... [OPTION]...\n\n"
+            f"`tx-trace {command} --help` tells all of them.\n"
+            "Memory is read through GDB, unless --core, --image, --trace or --remote is given."
+        )
+        super().__init__(f"tx-trace {command}", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        """Runs it."""
+        if self.command == "control":
+            # Enter is not to write to the target again.
+            self.dont_repeat()
+        forward([self.command] + gdb.string_to_argv(argument), from_tty)
+
+    def complete(self, text, word):
+        """Options, and the values of those that have a list."""
+        typed = text.split(" ")[-1]
+        before = text[: len(text) - len(typed)].split()
+        option, equals, value = typed.partition("=")
+        try:
+            if equals and option.startswith("--"):
+                known = [f"{option}={name}" for name in self.values(option, value)]
+            elif typed.startswith("-"):
+                known = lore().options(self.command)
+            else:
+                known = self.values(before[-1] if before else "", typed)
+        except gdb.GdbError:
+            known = []
+        # GDB breaks words at `-` and others, and wants what comes after the break.
+        gone = len(typed) - len(word or "")
+        return [name[gone:] for name in known if name.startswith(typed)]
+
+    def values(self, option, begun):
+        """What may come after an option."""
+        if option in FILE_OPTIONS:
+            return file_names(begun)
+        return lore().values(self.command, option) if option.startswith("--") else []
+
+
+class Prefix(gdb.Command):
+    __doc__ = HELP
+
+    def __init__(self):
+        super().__init__("tx-trace", gdb.COMMAND_DATA, prefix=True)
+
+    def invoke(self, argument, from_tty):
+        """A command that GDB does not know, options, or nothing."""
+        forward(gdb.string_to_argv(argument) or ["--help"], from_tty)
+
+
+class SetPrefix(gdb.Command):
+    """Settings of tx-trace."""
+
+    def __init__(self, verb):
+        super().__init__(f"{verb} tx-trace", gdb.COMMAND_DATA, prefix=True)
+
+
+class Binary(gdb.Parameter):
+    __doc__ = "Without it: TX_TRACE_BIN in the environment, beside tx_trace.py, or on the PATH."
+
+    set_doc = "Set the program that the command tx-trace runs."
+    show_doc = "Show the program that the command tx-trace runs."
+
+    def __init__(self):
+        super().__init__("tx-trace binary", gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME)
+        self.value = ""
+
+    def get_set_string(self):
+        """Another program may know other commands."""
+        register()
+        return ""
+
+    def get_show_string(self, value):
+        """The one that is set, or found."""
+        try:
+            return f"tx-trace runs {find_binary()}"
+        except gdb.GdbError as e:
+            return str(e)
+
+
+KNOWN = set()
+
+
+def register():
+    """Makes GDB's sub-commands of the program's. Others are forwarded too, without help and TAB."""
+    try:
+        commands = lore().commands()
+    except gdb.GdbError:
+        return
+    for name, text in commands:
+        if (name, text) not in KNOWN:
+            KNOWN.add((name, text))
+            Forward(name, text)
+
+
+SetPrefix("set")
+SetPrefix("show")
+BINARY = Binary()
+Prefix()
+register()

@@ -1,0 +1,281 @@
+//! What the stamps tell of the clock that made them: which way it counts, when it starts over, what a tick is worth.
+
+use super::super::DecodeOptions;
+use super::entry::Codec;
+use super::survey::{Mark, Survey};
+use crate::trace::{Clock, Direction, Issue, Known, Place, Severity};
+
+/// Nanoseconds that start over each second: `clock_gettime().tv_nsec` on hosted ports.
+const SECOND_IN_NS: u64 = 1_000_000_000;
+/// Ticks of the kernel in a second that projects choose.
+const TICK_RATES: [u64; 3] = [10, 100, 1000];
+
+/// What the clock is, and what was said about it in `info`.
+pub(super) struct Found {
+    pub clock: Clock,
+    /// True where each core has a clock of its own.
+    pub per_core: bool,
+    /// Label and sentence.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says; `hosted` is true where the threads run
+/// on stacks of an operating system.
+pub(super) fn find(
+    survey: &Survey,
+    codec: Codec,
+    options: &DecodeOptions,
+    core_clock: Option<u64>,
+    hosted: bool,
+    issues: &mut Vec<Issue>,
+) -> Found {
+    let (voted, decided) = own_votes(survey).direction();
+    let runs = survey.least != survey.most || survey.events < 2;
+    let (direction, direction_known, mut reason) = direction(survey, options, voted, decided);
+    let (all, own) = survey.backward(direction);
+    // Private timers are right each for itself and jump back and forth between cores.
+    let per_core = survey.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2);
+    let backward = if per_core { own } else { all };
+    let mut period = options.period;
+    let mut hz = options.hz;
+    let mut facts = Vec::new();
+    if period.is_none() && runs {
+        match find_period(survey, codec, direction, backward, hosted) {
+            Some(Period::Second(why)) => {
+                period = Some(SECOND_IN_NS);
+                hz = hz.or(Some(1e9));
+                reason.push_str("; ");
+                reason.push_str(why);
+            }
+            Some(Period::Reload(ticks)) => {
+                period = Some(ticks);
+                reason.push_str(&format!(
+                    "; it starts over {backward} times and no stamp is above {:#x}: a timer that reloads at about {ticks}",
+                    survey.most
+                ));
+                issues.push(Issue::new(
+                    "period-inferred",
+                    Severity::Inferred,
+                    format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
+                ));
+            }
+            None => {}
+        }
+    }
+    tell_doubts(survey, options, decided, runs, issues);
+    if runs && survey.events > 8 && survey.ones == survey.events.saturating_sub(1) {
+        reason.push_str("; every step is 1: a count of events, not a time");
+    }
+    if per_core {
+        issues.push(Issue::new(
+            "clock-per-core",
+            Severity::Inferred,
+            format!("stamps of different cores do not follow each other ({all} steps back, {own} on the cores themselves): each core is timed by itself, and times of different cores cannot be compared"),
+        ));
+    }
+    if hz.is_none() && period.is_none() {
+        rate(survey, core_clock, &mut hz, &mut facts, issues);
+    }
+    if period.is_none() {
+        lost_laps(survey, codec, issues);
+    }
+    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, runs, reason };
+    Found { clock, per_core, facts }
+}
+
+/// Each core's own stamps vote; between cores they need not follow each other.
+fn own_votes(survey: &Survey) -> super::order::Votes {
+    if survey.cores.len() < 2 {
+        return survey.votes;
+    }
+    survey.cores.values().fold(super::order::Votes::default(), |all, (_, v)| super::order::Votes {
+        up: all.up.saturating_add(v.up),
+        down: all.down.saturating_add(v.down),
+    })
+}
+
+fn direction(survey: &Survey, options: &DecodeOptions, voted: Direction, decided: bool) -> (Direction, Known, String) {
+    let votes = own_votes(survey);
+    match options.direction {
+        Some(given) => (given, Known::Given, "given by --direction".to_owned()),
+        None if decided => (
+            voted,
+            Known::Detected,
+            format!("{} stamps are larger than the one before, {} are smaller", votes.up, votes.down),
+        ),
+        None => (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned()),
+    }
+}
+
+fn tell_doubts(survey: &Survey, options: &DecodeOptions, decided: bool, runs: bool, issues: &mut Vec<Issue>) {
+    if survey.events < 2 {
+        return;
+    }
+    if !runs {
+        let why = if survey.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
+        issues.push(Issue::new(
+            "clock-stopped",
+            Severity::Note,
+            format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
+        ));
+    } else if options.direction.is_none() && !decided {
+        issues.push(Issue::new(
+            "direction-unknown",
+            Severity::Inferred,
+            "as many stamps go up as down, which does not tell which way the clock counts: up is taken (--direction down)",
+        ));
+    }
+}
+
+enum Period {
+    Second(&'static str),
+    Reload(u64),
+}
+
+/// A period that the mask does not tell.
+fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u64, hosted: bool) -> Option<Period> {
+    let wide = codec.mask >= u64::from(u32::MAX);
+    if wide && direction == Direction::Up && survey.most < SECOND_IN_NS && survey.events > 8 {
+        if backward > 0 && survey.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3) {
+            return Some(Period::Second(
+                "no stamp reaches 10^9 and they start over there: nanoseconds that restart each second",
+            ));
+        }
+        if hosted {
+            return Some(Period::Second(
+                "no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: a hosted port, whose clock is nanoseconds that restart each second",
+            ));
+        }
+    }
+    // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
+    let reloads = backward >= 3 && survey.most < codec.mask >> 2 && survey.most > 16;
+    reloads.then(|| Period::Reload(round_up(survey.most.saturating_add(1))))
+}
+
+/// The round number that a reload value most likely is: within half a percent above the largest stamp.
+fn round_up(least: u64) -> u64 {
+    let most = least.saturating_add(least >> 8);
+    let power = least.checked_next_power_of_two().unwrap_or(least);
+    if power <= most {
+        return power;
+    }
+    let mut unit = 1u64;
+    let mut best = least;
+    while let Some(next) = unit.checked_mul(10).filter(|u| *u <= least) {
+        unit = next;
+        let Some(rounded) = least.checked_next_multiple_of(unit) else { break };
+        if rounded > most {
+            break;
+        }
+        best = rounded;
+    }
+    best
+}
+
+/// What a tick is worth: `SystemCoreClock`, but only where the SysTick interrupts in the trace confirm it.
+fn rate(
+    survey: &Survey,
+    core_clock: Option<u64>,
+    hz: &mut Option<f64>,
+    facts: &mut Vec<(&'static str, String)>,
+    issues: &mut Vec<Issue>,
+) {
+    let (idle, busy) = systick_periods(&survey.systicks);
+    let usual = median(&busy).or_else(|| median(&idle));
+    if let (Some(asleep), Some(awake)) = (median(&idle), median(&busy))
+        && idle.len() >= 3
+        && busy.len() >= 3
+        && asleep < awake.saturating_sub(awake / 10)
+    {
+        issues.push(Issue::new(
+            "clock-sleeps",
+            Severity::Note,
+            format!("SysTick periods have {awake} ticks while threads run and {asleep} while idle: the counter stops in sleep, so idle time is shorter here than it was"),
+        ));
+    }
+    let Some(clock) = core_clock.filter(|c| *c > 0) else { return };
+    let fits = |period: u64| {
+        TICK_RATES.iter().filter_map(|k| clock.checked_div(*k)).any(|p| p > 0 && period.abs_diff(p) <= p / 50)
+    };
+    match usual {
+        Some(period) if fits(period) => {
+            #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+            let known = clock as f64;
+            *hz = Some(known);
+            facts.push(("rate", format!("{clock} Hz: SystemCoreClock, confirmed by SysTick periods of {period} ticks")));
+            issues.push(Issue::new(
+                "rate-confirmed",
+                Severity::Note,
+                format!("times are by SystemCoreClock, {clock} Hz, which SysTick periods of {period} ticks confirm"),
+            ));
+        }
+        Some(period) => facts.push((
+            "rate",
+            format!("not known: SystemCoreClock says {clock} Hz, SysTick periods of {period} ticks do not confirm it (--hz SystemCoreClock)"),
+        )),
+        None => facts.push((
+            "rate",
+            format!("not known: SystemCoreClock says {clock} Hz, and no SysTick interrupts in the trace confirm it (--hz SystemCoreClock)"),
+        )),
+    }
+}
+
+/// Ticks between SysTick interrupts: those that idle led up to, and the others.
+fn systick_periods(marks: &[Mark]) -> (Vec<u64>, Vec<u64>) {
+    let (mut idle, mut busy) = (Vec::new(), Vec::new());
+    for pair in marks.windows(2) {
+        let [a, b] = pair else { continue };
+        let period = b.elapsed.saturating_sub(a.elapsed);
+        if b.value == 1 { idle.push(period) } else { busy.push(period) }
+    }
+    (idle, busy)
+}
+
+fn median(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// A gap longer than the clock's period cannot be seen in the stamps, but the kernel's tick count may show it.
+fn lost_laps(survey: &Survey, codec: Codec, issues: &mut Vec<Issue>) {
+    let (idle, mut periods) = systick_periods(&survey.systicks);
+    periods.extend(idle);
+    let Some(tick) = median(&periods).filter(|t| *t > 0) else { return };
+    let (mut laps, mut place) = (0u64, None);
+    for pair in survey.times.windows(2) {
+        let [a, b] = pair else { continue };
+        let Some(expected) = b.value.checked_sub(a.value).and_then(|t| t.checked_mul(tick)) else { continue };
+        let seen = b.elapsed.saturating_sub(a.elapsed);
+        if expected > seen.saturating_add(codec.mask >> 1) {
+            laps = laps.saturating_add(1);
+            place = place.or(Some(b.seq));
+        }
+    }
+    if laps > 0 {
+        issues.push(
+            Issue::new(
+                "gap-longer-than-clock",
+                Severity::Lost,
+                "the kernel's tick count went further than the time stamps: a gap was longer than the clock's period, and its length is not known",
+            )
+            .times(laps)
+            .at(Place { seq: place, ..Place::default() }),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reload_values_are_round() {
+        assert_eq!(round_up(249_871), 250_000);
+        assert_eq!(round_up(999_200), 1_000_000);
+        assert_eq!(round_up(16_777_000), 16_777_216);
+        assert_eq!(round_up(65_500), 65_536);
+        assert_eq!(round_up(167_990), 168_000);
+        assert_eq!(round_up(17), 17);
+    }
+}

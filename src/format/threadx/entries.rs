@@ -1,0 +1,236 @@
+//! The events of a capture, decoded as they are asked for: nothing is kept but the bytes.
+
+use std::collections::HashMap;
+
+use super::entry::{Codec, Entry, id, kind_of};
+use super::order::Run;
+use super::survey::{Ids, Trust};
+use crate::abi::Addr;
+use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, ObjectTable, WalkState, Words};
+
+/// Events of one or several captures, oldest first.
+pub(super) struct Entries {
+    pub runs: Vec<Run>,
+    pub codec: Codec,
+    pub clock: Clock,
+    /// True where each core has a clock of its own.
+    pub per_core: bool,
+    pub stores_interrupted: bool,
+    pub by_word: HashMap<(ContextKind, Addr), ContextId>,
+    pub ids: Ids,
+    /// Needed to tell entries from memory that was written over; empty where all can be trusted.
+    pub damaged: Option<ObjectTable>,
+    pub count: u64,
+    /// Words of the oldest event that the kernel's late patches may have hit.
+    pub oldest_doubt: u8,
+    /// By context: its last event.
+    pub last_of: Vec<u64>,
+    pub newest: Option<u64>,
+    /// What the cleared context words were, in the run before a reset.
+    pub previous: Option<Inferred>,
+}
+
+/// Contexts of the run before a reset, by what the priority words still tell.
+#[derive(Default)]
+pub(super) struct Inferred {
+    /// Threads whose priority no other has.
+    pub by_priority: HashMap<u16, ContextId>,
+    /// ISR contexts by the thread that was interrupted.
+    pub isr: ContextId,
+    /// Interrupted threads.
+    pub interrupted: HashMap<u64, ContextId>,
+    /// Whoever it was.
+    pub unknown: ContextId,
+}
+
+/// The last context of each kind: nearly every event has one of them.
+#[derive(Default)]
+struct Recent {
+    thread: Option<(Addr, ContextId)>,
+    interrupted: Option<(Addr, ContextId)>,
+}
+
+impl Entries {
+    fn context(&self, kind: ContextKind, address: Addr) -> ContextId {
+        self.by_word.get(&(kind, address)).copied().unwrap_or_default()
+    }
+
+    /// Ticks and delta of an entry. One clock serves all cores unless each has its own.
+    #[inline]
+    fn time(&self, entry: &Entry, state: &mut WalkState) -> (i64, Option<i64>) {
+        let index = if self.codec.smp { usize::from(entry.core).saturating_add(1) } else { 0 };
+        if index >= state.cores.len() {
+            state.cores.resize(index.saturating_add(1), CoreClock::default());
+        }
+        let (ticks, delta) = if self.per_core {
+            let latest = state.ticks;
+            let Some(own) = state.cores.get_mut(index) else { return (0, None) };
+            // A core that begins later begins where the others are.
+            let before = if own.seen { own.ticks } else { latest };
+            let delta = own.seen.then(|| step(&self.clock, own.stamp, entry.stamp));
+            (before.saturating_add(delta.unwrap_or(0)), delta)
+        } else {
+            let Some(shared) = state.cores.first_mut() else { return (0, None) };
+            let delta = shared.seen.then(|| step(&self.clock, shared.stamp, entry.stamp));
+            let ticks = shared.ticks.saturating_add(delta.unwrap_or(0));
+            *shared = CoreClock { seen: true, stamp: entry.stamp, ticks };
+            if !self.codec.smp {
+                state.ticks = ticks;
+                return (ticks, delta);
+            }
+            let own = state.cores.get(index).filter(|c| c.seen).map(|c| ticks.saturating_sub(c.ticks));
+            (ticks, own)
+        };
+        if let Some(own) = state.cores.get_mut(index) {
+            *own = CoreClock { seen: true, stamp: entry.stamp, ticks };
+        }
+        state.ticks = state.ticks.max(ticks);
+        (ticks, delta)
+    }
+
+    /// Words that are not to be relied on.
+    #[inline]
+    fn doubtful(&self, entry: &Entry, seq: u64, context: ContextId) -> u8 {
+        let late = self.ids.late(entry.id);
+        let oldest = if seq == 0 { self.oldest_doubt } else { 0 };
+        if late == 0 {
+            return oldest;
+        }
+        if !self.clock.runs {
+            // The kernel finds the entry to fill in by its stamp: with a constant one it may fill in another.
+            return oldest | late;
+        }
+        if matches!(entry.id, id::RESUME | id::SUSPEND | id::BLOCK_ALLOCATE | id::BYTE_ALLOCATE) {
+            // Filled in before the next event is inserted.
+            return oldest | if self.newest == Some(seq) { late } else { 0 };
+        }
+        // Filled in before the caller returns, which a later event of its thread shows. Other cores never fill in.
+        let index = usize::try_from(context.0).unwrap_or(usize::MAX);
+        let returned = self.last_of.get(index).is_some_and(|last| *last != seq);
+        if returned && entry.core == 0 {
+            return oldest;
+        }
+        let mut doubt = oldest;
+        for (i, word) in entry.info.iter().enumerate() {
+            let bit = 1u8.checked_shl(u32::try_from(i).unwrap_or(0)).unwrap_or(0);
+            if late & bit != 0 && *word == 0 {
+                doubt |= bit;
+            }
+        }
+        doubt
+    }
+
+    #[inline]
+    fn event(&self, entry: &Entry, run: &Run, position: u64, state: &mut WalkState, recent: &mut Recent) -> Event {
+        let (ticks, delta) = self.time(entry, state);
+        let seq = run.first_seq.wrapping_add(position);
+        let mut event = Event {
+            seq,
+            slot: run.first_slot.wrapping_add(position),
+            ticks,
+            delta,
+            stamp: Some(entry.stamp),
+            core: entry.core,
+            context: ContextId::default(),
+            priority: None,
+            threshold: None,
+            interrupted: None,
+            id: entry.id,
+            def: self.ids.def(entry.id),
+            words: Words::four(entry.info),
+            doubtful: 0,
+        };
+        let kind = kind_of(entry.context);
+        event.context = match kind {
+            _ if self.previous.is_some() && entry.context == 0 => self.infer(entry, &mut event),
+            ContextKind::Thread => {
+                (event.priority, event.threshold) = entry.priorities();
+                cached(&mut recent.thread, entry.context, || self.context(kind, entry.context))
+            }
+            ContextKind::Isr => {
+                if self.stores_interrupted {
+                    let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
+                    event.interrupted =
+                        Some(cached(&mut recent.interrupted, entry.priority, || self.context(what, entry.priority)));
+                }
+                self.context(kind, entry.context)
+            }
+            _ => self.context(kind, entry.context),
+        };
+        event.doubtful = self.doubtful(entry, seq, event.context);
+        event
+    }
+
+    /// Who inserted an entry of the run before a reset: the context word was cleared, the priority word was not.
+    fn infer(&self, entry: &Entry, event: &mut Event) -> ContextId {
+        let Some(previous) = &self.previous else { return ContextId::default() };
+        if entry.priority & 0x8000_0000 != 0 && entry.priority & super::entry::PRIORITY_UNUSED == 0 {
+            (event.priority, event.threshold) = entry.priorities();
+            let known = event.priority.and_then(|p| previous.by_priority.get(&p));
+            return known.copied().unwrap_or(previous.unknown);
+        }
+        match previous.interrupted.get(&entry.priority) {
+            Some(thread) => {
+                event.interrupted = Some(*thread);
+                previous.isr
+            }
+            None => previous.unknown,
+        }
+    }
+}
+
+fn step(clock: &Clock, before: u64, now: u64) -> i64 {
+    i64::try_from(clock.step(before, now)).unwrap_or(i64::MAX)
+}
+
+#[inline]
+fn cached(recent: &mut Option<(Addr, ContextId)>, address: Addr, find: impl FnOnce() -> ContextId) -> ContextId {
+    match recent {
+        Some((a, id)) if *a == address => *id,
+        _ => {
+            let id = find();
+            *recent = Some((address, id));
+            id
+        }
+    }
+}
+
+impl Events for Entries {
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn fill(&self, _index: u64, state: &mut WalkState, out: &mut [Event]) -> usize {
+        let size = self.codec.size();
+        let mut recent = Recent::default();
+        let mut filled = 0usize;
+        while let Some(run) = self.runs.get(state.place.0) {
+            let start = state.place.1.saturating_mul(size);
+            let rest = run.bytes.as_slice().get(start..).unwrap_or(&[]);
+            if rest.len() < size {
+                state.place = (state.place.0.saturating_add(1), 0);
+                continue;
+            }
+            for slot in rest.chunks_exact(size) {
+                let Some(place) = out.get_mut(filled) else { break };
+                let position = state.place.1 as u64;
+                state.place.1 = state.place.1.saturating_add(1);
+                let entry = self.codec.read(slot);
+                if entry.context == 0 && self.previous.is_none() {
+                    continue;
+                }
+                if let Some(objects) = &self.damaged
+                    && !(Trust { ids: &self.ids, objects }).holds(&entry)
+                {
+                    continue;
+                }
+                *place = self.event(&entry, run, position, state, &mut recent);
+                filled = filled.saturating_add(1);
+            }
+            if filled == out.len() {
+                break;
+            }
+        }
+        filled
+    }
+}

@@ -1,0 +1,130 @@
+//! One slot of the ring: eight words, and what the kernel means by the first four.
+
+use super::layout::{CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
+use crate::abi::{Endian, Width};
+use crate::trace::ContextKind;
+
+/// Ids whose meaning the order, the clock and the trust of a trace hang on.
+pub(super) mod id {
+    /// Insertion of a thread that becomes ready; I4 is filled in late.
+    pub const RESUME: u32 = 1;
+    /// A thread that stops being ready; I4 is filled in late.
+    pub const SUSPEND: u32 = 2;
+    /// Entry of an interrupt routine that calls `tx_trace_isr_enter_insert`.
+    pub const ISR_ENTER: u32 = 3;
+    /// I2 is filled in late.
+    pub const BLOCK_ALLOCATE: u32 = 10;
+    /// I2 is filled in late.
+    pub const BYTE_ALLOCATE: u32 = 20;
+    /// I1 is the kernel's tick count.
+    pub const TIME_GET: u32 = 120;
+}
+
+/// How slots are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Codec {
+    pub endian: Endian,
+    pub word: Width,
+    /// Valid bits of a stamp.
+    pub mask: u64,
+    /// True where the top byte of an id is the core's number.
+    pub smp: bool,
+}
+
+/// A slot's words, taken apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub context: u64,
+    pub priority: u64,
+    pub id: u32,
+    pub core: u16,
+    /// Under the mask.
+    pub stamp: u64,
+    pub info: [u64; 4],
+}
+
+impl Codec {
+    /// Bytes of a slot.
+    pub const fn size(&self) -> usize {
+        super::layout::entry_size(self.word)
+    }
+
+    /// The words of a slot.
+    #[inline]
+    pub fn words(&self, slot: &[u8]) -> [u64; ENTRY_WORDS] {
+        let mut words = [0; ENTRY_WORDS];
+        match (self.word, self.endian) {
+            (Width::W4, Endian::Little) => {
+                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
+                    *w = u64::from(u32::from_le_bytes(b.try_into().unwrap_or([0; 4])));
+                }
+            }
+            (Width::W4, Endian::Big) => {
+                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
+                    *w = u64::from(u32::from_be_bytes(b.try_into().unwrap_or([0; 4])));
+                }
+            }
+            (Width::W8, Endian::Little) => {
+                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
+                    *w = u64::from_le_bytes(b.try_into().unwrap_or([0; 8]));
+                }
+            }
+            (Width::W8, Endian::Big) => {
+                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
+                    *w = u64::from_be_bytes(b.try_into().unwrap_or([0; 8]));
+                }
+            }
+        }
+        words
+    }
+
+    /// What the words mean.
+    #[inline]
+    pub const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
+        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
+        // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
+        let (id, core) = if self.smp { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
+        #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
+        let (id, core) = (id as u32, core as u16);
+        Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
+    }
+
+    /// The entry of a slot.
+    #[inline]
+    pub fn read(&self, slot: &[u8]) -> Entry {
+        self.entry(self.words(slot))
+    }
+
+    /// A slot's context word alone.
+    #[inline]
+    pub fn context(&self, slot: &[u8]) -> u64 {
+        self.endian.word(self.word, slot, 0).unwrap_or(0)
+    }
+}
+
+/// Who a context word stands for. Threads lie anywhere, also above 0xF0F0F0F0.
+pub(super) const fn kind_of(context: u64) -> ContextKind {
+    match context {
+        CONTEXT_ISR => ContextKind::Isr,
+        CONTEXT_INIT => ContextKind::Init,
+        _ => ContextKind::Thread,
+    }
+}
+
+impl Entry {
+    /// The thread's priority and threshold from the priority word; old kernels stored no threshold.
+    #[inline]
+    pub fn priorities(&self) -> (Option<u16>, Option<u16>) {
+        let marked = self.priority & 0x8000_0000 != 0;
+        let low = |word: u64| u16::try_from(word & 0x3FF).ok();
+        (low(self.priority), if marked { low(self.priority >> 16) } else { None })
+    }
+}
+
+/// Bits of a thread's priority word that the kernel never sets.
+pub(super) const PRIORITY_UNUSED: u64 = !0x83FF_03FF;
+
+/// True for the ids that applications insert.
+pub(super) const fn is_user(id: u32) -> bool {
+    id >= 4096 && id <= 65_535
+}

@@ -1,0 +1,116 @@
+//! A header that was partly written over: what the rest of it, the kernel's own pointers and the memory itself still
+//! tell.
+
+use super::super::{Capture, Located};
+use super::layout::{self, MAGIC};
+use super::parse::{MAX_BUFFER, RawHeader};
+use crate::abi::{Addr, Width};
+use crate::trace::{Issue, Place, Severity};
+
+/// Fields that are mended, by the names under which a capture holds them.
+const FIELDS: [&str; 6] =
+    ["mend_base", "mend_registry_end", "mend_buffer_start", "mend_buffer_end", "mend_current", "mend_mask"];
+
+impl RawHeader {
+    /// The header as it was mended when it was read.
+    pub fn mended(self, capture: &Capture) -> Self {
+        self.with(&capture.values, capture.word)
+    }
+
+    /// The header with these values instead of its own.
+    pub fn with(mut self, values: &[(&'static str, u64)], word: Width) -> Self {
+        let value = |name: &str| values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+        let [base, registry_end, start, end, current, mask] = FIELDS.map(value);
+        if let Some(base) = base {
+            self.id = u64::from(MAGIC);
+            self.base = base;
+            self.registry_start = base.wrapping_add(layout::header_size(word) as u64) & word.max();
+        }
+        self.registry_end = registry_end.unwrap_or(self.registry_end);
+        self.buffer_start = start.unwrap_or(self.buffer_start);
+        self.buffer_end = end.unwrap_or(self.buffer_end);
+        self.current = current.unwrap_or(self.current);
+        self.time_mask = mask.unwrap_or(self.time_mask);
+        self
+    }
+}
+
+/// What was found instead of what the header says.
+pub(super) struct Mended {
+    /// For the capture.
+    pub values: Vec<(&'static str, u64)>,
+    /// What was wrong.
+    pub issue: Issue,
+}
+
+/// Makes a damaged header whole; `None` where too little is left. `room` is how many bytes of memory lie from the
+/// header on, where the source tells.
+pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option<u64>) -> Option<Mended> {
+    let size = layout::header_size(word) as u64;
+    let entry = layout::entry_size(word) as u64;
+    // A base that does not lead to the registry is damaged itself; the header lies where it was read.
+    let base = if raw.offset(raw.registry_start, word) == size { raw.base } else { located.header & word.max() };
+    let stated = |pointer: u64| pointer.wrapping_sub(base) & word.max();
+    let known = |name: &str| -> Option<u64> {
+        let pointer = located.known(name).filter(|p| *p != 0)?;
+        pointer.checked_sub(located.header).filter(|offset| *offset <= MAX_BUFFER)
+    };
+    let sane = |offset: u64| (size..=MAX_BUFFER).contains(&offset);
+    let options = |from_header: u64, name: &str| -> Vec<u64> {
+        [known(name), Some(stated(from_header))].into_iter().flatten().filter(|o| sane(*o)).collect()
+    };
+    let registry_ends = options(raw.registry_end, "_tx_trace_registry_end_ptr");
+    let starts = options(raw.buffer_start, "_tx_trace_buffer_start_ptr");
+    let ends = options(raw.buffer_end, "_tx_trace_buffer_end_ptr");
+    // The kernel puts the ring right behind the registry: the same number stands in both fields.
+    let start = starts
+        .iter()
+        .find(|s| registry_ends.contains(s))
+        .or_else(|| starts.iter().find(|s| ends.iter().any(|e| e > s)))
+        .or_else(|| registry_ends.first())
+        .copied()?;
+    let registry_end = registry_ends.iter().copied().filter(|e| *e <= start).max().unwrap_or(start);
+    let whole = |e: &u64| e.checked_sub(start).is_some_and(|len| len >= entry);
+    let end = ends.into_iter().find(whole).or_else(|| {
+        let bytes = room?.checked_sub(start)?;
+        let slots = bytes.checked_div(entry)?;
+        start.checked_add(slots.checked_mul(entry)?).filter(whole)
+    })?;
+    let pointer = |offset: u64| base.wrapping_add(offset) & word.max();
+    let mut values = vec![("mend_base", base)];
+    let mut wrong = Vec::new();
+    for (name, what, stated, offset) in [
+        ("mend_registry_end", "registry end", raw.registry_end, registry_end),
+        ("mend_buffer_start", "ring start", raw.buffer_start, start),
+        ("mend_buffer_end", "ring end", raw.buffer_end, end),
+    ] {
+        if pointer(offset) != stated & word.max() {
+            wrong.push(format!("{what} {stated:#x} (taken: {:#x})", pointer(offset)));
+            values.push((name, pointer(offset)));
+        }
+    }
+    if raw.time_mask == 0 {
+        wrong.push("time mask 0 (taken: 32 bits)".to_owned());
+        values.push(("mend_mask", u64::from(u32::MAX)));
+    }
+    if raw.id != u64::from(MAGIC) {
+        wrong.push(format!("first word {:#x}", raw.id));
+    }
+    if raw.base != base {
+        wrong.push(format!("own address {:#x}", raw.base));
+    }
+    let what = if wrong.is_empty() { "registry start".to_owned() } else { wrong.join(", ") };
+    let issue = Issue::new(
+        "header-mended",
+        Severity::Inferred,
+        format!(
+            "the trace header is damaged ({what}); it was made whole by what is left of it and by the kernel's pointers"
+        ),
+    )
+    .at(address(located.header));
+    Some(Mended { values, issue })
+}
+
+const fn address(header: Addr) -> Place {
+    Place::address(header)
+}

@@ -1,0 +1,388 @@
+//! The captured slots in the order in which they were written.
+
+use std::ops::Range;
+
+use super::super::{Capture, Extent};
+use super::entry::Codec;
+use super::ring::Geometry;
+use crate::bytes::Bytes;
+use crate::trace::{Clock, Direction, Issue, Known, Place, Severity};
+
+/// Slots that follow each other in ring order and lie together in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub first_seq: u64,
+    pub first_slot: u64,
+    pub count: usize,
+    pub bytes: Bytes,
+}
+
+/// The captured slots in ring order.
+#[derive(Debug, Clone)]
+pub(super) struct Ring {
+    pub runs: Vec<Run>,
+    /// Number of slots that hold events, read or not.
+    pub held: u64,
+    pub wrapped: bool,
+    /// True where every slot that holds an event was captured.
+    pub complete: bool,
+}
+
+/// Captured stretches of whole slots inside the ring.
+pub(super) struct Slots<'a> {
+    parts: Vec<(u64, Bytes)>,
+    g: &'a Geometry,
+    codec: Codec,
+}
+
+impl<'a> Slots<'a> {
+    /// What a capture holds of the ring.
+    pub fn of(capture: &Capture, g: &'a Geometry, codec: Codec) -> Self {
+        let mut parts: Vec<(u64, Bytes)> = Vec::new();
+        for block in capture.blocks("ring") {
+            let first = g.slot_of(block.address);
+            let room = g.capacity.saturating_sub(first);
+            let count = (block.bytes.len() as u64).checked_div(codec.size() as u64).unwrap_or(0).min(room);
+            if let Some(bytes) = block.bytes.cut(0, g.bytes(count)).filter(|_| count > 0) {
+                parts.push((first, bytes));
+            }
+        }
+        parts.sort_by_key(|(first, _)| *first);
+        Self { parts, g, codec }
+    }
+
+    /// The bytes of a slot, where it was captured.
+    pub fn get(&self, slot: u64) -> Option<&[u8]> {
+        let (first, bytes) = self.parts.iter().rev().find(|(first, _)| *first <= slot)?;
+        let offset = self.g.bytes(slot.checked_sub(*first)?);
+        bytes.as_slice().get(offset..offset.checked_add(self.codec.size())?)
+    }
+
+    /// Every captured slot with its number, in memory order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.parts.iter().flat_map(|(first, bytes)| {
+            bytes.chunks_exact(self.codec.size()).enumerate().map(|(i, b)| (first.saturating_add(i as u64), b))
+        })
+    }
+
+    fn context(&self, slot: u64) -> Option<u64> {
+        self.get(slot).map(|b| self.codec.context(b))
+    }
+
+    fn stamp(&self, slot: u64) -> Option<u64> {
+        self.get(slot).map(|b| self.codec.read(b)).filter(|e| e.context != 0).map(|e| e.stamp)
+    }
+
+    fn captured(&self) -> u64 {
+        let slots = |b: &Bytes| (b.len() as u64).checked_div(self.codec.size() as u64).unwrap_or(0);
+        self.parts.iter().fold(0, |n, (_, b)| n.saturating_add(slots(b)))
+    }
+
+    /// Which way the stamps of the first so many slots go.
+    pub fn direction(&self) -> Direction {
+        let mut votes = Votes::default();
+        let mut previous = None;
+        for (_, slot) in self.iter().take(4096) {
+            let entry = self.codec.read(slot);
+            if entry.context == 0 {
+                continue;
+            }
+            if let Some(before) = previous {
+                votes.count(before, entry.stamp);
+            }
+            previous = Some(entry.stamp);
+        }
+        votes.direction().0
+    }
+}
+
+impl Ring {
+    /// Puts the slots in order: the oldest is at the current pointer once the ring has wrapped.
+    pub fn order(
+        slots: &Slots<'_>,
+        extent: Extent,
+        torn: &[Range<u64>],
+        direction: Direction,
+        issues: &mut Vec<Issue>,
+    ) -> Self {
+        let g = slots.g;
+        let current = g.current.unwrap_or_else(|| recover(slots, direction, issues));
+        let mut out: Vec<Range<u64>> = torn.to_vec();
+        let mut wrapped = match slots.context(current) {
+            Some(word) => word != 0,
+            None => {
+                issues.push(Issue::new(
+                    "wrap-unknown",
+                    Severity::Inferred,
+                    "the slot at the current pointer cannot be read: the ring is taken to have wrapped",
+                ));
+                true
+            }
+        };
+        let after = current.saturating_add(1);
+        if wrapped && after < g.capacity && slots.context(after) == Some(0) {
+            // The context word of the next event is stored first: it was being inserted when all stopped.
+            wrapped = false;
+            issues.push(in_progress(g, current));
+        } else if wrapped && g.current.is_some() && half_written(slots, current, direction) {
+            out.push(current..after);
+            issues.push(in_progress(g, current));
+        }
+        Self::at(slots, extent, current, wrapped, &out)
+    }
+
+    /// The order that begins at this slot.
+    pub fn at(slots: &Slots<'_>, extent: Extent, current: u64, wrapped: bool, out: &[Range<u64>]) -> Self {
+        let g = slots.g;
+        let held = if wrapped { g.capacity } else { current };
+        // Which sequence numbers were asked for.
+        let from = match extent {
+            Extent::All => 0,
+            _ if g.current.is_none() => 0,
+            Extent::Newest(n) => held.saturating_sub(n),
+            Extent::Nothing => held,
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for (first, bytes) in &slots.parts {
+            let count = (bytes.len() as u64).checked_div(slots.codec.size() as u64).unwrap_or(0);
+            let end = first.saturating_add(count);
+            // Cut where ring order starts over, and keep what is asked for.
+            for whole in [*first..end.min(current), (*first).max(current)..end] {
+                for piece in without(whole, out) {
+                    if !wrapped && piece.start >= current {
+                        continue;
+                    }
+                    let seq = g.seq(piece.start, current, wrapped);
+                    let skip = from.saturating_sub(seq).min(piece.end.saturating_sub(piece.start));
+                    let (low, seq) = (piece.start.saturating_add(skip), seq.saturating_add(skip));
+                    let offset = g.bytes(low.saturating_sub(*first));
+                    let len = g.bytes(piece.end.saturating_sub(low));
+                    if let Some(cut) = bytes.cut(offset, len).filter(|c| !c.is_empty()) {
+                        let count = cut.len().checked_div(slots.codec.size()).unwrap_or(0);
+                        runs.push(Run { first_seq: seq, first_slot: low, count, bytes: cut });
+                    }
+                }
+            }
+        }
+        runs.sort_by_key(|r| r.first_seq);
+        Self { runs, held, wrapped, complete: slots.captured() >= held && extent == Extent::All }
+    }
+
+    /// The slots that this run has not written yet and the run before a reset had: `tx_trace_enable` clears only their
+    /// first word. `plausible` tells an old entry from memory that never held one.
+    pub fn previous(slots: &Slots<'_>, direction: Direction, plausible: &dyn Fn(&[u8]) -> bool) -> Self {
+        let mut list: Vec<(u64, u64)> = Vec::new();
+        for (slot, bytes) in slots.iter() {
+            if slots.codec.context(bytes) == 0 && plausible(bytes) {
+                list.push((slot, slots.codec.read(bytes).stamp));
+            }
+        }
+        // The newest event of that run may lie in the middle: behind it the stamps fall back to its oldest.
+        let clock = rough_clock(slots.codec.mask, direction);
+        let half = slots.codec.mask >> 1;
+        let pairs = list.windows(2).filter_map(|w| match w {
+            [a, b] => Some((clock.step(a.1, b.1), b.0)),
+            _ => None,
+        });
+        let first = pairs.filter(|(step, _)| *step > half).max().map_or(0, |(_, slot)| slot);
+        let (newer, older): (Vec<_>, Vec<_>) = list.into_iter().partition(|(slot, _)| *slot < first);
+        let order: Vec<u64> = older.into_iter().chain(newer).map(|(slot, _)| slot).collect();
+        let held = order.len() as u64;
+        let mut runs: Vec<Run> = Vec::new();
+        let mut rest = order.as_slice();
+        while let Some((first, _)) = rest.split_first() {
+            let follows = |(i, slot): &(usize, &u64)| first.checked_add(*i as u64) == Some(**slot);
+            let count = rest.iter().enumerate().take_while(follows).count().max(1);
+            let first_seq = held.saturating_sub(rest.len() as u64);
+            let (taken, later) = rest.split_at(count.min(rest.len()));
+            // Stretches that lie apart in memory are cut apart.
+            if let Some(bytes) = slots.cut(*first, taken.len() as u64) {
+                runs.push(Run { first_seq, first_slot: *first, count: taken.len(), bytes });
+                rest = later;
+            } else if let Some(bytes) = slots.cut(*first, 1) {
+                runs.push(Run { first_seq, first_slot: *first, count: 1, bytes });
+                rest = rest.get(1..).unwrap_or(&[]);
+            } else {
+                rest = later;
+            }
+        }
+        Self { runs, held, wrapped: false, complete: true }
+    }
+
+    /// How many of the newest events here are the oldest ones of `next`: rotated buffers may overlap.
+    pub fn shared_with(&self, next: &Self, codec: Codec) -> u64 {
+        let size = codec.size();
+        let slots = |ring: &Self| -> Vec<Bytes> {
+            let cut =
+                |r: &Run| (0..r.count).filter_map(|i| r.bytes.cut(i.checked_mul(size)?, size)).collect::<Vec<_>>();
+            ring.runs.iter().flat_map(cut).filter(|b| codec.context(b) != 0).collect()
+        };
+        let (mine, theirs) = (slots(self), slots(next));
+        let Some(first) = theirs.first() else { return 0 };
+        let starts = mine.iter().enumerate().rev().filter(|(_, b)| b.as_slice() == first.as_slice()).map(|(i, _)| i);
+        for start in starts {
+            let tail = mine.get(start..).unwrap_or(&[]);
+            if tail.len() <= theirs.len() && tail.iter().zip(&theirs).all(|(a, b)| a.as_slice() == b.as_slice()) {
+                return tail.len() as u64;
+            }
+        }
+        0
+    }
+
+    /// Puts the events of `next` behind these, without its first `shared` ones.
+    pub fn append(&mut self, next: Self, shared: u64) {
+        let held = self.held;
+        for mut run in next.runs {
+            let skip = shared.saturating_sub(run.first_seq).min(run.count as u64);
+            let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
+            let size = run.bytes.len().checked_div(run.count).unwrap_or(0);
+            let offset = skipped.saturating_mul(size);
+            let Some(bytes) = run.bytes.cut(offset, run.bytes.len().saturating_sub(offset)).filter(|b| !b.is_empty())
+            else {
+                continue;
+            };
+            run.bytes = bytes;
+            run.count = run.count.saturating_sub(skipped);
+            run.first_slot = run.first_slot.saturating_add(skip);
+            run.first_seq = run.first_seq.saturating_add(skip).saturating_add(held).saturating_sub(shared);
+            self.runs.push(run);
+        }
+        self.held = held.saturating_add(next.held).saturating_sub(shared);
+        self.wrapped |= next.wrapped;
+        self.complete &= next.complete;
+    }
+
+    /// The sequence number of the first event, `skipped` slots into what was captured.
+    pub fn first_seq(&self, skipped: u64) -> u64 {
+        let mut skipped = skipped;
+        for run in &self.runs {
+            let count = run.count as u64;
+            if skipped < count {
+                return run.first_seq.saturating_add(skipped);
+            }
+            skipped = skipped.saturating_sub(count);
+        }
+        self.held
+    }
+}
+
+impl Slots<'_> {
+    fn cut(&self, slot: u64, count: u64) -> Option<Bytes> {
+        let (first, bytes) = self.parts.iter().rev().find(|(first, _)| *first <= slot)?;
+        bytes.cut(self.g.bytes(slot.checked_sub(*first)?), self.g.bytes(count))
+    }
+}
+
+fn in_progress(g: &Geometry, slot: u64) -> Issue {
+    Issue::new(
+        "insertion-in-progress",
+        Severity::Lost,
+        "an event was being inserted when the target stopped; it is left out",
+    )
+    .at(Place::address(g.address(slot)))
+}
+
+/// The oldest slot already has the stamp of a newer event than the newest: all but the current pointer was written.
+fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
+    let g = slots.g;
+    let before = current.checked_sub(1).unwrap_or(g.capacity.saturating_sub(1));
+    let after = current.saturating_add(1);
+    let after = if after >= g.capacity { 0 } else { after };
+    if g.capacity < 4 {
+        return false;
+    }
+    let (Some(newest), Some(here), Some(oldest)) = (slots.stamp(before), slots.stamp(current), slots.stamp(after))
+    else {
+        return false;
+    };
+    let clock = rough_clock(slots.codec.mask, direction);
+    // In a whole ring the step from the newest back to the oldest is the large one.
+    clock.step(here, oldest) > slots.codec.mask >> 1
+        && clock.step(newest, here) < slots.codec.mask >> 6
+        && newest != here
+}
+
+/// A range without those that are left out.
+fn without(whole: Range<u64>, out: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut pieces = vec![whole];
+    for hole in out {
+        pieces = pieces
+            .into_iter()
+            .flat_map(|p| [p.start..p.end.min(hole.start), p.start.max(hole.end)..p.end])
+            .filter(|p| p.start < p.end)
+            .collect();
+    }
+    pieces.retain(|p| p.start < p.end);
+    pieces
+}
+
+/// A clock good enough to tell a small step from a large one.
+pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
+    Clock {
+        mask,
+        direction,
+        direction_known: Known::Detected,
+        period: None,
+        hz: None,
+        runs: true,
+        reason: String::new(),
+    }
+}
+
+/// Without a current pointer the oldest event is the one behind the largest step of the clock: all others follow each
+/// other closely.
+fn recover(slots: &Slots<'_>, direction: Direction, issues: &mut Vec<Issue>) -> u64 {
+    let clock = rough_clock(slots.codec.mask, direction);
+    let (mut largest, mut first, mut previous) = (None, None, None);
+    let mut unused: Vec<u64> = Vec::new();
+    for (number, slot) in slots.iter() {
+        let entry = slots.codec.read(slot);
+        if entry.context == 0 {
+            unused.push(number);
+            continue;
+        }
+        if let Some(before) = previous {
+            largest = largest.max(Some((clock.step(before, entry.stamp), number)));
+        }
+        first = first.or(Some(entry.stamp));
+        previous = Some(entry.stamp);
+    }
+    // Unused slots up to the end of the ring: it has not wrapped. A few in the middle are damage.
+    let tail = slots.g.capacity.saturating_sub(unused.len() as u64);
+    if let Some(slot) = unused.first().filter(|slot| **slot >= tail) {
+        return *slot;
+    }
+    // Back from the last slot to the first one is a step too.
+    let around = first.zip(previous).map(|(first, last)| clock.step(last, first));
+    match (largest, around) {
+        (Some((step, slot)), Some(around)) if step > around => slot,
+        (None, None) => {
+            issues.push(Issue::new("order-unknown", Severity::Inferred, "no event tells where the ring begins"));
+            0
+        }
+        _ => 0,
+    }
+}
+
+/// Which way consecutive stamps go.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Votes {
+    pub up: u64,
+    pub down: u64,
+}
+
+impl Votes {
+    #[inline]
+    pub fn count(&mut self, before: u64, now: u64) {
+        match now.cmp(&before) {
+            std::cmp::Ordering::Greater => self.up = self.up.saturating_add(1),
+            std::cmp::Ordering::Less => self.down = self.down.saturating_add(1),
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+
+    /// The direction of the majority, and whether there is one; a tie counts up.
+    pub const fn direction(&self) -> (Direction, bool) {
+        if self.down > self.up { (Direction::Down, true) } else { (Direction::Up, self.up != self.down) }
+    }
+}

@@ -1,0 +1,283 @@
+//! One pass over the captured slots: what they tell together, before any is handed out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, is_user, kind_of};
+use super::layout::CONTEXT_ISR;
+use super::order::{Ring, Votes, rough_clock};
+use crate::abi::Addr;
+use crate::catalogue::Catalogue;
+use crate::trace::{ContextId, ContextKind, Contexts, DefId, Direction, ObjectTable};
+
+/// Ids below this are found by indexing.
+const DENSE: usize = 2048;
+/// Number of a Cortex-M's SysTick exception.
+const SYSTICK: u64 = 15;
+/// The most marks of time that are kept.
+const MOST_MARKS: usize = 1 << 16;
+
+/// Which ids are known, and which of their words the kernel fills in late.
+pub(super) struct Ids {
+    dense: Vec<Option<DefId>>,
+    sparse: HashMap<u32, DefId>,
+    late: Vec<u8>,
+}
+
+impl Ids {
+    pub fn of(catalogue: &Catalogue) -> Self {
+        let mut this = Self { dense: vec![None; DENSE], sparse: HashMap::new(), late: vec![0; DENSE] };
+        for def in catalogue.iter() {
+            let Some(number) = catalogue.find(def.id) else { continue };
+            let index = usize::try_from(def.id).unwrap_or(usize::MAX);
+            match this.dense.get_mut(index).zip(this.late.get_mut(index)) {
+                Some((place, late)) => (*place, *late) = (Some(number), def.late),
+                None => {
+                    this.sparse.insert(def.id, number);
+                }
+            }
+        }
+        this
+    }
+
+    #[inline]
+    pub fn def(&self, id: u32) -> Option<DefId> {
+        match usize::try_from(id).ok().and_then(|i| self.dense.get(i)) {
+            Some(def) => *def,
+            None => self.sparse.get(&id).copied(),
+        }
+    }
+
+    #[inline]
+    pub fn late(&self, id: u32) -> u8 {
+        usize::try_from(id).ok().and_then(|i| self.late.get(i)).copied().unwrap_or(0)
+    }
+
+    fn has_meaning(&self, id: u32) -> bool {
+        self.def(id).is_some() || is_user(id)
+    }
+}
+
+/// Tells entries from memory that something else wrote over.
+pub(super) struct Trust<'a> {
+    pub ids: &'a Ids,
+    pub objects: &'a ObjectTable,
+}
+
+impl Trust<'_> {
+    /// False where nothing about an entry makes sense: its id means nothing, and nobody known inserted it. Kernels
+    /// check no id, so an odd id alone is no damage.
+    #[inline]
+    pub fn holds(&self, entry: &Entry) -> bool {
+        self.ids.has_meaning(entry.id) || self.is_someones(entry)
+    }
+
+    fn is_someones(&self, entry: &Entry) -> bool {
+        let fill = u64::from(entry.id) == entry.context && entry.info.iter().all(|w| *w == entry.context);
+        match kind_of(entry.context) {
+            _ if fill => false,
+            ContextKind::Thread => {
+                self.objects.at(entry.context).is_some_and(|o| o.is_thread)
+                    || (self.objects.is_empty() && entry.priority & PRIORITY_UNUSED == 0)
+            }
+            _ => entry.priority == 0 || self.objects.is_empty() || self.objects.at(entry.priority).is_some(),
+        }
+    }
+}
+
+/// A moment that the kernel's own timer marks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    /// Ticks since the first event, by the mask alone.
+    pub elapsed: u64,
+    /// SysTick: whether it interrupted idle. Tick count: the count.
+    pub value: u64,
+    /// Where it was met.
+    pub seq: u64,
+}
+
+/// What one pass over the captured slots tells.
+#[derive(Default)]
+pub(super) struct Survey {
+    pub contexts: Contexts,
+    pub events: u64,
+    pub unused: u64,
+    pub first_unused: Option<u64>,
+    pub damaged: u64,
+    pub first_damaged: Option<u64>,
+    pub skipped_front: u64,
+    pub votes: Votes,
+    /// By core: the last stamp, and how its own stamps went.
+    pub cores: BTreeMap<u16, (u64, Votes)>,
+    pub least: u64,
+    pub most: u64,
+    /// Steps of exactly one tick.
+    pub ones: u64,
+    /// The largest step, and the event behind it.
+    pub largest: Option<(u64, u64)>,
+    /// Ticks from the first event to the last, by the mask alone.
+    pub elapsed: u64,
+    pub marks_threshold: bool,
+    pub marks_interrupted: bool,
+    pub has_threads: bool,
+    pub systicks: Vec<Mark>,
+    pub times: Vec<Mark>,
+    /// By context: its last event.
+    pub last_of: Vec<u64>,
+    pub newest: Option<u64>,
+    pub first_stamp: Option<u64>,
+    pub last_stamp: Option<u64>,
+}
+
+impl Survey {
+    /// Looks at every captured slot once. `previous` is for slots whose context word was cleared.
+    pub fn of(ring: &Ring, codec: Codec, direction: Direction, trust: &Trust<'_>, previous: bool) -> Self {
+        let mut this = Self { least: u64::MAX, ..Self::default() };
+        let clock = rough_clock(codec.mask, direction);
+        // An ISR event may name idle as what it interrupted, also where no event was inserted then.
+        this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
+        let (mut last, mut last_interrupted) = (None, None);
+        for run in &ring.runs {
+            for (i, slot) in run.bytes.chunks_exact(codec.size()).enumerate() {
+                let entry = codec.read(slot);
+                let seq = run.first_seq.saturating_add(i as u64);
+                if entry.context == 0 && !previous {
+                    this.unused = this.unused.saturating_add(1);
+                    this.first_unused = this.first_unused.or(Some(seq));
+                    this.skip();
+                    continue;
+                }
+                if !trust.holds(&entry) {
+                    this.damaged = this.damaged.saturating_add(1);
+                    this.first_damaged = this.first_damaged.or(Some(seq));
+                    this.skip();
+                    continue;
+                }
+                this.time(&entry, seq, &clock);
+                let kind = kind_of(entry.context);
+                match kind {
+                    ContextKind::Isr => {
+                        this.marks_interrupted |= entry.priority != 0;
+                        if last_interrupted != Some(entry.priority) {
+                            let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
+                            this.contexts.intern(what, entry.priority);
+                            last_interrupted = Some(entry.priority);
+                        }
+                    }
+                    ContextKind::Thread => {
+                        this.has_threads = true;
+                        this.marks_threshold |= entry.priority & 0x8000_0000 != 0;
+                    }
+                    _ => {}
+                }
+                let context = match last {
+                    Some((word, id)) if word == entry.context => id,
+                    _ => this.contexts.intern(kind, entry.context),
+                };
+                last = Some((entry.context, context));
+                this.seen(context, seq);
+            }
+        }
+        this
+    }
+
+    fn skip(&mut self) {
+        if self.events == 0 {
+            self.skipped_front = self.skipped_front.saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn seen(&mut self, context: ContextId, seq: u64) {
+        let index = usize::try_from(context.0).unwrap_or(usize::MAX);
+        if index >= self.last_of.len() {
+            // A context is interned before it is seen, so this grows with their number.
+            self.last_of.resize(self.contexts.len().max(1), u64::MAX);
+        }
+        if let Some(place) = self.last_of.get_mut(index) {
+            *place = seq;
+        }
+        self.newest = Some(seq);
+    }
+
+    #[inline]
+    fn time(&mut self, entry: &Entry, seq: u64, clock: &crate::trace::Clock) {
+        self.events = self.events.saturating_add(1);
+        self.least = self.least.min(entry.stamp);
+        self.most = self.most.max(entry.stamp);
+        if let Some(before) = self.last_stamp {
+            self.votes.count(before, entry.stamp);
+            let step = clock.step(before, entry.stamp);
+            self.ones = self.ones.saturating_add(u64::from(step == 1));
+            if self.largest.is_none_or(|(most, _)| step > most) {
+                self.largest = Some((step, seq));
+            }
+            self.elapsed = self.elapsed.saturating_add(step);
+        }
+        self.first_stamp = self.first_stamp.or(Some(entry.stamp));
+        self.last_stamp = Some(entry.stamp);
+        match self.cores.get_mut(&entry.core) {
+            Some((last, votes)) => {
+                votes.count(*last, entry.stamp);
+                *last = entry.stamp;
+            }
+            None => {
+                self.cores.insert(entry.core, (entry.stamp, Votes::default()));
+            }
+        }
+        // On a Cortex-M the third word holds the exception number, whatever number the application gave.
+        if entry.id == id::ISR_ENTER && entry.info[2] & 0x1FF == SYSTICK && self.systicks.len() < MOST_MARKS {
+            let value = u64::from(entry.priority == 0);
+            self.systicks.push(Mark { elapsed: self.elapsed, value, seq });
+        }
+        if entry.id == id::TIME_GET && self.times.len() < MOST_MARKS {
+            self.times.push(Mark { elapsed: self.elapsed, value: entry.info[0], seq });
+        }
+    }
+
+    /// Steps against the direction, all cores together and each by itself.
+    pub fn backward(&self, direction: Direction) -> (u64, u64) {
+        let against = |v: &Votes| match direction {
+            Direction::Up => v.down,
+            Direction::Down => v.up,
+        };
+        let own = self.cores.values().fold(0u64, |n, (_, v)| n.saturating_add(against(v)));
+        (against(&self.votes), own)
+    }
+}
+
+/// Whether the top byte of every id is a core's number, judged by the ids alone.
+pub(super) fn looks_like_cores<'s>(slots: impl Iterator<Item = &'s [u8]>, codec: Codec, ids: &Ids) -> Option<u16> {
+    let codec = Codec { smp: true, ..codec };
+    let mut cores: BTreeMap<u16, u64> = BTreeMap::new();
+    for slot in slots.take(1 << 16) {
+        let entry = codec.read(slot);
+        if entry.context == 0 {
+            continue;
+        }
+        if !ids.has_meaning(entry.id) {
+            return None;
+        }
+        let seen = cores.entry(entry.core).or_default();
+        *seen = seen.saturating_add(1);
+        if cores.len() > MOST_CORES {
+            return None;
+        }
+    }
+    let highest = *cores.keys().last()?;
+    (highest > 0 && usize::from(highest) < MOST_CORES.saturating_mul(2)).then_some(highest)
+}
+
+/// The most cores that are believed without a symbol that says so.
+const MOST_CORES: usize = 8;
+
+/// Threads by address, for names: of an address that was registered twice the live one.
+pub(super) fn threads(objects: &ObjectTable) -> HashMap<Addr, &crate::trace::Object> {
+    let mut threads: HashMap<Addr, &crate::trace::Object> = HashMap::new();
+    for object in objects.iter().filter(|o| o.is_thread) {
+        let place = threads.entry(object.address).or_insert(object);
+        if place.deleted || !object.deleted {
+            *place = object;
+        }
+    }
+    threads
+}
