@@ -220,7 +220,9 @@ impl EventNames {
             if !self.chosen.is_empty() {
                 return Err(Absence::broken("no-such-enum", format!("--event-enum: {why}"), ""));
             }
-            self.told.push(format!("{} ids have no name: {why}", seen.len()));
+            if !seen.is_empty() {
+                self.told.push(format!("{} without a name: {why}", ids(seen.len())));
+            }
             return Ok(false);
         }
         let mut left = seen.clone();
@@ -247,7 +249,7 @@ impl EventNames {
         if !left.is_empty() {
             let some: Vec<String> = left.iter().take(NAMED).map(ToString::to_string).collect();
             let more = if left.len() > NAMED { ", ..." } else { "" };
-            self.told.push(format!("{} ids have no name ({}{more})", left.len(), some.join(", ")));
+            self.told.push(format!("{} without a name ({}{more})", ids(left.len()), some.join(", ")));
         }
         if found.partial {
             self.told.push("the debug information is damaged or too large: not all of it was searched".to_owned());
@@ -284,7 +286,7 @@ impl EventNames {
         if several > 1 {
             let told = |n: usize, g: &EnumNames| {
                 let n = if left.is_empty() { g.words.len() } else { n };
-                format!("{} ({}, {n} ids)", g.name, g.place)
+                format!("{} ({}, {})", g.name, g.place, ids(n))
             };
             let others: Vec<String> = ranked.iter().skip(1).take(NAMED).map(|((_, c, ..), g)| told(*c, g)).collect();
             let more = several.saturating_sub(1).saturating_sub(others.len());
@@ -322,12 +324,16 @@ impl EventNames {
         let place = if group.place == group.name { String::new() } else { format!(" ({})", group.place) };
         let named = before.saturating_sub(left.len());
         self.told.push(if seen.is_empty() {
-            format!("{what} {}{place} names {count} ids", group.name)
+            format!("{what} {}{place} names {}", group.name, ids(count))
         } else {
-            format!("{what} {}{place} names {named} of {} ids that the trace holds", group.name, seen.len())
+            format!("{what} {}{place} names {named} of {} that were read without a name", group.name, ids(seen.len()))
         });
         count > 0
     }
+}
+
+fn ids(n: usize) -> String {
+    if n == 1 { "1 id".to_owned() } else { format!("{n} ids") }
 }
 
 /// The code of what is said where more than one enumeration could be meant.
@@ -367,7 +373,7 @@ fn put(file: &File, catalogue: &mut Catalogue) -> Result<String, String> {
         next.put_user(event).map_err(|why| format!("{}:{line}: {why}", file.name))?;
     }
     *catalogue = next;
-    Ok(format!("{} names {} ids", file.name, file.parsed.user.events.len()))
+    Ok(format!("{} names {}", file.name, ids(file.parsed.user.events.len())))
 }
 
 /// Searches the debug information of an ELF.

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use gimli::{
-    Abbreviation, Abbreviations, AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DwForm, EntriesRaw,
-    MacroEntry, MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
+    Abbreviation, Abbreviations, AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugMacroOffset,
+    DwForm, EntriesRaw, MacroEntry, MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
 };
 
 use super::{Dwarf, Slice, View};
@@ -372,7 +372,14 @@ impl<'a> MacroWalk<'a> {
         self.files.clear();
         self.by_file.clear();
         for at in [dw::DW_AT_macros, dw::DW_AT_GNU_macros, dw::DW_AT_macro_info] {
-            let entries = match root.attr_value(at) {
+            let value = match root.attr_value(at) {
+                // GNU's form of what DWARF 5 has since.
+                Some(AttributeValue::SecOffset(offset)) if at == dw::DW_AT_GNU_macros => {
+                    Some(AttributeValue::DebugMacroRef(DebugMacroOffset(offset)))
+                }
+                other => other,
+            };
+            let entries = match value {
                 Some(AttributeValue::DebugMacroRef(offset)) => {
                     // An offset that was walked is walked no more: hostile units may all have the same.
                     if !self.imported.insert(offset.0) {
