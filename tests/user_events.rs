@@ -310,8 +310,9 @@ fn of_several_enums_one_is_taken_and_that_is_said() {
     assert!(out.contains("U_FAULT") && out.contains("user_4105") && !err.contains("could name"), "{out}{err}");
     let (out, ..) = last(&["--event-enum", "U_FAULT,app_ids"]);
     assert!(out.contains("U_FAULT") && out.contains("A_LATE"), "{out}");
-    let (out, ..) = last(&["--event", "U_FAULT"]);
+    let (out, err, _) = last(&["--event", "U_FAULT"]);
     assert!(out.contains("U_FAULT"), "an enum whose name is asked for is the one that is meant: {out}");
+    assert!(!err.contains("could name"), "{err}");
     // A build with macros too: they name what no enumeration names.
     let Some(elf) = compile(
         &scratch,

@@ -273,22 +273,25 @@ impl EventNames {
         };
         // Sets of bits reach into the range by chance.
         let odd = |g: &EnumNames| g.words.iter().filter(|(id, _)| !id.is_power_of_two()).count();
-        let open = left.is_empty() && (all || !self.asked.is_empty());
+        let open = left.is_empty() && all;
         let mut ranked: Vec<_> = groups
             .iter()
             .map(|g| ((asked(g), covers(g), odd(g), g.words.len()), g))
             .filter(|((asked, covers, ..), _)| *asked > 0 || *covers > 0 || open)
             .collect();
         ranked.sort_by(|(a, _), (b, _)| b.cmp(a));
-        let ((_, best, ..), group) = ranked.first()?;
-        let several =
-            if left.is_empty() { ranked.len() } else { ranked.iter().filter(|((_, c, ..), _)| *c > 0).count() };
+        let ((wanted, best, ..), group) = ranked.first()?;
+        let rivals: Vec<_> = ranked
+            .iter()
+            .filter(|((asked, covers, ..), _)| if *wanted > 0 { *asked > 0 } else { left.is_empty() || *covers > 0 })
+            .collect();
+        let several = rivals.len();
         if several > 1 {
             let told = |n: usize, g: &EnumNames| {
                 let n = if left.is_empty() { g.words.len() } else { n };
                 format!("{} ({}, {})", g.name, g.place, ids(n))
             };
-            let others: Vec<String> = ranked.iter().skip(1).take(NAMED).map(|((_, c, ..), g)| told(*c, g)).collect();
+            let others: Vec<String> = rivals.iter().skip(1).take(NAMED).map(|((_, c, ..), g)| told(*c, g)).collect();
             let more = several.saturating_sub(1).saturating_sub(others.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             self.issues.push(Issue::new(
