@@ -5,10 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use gimli::{
-    Abbreviation, Abbreviations, AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugMacroOffset,
-    DwForm, EntriesRaw, MacroEntry, MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
+    Abbreviation, Abbreviations, AttributeValue, DebugAbbrevOffset, DebugMacroOffset, DwForm, EntriesRaw, MacroEntry,
+    MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
 };
 
 use super::{Dwarf, Slice, View};
@@ -21,6 +23,13 @@ const MACROS: usize = 20_000_000;
 const NAMES: usize = 1 << 20;
 /// How deep macro units may import each other.
 const IMPORTS: u32 = 32;
+
+/// Sound debug information takes some 2 ms for each megabyte; no damage takes longer than this.
+const TIME: Duration = Duration::from_secs(10);
+
+fn in_time(began: Instant) -> bool {
+    began.elapsed() < TIME
+}
 
 /// An enumeration of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,24 +75,24 @@ impl Dwarf {
         if self.unavailable().is_some() {
             return Found::default();
         }
-        let mut view = self.view();
-        // Tables that several units share are parsed once: hostile units may all share a large one.
-        view.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let view = self.view();
         let mut walk = Walk {
             view: &view,
             range,
             left: ENTRIES,
             names: NAMES,
             seen: HashSet::new(),
-            tables: HashMap::new(),
+            without: HashSet::new(),
+            table: None,
+            began: Instant::now(),
             found: Found::default(),
         };
         let (mut units, mut old) = (view.units(), view.type_units());
         loop {
             match units.next() {
-                Ok(Some(header)) => walk.unit(header),
+                Ok(Some(header)) if in_time(walk.began) => walk.unit(header),
                 Ok(None) => break,
-                Err(_) => {
+                Ok(_) | Err(_) => {
                     walk.found.partial = true;
                     break;
                 }
@@ -116,22 +125,17 @@ impl Dwarf {
             by_file: HashMap::new(),
             found: Found::default(),
         };
-        let mut units = view.units();
+        let (mut units, began) = (view.units(), Instant::now());
         while let Ok(Some(header)) = units.next() {
+            if !in_time(began) {
+                walk.found.partial = true;
+                break;
+            }
             let Ok(unit) = view.unit(header) else { continue };
             walk.unit(&view, &unit);
         }
         walk.found
     }
-}
-
-/// Which entries of an abbreviation table matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Table {
-    /// No enumerator of the unit can lie in the range.
-    Without,
-    /// One may.
-    Maybe,
 }
 
 /// The walk for enumerations.
@@ -142,8 +146,11 @@ struct Walk<'a, 'v> {
     names: usize,
     /// What was found already: a header that ten files include is found ten times.
     seen: HashSet<(String, Vec<(u32, String)>)>,
-    /// What abbreviation tables say, by their offset: units share them.
-    tables: HashMap<DebugAbbrevOffset, Table>,
+    /// Tables of abbreviations without an enumerator that matters.
+    without: HashSet<DebugAbbrevOffset>,
+    /// The last other one: units that follow each other often share it.
+    table: Option<(DebugAbbrevOffset, Rc<Abbreviations>)>,
+    began: Instant,
     found: Found<EnumNames>,
 }
 
@@ -163,25 +170,32 @@ type Value<'a> = AttributeValue<Slice<'a>>;
 impl<'a> Walk<'a, '_> {
     fn unit(&mut self, header: UnitHeader<Slice<'a>>) {
         let offset = header.debug_abbrev_offset();
-        if self.tables.get(&offset) == Some(&Table::Without) {
+        if self.without.contains(&offset) {
             return;
         }
-        let Ok(abbreviations) = self.view.abbreviations(&header) else {
-            self.found.partial = true;
-            return;
-        };
-        if !self.tables.contains_key(&offset) {
-            let table = if may_hold(&abbreviations, self.range) { Table::Maybe } else { Table::Without };
-            self.tables.insert(offset, table);
-            if table == Table::Without {
-                return;
+        let known = self.table.as_ref().filter(|(at, _)| *at == offset).map(|(_, table)| Rc::clone(table));
+        let abbreviations = match known {
+            Some(table) => table,
+            None => {
+                let Some(table) = header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| in_time(self.began))
+                else {
+                    self.found.partial = true;
+                    return;
+                };
+                if !may_hold(&table, self.range) {
+                    self.without.insert(offset);
+                    return;
+                }
+                let table = Rc::new(table);
+                self.table = Some((offset, Rc::clone(&table)));
+                table
             }
-        }
+        };
         let mut done = Vec::new();
         if self.entries(&header, &abbreviations, &mut done).is_none() {
             self.found.partial = true;
         }
-        if done.is_empty() {
+        if done.is_empty() || !in_time(self.began) {
             return;
         }
         // Only now: it reads the head of the line table.
