@@ -69,12 +69,12 @@ fn lines(lines: &[&str]) -> Vec<String> {
 }
 
 /// Every fixture, by every door that it has.
-const SOURCES: [(&str, &str); 13] = [
+const SOURCES: [(&str, &str); 15] = [
     ("cm3-image", "--elf cm3.elf --image cm3.ram.bin@0x20000000"),
     ("cm3-image-unplaced", "cm3.elf cm3.ram.bin"),
     ("cm3-core", "cm3.elf cm3.core"),
     ("cm3-stripped", "--elf cm3.stripped.elf --core cm3.core"),
-    ("cm3-symbol", "--symbol _tx_trace_header_ptr=0x200029a8 --image cm3.ram.bin@0x20000000"),
+    ("cm3-symbol", "--symbol _tx_trace_header_ptr=0x200029b8 --image cm3.ram.bin@0x20000000"),
     ("cm3-trace", "--trace cm3.trx"),
     ("cm3-disabled", "cm3-disabled.elf cm3-disabled.ram.bin@0x20000000"),
     ("cm3-unwrapped", "cm3-unwrapped.elf cm3-unwrapped.ram.bin@0x20000000"),
@@ -83,6 +83,8 @@ const SOURCES: [(&str, &str); 13] = [
     ("cm3-notrace", "cm3-notrace.elf cm3-notrace.ram.bin@0x20000000"),
     ("host-core", "host.elf host.core"),
     ("host-ulong64", "host-ulong64.trx"),
+    ("be-core", "be.elf be.core"),
+    ("be-trace", "--trace be.trx"),
 ];
 
 #[test]
@@ -137,6 +139,7 @@ fn filters_and_positions() {
         "list --from 4500000t",
         "last 100t",
         "last 1ms --hz 25000000",
+        "last 1ms --hz SystemCoreClock",
         "last 1ms --hz 25M --width 120",
         "last 2 --direction down",
         "last 5 --thread nobody",
@@ -202,7 +205,7 @@ fn what_people_get_wrong() {
             "last --symbol nonsense --image cm3.ram.bin@0x20000000",
             "last 5ms cm3.elf cm3.core",
             "last 5parsec cm3.elf cm3.core",
-            "last --hz SystemCoreClock cm3.elf cm3.core",
+            "last --hz SystemCoreClok cm3.elf cm3.core",
             "last --hz fast cm3.elf cm3.core",
             "last --remote 127.0.0.1:1",
             "last --remote nonsense",

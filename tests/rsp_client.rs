@@ -24,7 +24,7 @@ use tx_trace::rsp::client::ReadFailure;
 use tx_trace::rsp::transport::{Transport, TransportError};
 use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError};
 
-const QUICK: Duration = Duration::from_millis(400);
+const QUICK: Duration = Duration::from_millis(700);
 
 fn options() -> Options {
     Options { timeout: QUICK, ..Options::default() }

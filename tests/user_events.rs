@@ -97,7 +97,7 @@ fn the_enum_of_the_elf_names_events() {
         assert_eq!(names[1], serde_json::json!([5000, "APP_FAULT", null, []]));
         assert_eq!(code, 0);
         let (info, ..) = run(&["info", "--width", "200", "--elf", elf, "--core", core]);
-        assert!(info.contains("enum app_event (app.c:13) names 10 of 10 ids"), "{info}");
+        assert!(info.contains("enum app_event (app.c:7) names 10 of 10 ids"), "{info}");
     }
 }
 
@@ -203,7 +203,7 @@ fn what_is_told_wins_over_what_is_found() {
     scratch.write("tx-trace-events.tsv", "4105\tBESIDE_LATE\n");
     assert_eq!(last(&[]), ["BESIDE_LATE", "APP_FAULT"]);
     let (info, ..) = run(&["info", "--width", "250", "--elf", &elf, "--core", &core]);
-    assert!(info.contains("tx-trace-events.tsv names 1 id; enum app_event (app.c:13) names 9 of 9 ids"), "{info}");
+    assert!(info.contains("tx-trace-events.tsv names 1 id; enum app_event (app.c:7) names 9 of 9 ids"), "{info}");
     let header = scratch.write("app.h", "#define H_LATE (4096 + 9)\n#define H_STACK 512\n");
     assert_eq!(last(&["--events", &header]), ["H_LATE", "APP_FAULT"]);
     let trxc = scratch.write("app.trxc", "//mine\nStart\n4105,T_LATE,TL,(0,0,0),(0,0,0),misses,,,\nEnd\n");

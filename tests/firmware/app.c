@@ -4,12 +4,6 @@
  */
 #include "kernel.h"
 
-#ifdef __LP64__
-#define STACK 4096
-#else
-#define STACK 768
-#endif
-
 enum app_event {
     APP_BOOT_STEP = 4096,  /* step                                          */
     APP_SAMPLE,            /* number, value                                 */
@@ -37,7 +31,7 @@ struct log_line { uint32_t number; uint32_t time; char text[24]; };
 #endif
 #ifndef FW_BOOT_STEPS
 #define FW_BOOT_STEPS                                                     \
-    (FW_VARIANT == FW_UNWRAPPED ? 4u : FW_VARIANT == FW_STRADDLE ? 18u    \
+    (FW_CORES > 1 ? 41u : FW_VARIANT == FW_UNWRAPPED ? 4u : FW_VARIANT == FW_STRADDLE ? 18u    \
      : FW_VARIANT == FW_DISABLED ? 21u : 19u)
 #endif
 /* How late the watchdog lets control be, and which page of three is erased
@@ -61,7 +55,13 @@ TX_EVENT_FLAGS_GROUP alive;
 TX_BLOCK_POOL sample_pool;
 TX_BYTE_POOL scratch;
 
-static ULONG stacks[9][STACK / sizeof(ULONG)] __attribute__((aligned(16)));
+#if FW_CORES > 1
+/* The timer thread, then those below in order: filter starves low_task on
+ * core 1, while control waits for low_task on core 0. */
+const signed char app_home[FW_MAX_THREADS] = { 0, 0, -1, 0, -1, 1, 1, 1, 1, 1 };
+#endif
+
+static ULONG stacks[9][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
 static ULONG samples_storage[4 * sizeof(VOID *) / sizeof(ULONG)] __attribute__((aligned(8)));
 static ULONG log_storage[8 * 2];
 static UCHAR pool_storage[6 * (sizeof(struct sample) + sizeof(VOID *))] __attribute__((aligned(8)));
@@ -330,7 +330,7 @@ VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
 
 static VOID make(TX_THREAD *t, const CHAR *name, VOID (*entry)(ULONG), UINT which, UINT priority, UINT start)
 {
-    mk_thread_create(t, name, entry, which, stacks[which], STACK, priority, start);
+    mk_thread_create(t, name, entry, which, stacks[which], FW_STACK, priority, start);
 }
 
 VOID app_define(VOID)

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Builds the fixture firmware: all variants for the Cortex-M3, and for this host.
+# Builds the fixture firmware: all variants for the Cortex-M3, for this host, for
+# big-endian PowerPC, and for two pretended cores.
 #
-#     tests/firmware/build.sh OUTDIR [cm3|host]
+#     tests/firmware/build.sh OUTDIR [cm3|host|be|smp]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|host]" >&2
+    echo "usage: $0 OUTDIR [cm3|host|be|smp]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | host) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | host | be | smp) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -37,7 +38,7 @@ disabled FW_DISABLED
 unwrapped FW_UNWRAPPED
 straddle FW_STRADDLE'
 
-if [ "$which" != host ]; then
+if [ "$which" = all ] || [ "$which" = cm3 ]; then
     need arm-none-eabi-gcc gcc-arm-none-eabi
     need arm-none-eabi-strip binutils-arm-none-eabi
     echo "$variants" | while read -r name variant; do
@@ -52,7 +53,7 @@ if [ "$which" != host ]; then
     echo "built cm3-crash.stripped.elf"
 fi
 
-if [ "$which" != cm3 ]; then
+if [ "$which" = all ] || [ "$which" = host ]; then
     need gcc gcc
     host() { # name variant options
         name=$1 variant=$2
@@ -69,4 +70,25 @@ if [ "$which" != cm3 ]; then
     64) host ulong64 FW_CRASH -fPIE -pie -DULONG64 ;;
     *) echo "skipped host-ulong64.elf: this host is not 64-bit" >&2 ;;
     esac
+fi
+
+# Bare Linux processes for QEMU's user mode: no library, so nothing but the
+# firmware is in the program and in its core.
+bare="-ffreestanding -nostdlib -static -fno-pie -no-pie -ffunction-sections -fdata-sections
+      -Wl,--gc-sections -Wl,--undefined=SystemCoreClock -Wl,-z,max-page-size=4096 -DFW_VARIANT=FW_CRASH"
+
+if [ "$which" = all ] || [ "$which" = be ]; then
+    need powerpc-linux-gnu-gcc gcc-powerpc-linux-gnu
+    # shellcheck disable=SC2086
+    powerpc-linux-gnu-gcc $common $bare -mcpu=powerpc -msoft-float \
+        kernel.c trace.c app.c port_linux.c -lgcc -o "$out/be-crash.elf"
+    echo "built be-crash.elf"
+fi
+
+if [ "$which" = all ] || [ "$which" = smp ]; then
+    need arm-none-eabi-gcc gcc-arm-none-eabi
+    # shellcheck disable=SC2086
+    arm-none-eabi-gcc $common $bare -mcpu=cortex-a9 -marm -mfloat-abi=soft -DFW_CORES=2 \
+        kernel.c trace.c app.c port_linux.c -lgcc -o "$out/smp-crash.elf"
+    echo "built smp-crash.elf"
 fi

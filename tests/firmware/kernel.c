@@ -15,15 +15,24 @@
 /* The stack pointer words of the trace: somewhere in the caller's frame. */
 #define HERE UL(__builtin_frame_address(0))
 
-#ifdef __LP64__
+#if FW_CORES > 1
+const CHAR _tx_version_id[] = "Pretend kernel of the tx-trace tests, not ThreadX itself * ThreadX SMP/Cortex-A9/GNU Version 6.4.2 *";
+#elif defined(__LP64__) || defined(__powerpc__)
 const CHAR _tx_version_id[] = "Pretend kernel of the tx-trace tests, not ThreadX itself * ThreadX Linux/GNU Version 6.4.2 *";
 #else
 const CHAR _tx_version_id[] = "Pretend kernel of the tx-trace tests, not ThreadX itself * ThreadX Cortex-M3/GNU Version 6.4.2 *";
 #endif
 
+#if FW_CORES > 1
+TX_THREAD *volatile _tx_thread_current_ptr[FW_CORES];
+TX_THREAD *volatile _tx_thread_execute_ptr[FW_CORES];
+volatile ULONG _tx_thread_system_state[FW_CORES];
+UINT fw_core;
+#else
 TX_THREAD *volatile _tx_thread_current_ptr;
 TX_THREAD *volatile _tx_thread_execute_ptr;
 volatile ULONG _tx_thread_system_state;
+#endif
 volatile UINT _tx_thread_preempt_disable;
 volatile ULONG _tx_timer_system_clock;
 TX_THREAD *_tx_thread_created_ptr;
@@ -54,7 +63,8 @@ volatile uint32_t fw_clock = 0u - FW_CLOCK_TO_OVERFLOW;
 #else
 volatile uint32_t fw_clock = 0x00100000u;
 #endif
-const uint32_t SystemCoreClock = 25000000u;
+/* In RAM, where CMSIS keeps it; nothing here reads it, debuggers and tools do. */
+__attribute__((used, section(".data.SystemCoreClock"))) uint32_t SystemCoreClock = 25000000u;
 
 /* The layouts as they were measured on real kernels. */
 #if defined(__arm__)
@@ -132,12 +142,32 @@ VOID mk_account(VOID)
     uint32_t passed = fw_clock - accounted;
     accounted = fw_clock;
     fw_counters.clock = fw_clock;
-    if (_tx_thread_current_ptr != NULL)
-        counters_of(_tx_thread_current_ptr)->cycles += passed;
+#if FW_CORES > 1
+    UINT c;
+    for (c = 0; c < FW_CORES; c++)
+        if (_tx_thread_current_ptr[c] != NULL)
+            counters_of(_tx_thread_current_ptr[c])->cycles += passed;
+        else if (idle)
+            fw_counters.idle_cycles += passed;
+#else
+    if (CURRENT != NULL)
+        counters_of(CURRENT)->cycles += passed;
     else if (idle)
         fw_counters.idle_cycles += passed;
+#endif
 }
 
+#if FW_CORES > 1
+static uint32_t busy_until[FW_CORES];      /* when the core's thread has done its work */
+static uint32_t work_left[FW_MAX_THREADS]; /* of threads that were preempted */
+
+/* The core is busy; the others go on meanwhile: see mk_machine. */
+VOID fw_work(uint32_t cycles)
+{
+    busy_until[fw_core] = fw_clock + cycles;
+    port_switch();
+}
+#else
 VOID fw_work(uint32_t cycles)
 {
     while (cycles != 0) {
@@ -152,16 +182,56 @@ VOID fw_work(uint32_t cycles)
         cycles -= left;
     }
 }
+#endif
 
 /* ---- Ready list and scheduling ---- */
 
+#if FW_CORES > 1
+/* A thread has a home core, or none (-1): then it may start on any, and stays
+ * there until it waits. */
+static UINT may_run(TX_THREAD *t, UINT core)
+{
+    int home = app_home[counters_of(t) - fw_counters.thread];
+    UINT c;
+    if (home >= 0)
+        return (UINT)home == core;
+    for (c = 0; c < FW_CORES; c++)
+        if (_tx_thread_current_ptr[c] == t)
+            return c == core;
+    return 1;
+}
+
+static VOID choose(VOID)
+{
+    TX_THREAD *chosen[FW_CORES], *t;
+    UINT c, d, p;
+
+    for (c = 0; c < FW_CORES; c++) {
+        chosen[c] = NULL;
+        for (p = 0; p < PRIORITIES && chosen[c] == NULL; p++) {
+            if ((t = ready[p]) == NULL)
+                continue;
+            do {
+                for (d = 0; d < c && chosen[d] != t; d++)
+                    ;
+                if (d == c && may_run(t, c))
+                    chosen[c] = t;
+                t = t->tx_thread_ready_next;
+            } while (t != ready[p] && chosen[c] == NULL);
+        }
+    }
+    for (c = 0; c < FW_CORES; c++)
+        _tx_thread_execute_ptr[c] = chosen[c];
+}
+#else
 static VOID choose(VOID)
 {
     UINT p;
     for (p = 0; p < PRIORITIES && ready[p] == NULL; p++)
         ;
-    _tx_thread_execute_ptr = p < PRIORITIES ? ready[p] : NULL;
+    EXECUTE = p < PRIORITIES ? ready[p] : NULL;
 }
+#endif
 
 /* Interrupts are off in all of these. */
 static VOID resume(TX_THREAD *t)
@@ -169,13 +239,13 @@ static VOID resume(TX_THREAD *t)
     struct fw_thread_counters *c = counters_of(t);
     mk_patch p;
 
-    p = mk_trace_patchable(1, T_INTERNAL, UL(t), t->tx_thread_state, HERE, UL(_tx_thread_execute_ptr));
+    p = mk_trace_patchable(1, T_INTERNAL, UL(t), t->tx_thread_state, HERE, UL(EXECUTE));
     t->tx_thread_state = TX_READY;
     t->tx_thread_timer.tx_timer_internal_remaining_ticks = 0;
     t->tx_thread_timer.tx_timer_internal_list_head = NULL;
     LINK(ready[t->tx_thread_priority], t, tx_thread_ready_next, tx_thread_ready_previous);
     choose();
-    mk_trace_patch_4(p, UL(_tx_thread_execute_ptr));
+    mk_trace_patch_4(p, UL(EXECUTE));
     c->resumptions++;
     ready_since[c - fw_counters.thread] = fw_clock;
 }
@@ -185,7 +255,7 @@ static VOID suspend(TX_THREAD *t, UINT state, ULONG ticks)
     mk_patch p;
 
     t->tx_thread_state = state;
-    p = mk_trace_patchable(2, T_INTERNAL, UL(t), state, HERE, UL(_tx_thread_execute_ptr));
+    p = mk_trace_patchable(2, T_INTERNAL, UL(t), state, HERE, UL(EXECUTE));
     UNLINK(ready[t->tx_thread_priority], t, tx_thread_ready_next, tx_thread_ready_previous);
     if (ticks != 0 && ticks != TX_WAIT_FOREVER) {
         t->tx_thread_timer.tx_timer_internal_remaining_ticks = ticks;
@@ -193,38 +263,49 @@ static VOID suspend(TX_THREAD *t, UINT state, ULONG ticks)
     }
     t->tx_thread_suspension_sequence++;
     choose();
-    mk_trace_patch_4(p, UL(_tx_thread_execute_ptr));
+    mk_trace_patch_4(p, UL(EXECUTE));
     counters_of(t)->suspensions++;
 }
 
 /* The end of every service: let a better thread run, then open interrupts. */
 static VOID leave(UINT posture)
 {
-    if (_tx_thread_system_state == 0 && port_exception() == 0
-        && _tx_thread_execute_ptr != _tx_thread_current_ptr)
+    if (SYSTEM_STATE == 0 && port_exception() == 0
+        && EXECUTE != CURRENT)
         port_switch();
     port_restore(posture);
 }
 
 VOID mk_pick(VOID)
 {
-    TX_THREAD *old = _tx_thread_current_ptr, *t;
+    TX_THREAD *old = CURRENT, *t;
     struct fw_thread_counters *c;
 
     mk_account();
     if (old != NULL && old->tx_thread_state == TX_READY)
         counters_of(old)->preemptions++;
-    _tx_thread_current_ptr = NULL;
-    if (_tx_thread_execute_ptr == NULL) {
+    CURRENT = NULL;
+#if FW_CORES > 1
+    if (old != NULL)
+        work_left[counters_of(old) - fw_counters.thread] =
+            (int32_t)(busy_until[fw_core] - fw_clock) > 0 ? busy_until[fw_core] - fw_clock : 0;
+    if (EXECUTE == NULL) {
+        fw_counters.idle_entries++;
+        return;
+    }
+    busy_until[fw_core] = fw_clock + work_left[counters_of(EXECUTE) - fw_counters.thread];
+#else
+    if (EXECUTE == NULL) {
         fw_counters.idle_entries++;
         idle = 1;
-        while (_tx_thread_execute_ptr == NULL)
+        while (EXECUTE == NULL)
             fw_work(next_tick - fw_clock > FW_TICK_CYCLES ? 1 : next_tick - fw_clock + 1);
         mk_account();
         idle = 0;
     }
-    t = _tx_thread_execute_ptr;
-    _tx_thread_current_ptr = t;
+#endif
+    t = EXECUTE;
+    CURRENT = t;
     t->tx_thread_run_count++;
     c = counters_of(t);
     c->runs++;
@@ -237,9 +318,41 @@ VOID mk_pick(VOID)
     }
 }
 
+#if FW_CORES > 1
+/* All cores, by one clock: what comes first, a tick or the end of some core's
+ * work, happens next. Between two such moments a core's doings take only the
+ * time of their trace inserts, and no other core comes between. */
+VOID mk_machine(VOID)
+{
+    idle = 1;
+    for (;;) {
+        UINT c, next = FW_CORES;
+
+        for (fw_core = 0; fw_core < FW_CORES; fw_core++)
+            if (EXECUTE != CURRENT)
+                mk_pick();
+        fw_core = 0;
+        for (c = 0; c < FW_CORES; c++)
+            if (_tx_thread_current_ptr[c] != NULL
+                && (next == FW_CORES || (int32_t)(busy_until[c] - busy_until[next]) < 0))
+                next = c;
+        if (next == FW_CORES || (int32_t)(next_tick - busy_until[next]) <= 0) {
+            if ((int32_t)(next_tick - fw_clock) > 0)
+                fw_clock = next_tick;
+            port_tick();
+            continue;
+        }
+        if ((int32_t)(busy_until[next] - fw_clock) > 0)
+            fw_clock = busy_until[next];
+        fw_core = next;
+        port_run();
+    }
+}
+#endif
+
 VOID mk_isr(UINT number, VOID (*body)(VOID))
 {
-    ULONG state = _tx_thread_system_state | port_exception();
+    ULONG state = SYSTEM_STATE | port_exception();
     if (number < FW_MAX_VECTORS)
         fw_counters.interrupts[number]++;
     mk_trace(3, T_INTERNAL, HERE, number, state, _tx_thread_preempt_disable);
@@ -258,8 +371,8 @@ VOID mk_tick(VOID)
 
     next_tick += FW_TICK_CYCLES;
     _tx_timer_system_clock++;
-    if (_tx_thread_current_ptr != NULL)
-        counters_of(_tx_thread_current_ptr)->ticks++;
+    if (CURRENT != NULL)
+        counters_of(CURRENT)->ticks++;
     else
         fw_counters.idle_ticks++;
 
@@ -339,7 +452,7 @@ VOID mk_timer_create(TX_TIMER *t, const CHAR *name, VOID (*fn)(ULONG), ULONG par
 
 VOID mk_thread_shell(VOID)
 {
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
     UINT posture;
 
     t->tx_thread_entry(t->tx_thread_entry_parameter);
@@ -388,7 +501,7 @@ VOID mk_thread_create(TX_THREAD *t, const CHAR *name, VOID (*entry)(ULONG), ULON
 VOID mk_thread_sleep(ULONG ticks)
 {
     UINT posture = port_disable();
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
     mk_trace(112, T_THREAD, ticks, t->tx_thread_state, HERE, 0);
     t->tx_thread_suspend_cleanup = NULL;
     suspend(t, TX_SLEEP, ticks);
@@ -398,10 +511,10 @@ VOID mk_thread_sleep(ULONG ticks)
 VOID mk_thread_relinquish(VOID)
 {
     UINT posture = port_disable();
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
     ready[t->tx_thread_priority] = t->tx_thread_ready_next;
     choose();
-    mk_trace(109, T_THREAD, HERE, UL(_tx_thread_execute_ptr), 0, 0);
+    mk_trace(109, T_THREAD, HERE, UL(EXECUTE), 0, 0);
     leave(posture);
 }
 
@@ -410,7 +523,7 @@ TX_THREAD *mk_thread_identify(VOID)
     UINT posture = port_disable();
     mk_trace(103, T_THREAD, 0, 0, 0, 0);
     port_restore(posture);
-    return _tx_thread_current_ptr;
+    return CURRENT;
 }
 
 /* ---- Waiting on an object ---- */
@@ -464,7 +577,7 @@ static VOID timed_out(TX_THREAD *t, ULONG sequence)
 
 static VOID wait_on(VOID *object, UINT state, ULONG ticks)
 {
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
     TX_THREAD **list;
     UINT *count;
 
@@ -538,7 +651,7 @@ UINT mk_queue_send(TX_QUEUE *q, VOID *source, ULONG wait)
         q->tx_queue_available_storage--;
         q->tx_queue_enqueued++;
     } else if (wait != TX_NO_WAIT) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         t->tx_thread_additional_suspend_info = source;
         t->tx_thread_suspend_option = 1;
         wait_on(q, TX_QUEUE_SUSP, wait);
@@ -570,7 +683,7 @@ UINT mk_queue_receive(TX_QUEUE *q, VOID *destination, ULONG wait)
             q->tx_queue_available_storage++;
         }
     } else if (wait != TX_NO_WAIT) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         t->tx_thread_additional_suspend_info = destination;
         t->tx_thread_suspend_option = 0;
         wait_on(q, TX_QUEUE_SUSP, wait);
@@ -618,7 +731,7 @@ UINT mk_semaphore_get(TX_SEMAPHORE *s, ULONG wait)
     if (s->tx_semaphore_count != 0) {
         s->tx_semaphore_count--;
     } else if (wait != TX_NO_WAIT) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         wait_on(s, TX_SEMAPHORE_SUSP, wait);
         leave(posture);
         return t->tx_thread_suspend_status;
@@ -671,7 +784,7 @@ static VOID own(TX_MUTEX *m, TX_THREAD *t)
 UINT mk_mutex_get(TX_MUTEX *m, ULONG wait)
 {
     UINT posture = port_disable(), status = TX_SUCCESS;
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
 
     mk_trace(52, T_MUTEX, UL(m), wait, UL(m->tx_mutex_owner), m->tx_mutex_ownership_count);
     if (m->tx_mutex_ownership_count == 0) {
@@ -694,7 +807,7 @@ UINT mk_mutex_get(TX_MUTEX *m, ULONG wait)
 UINT mk_mutex_put(TX_MUTEX *m)
 {
     UINT posture = port_disable(), status = TX_SUCCESS;
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
 
     mk_trace(57, T_MUTEX, UL(m), UL(m->tx_mutex_owner), m->tx_mutex_ownership_count, HERE);
     if (m->tx_mutex_owner != t) {
@@ -769,7 +882,7 @@ UINT mk_flags_get(TX_EVENT_FLAGS_GROUP *g, ULONG flags, UINT option, ULONG *actu
         if (option & 1u)
             g->tx_event_flags_group_current = current & ~flags;
     } else if (wait != TX_NO_WAIT) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         t->tx_thread_suspend_info = flags;
         t->tx_thread_suspend_option = option;
         t->tx_thread_additional_suspend_info = actual;
@@ -829,7 +942,7 @@ UINT mk_block_allocate(TX_BLOCK_POOL *p, VOID **block, ULONG wait)
         *block = b + sizeof(UCHAR *);
         mk_trace_patch_2(patch, UL(*block));
     } else if (wait != TX_NO_WAIT) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         t->tx_thread_additional_suspend_info = block;
         wait_on(p, TX_BLOCK_MEMORY, wait);
         leave(posture);
@@ -926,7 +1039,7 @@ UINT mk_byte_allocate(TX_BYTE_POOL *p, VOID **memory, ULONG size, ULONG wait)
         }
         piece[1] = p;
         p->tx_byte_pool_available -= room;
-        p->tx_byte_pool_owner = _tx_thread_current_ptr;
+        p->tx_byte_pool_owner = CURRENT;
         *memory = (UCHAR *)piece + PIECE_HEAD;
         mk_trace_patch_2(patch, UL(*memory));
         status = TX_SUCCESS;
@@ -951,22 +1064,29 @@ UINT mk_byte_release(VOID *memory)
 
 /* ---- Start ---- */
 
-#ifdef __LP64__
-#define TIMER_STACK 4096
-#else
-#define TIMER_STACK 768
-#endif
-static ULONG timer_stack[TIMER_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
+static ULONG timer_stack[FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
 
 VOID mk_kernel_enter(VOID)
 {
-    _tx_thread_system_state = TX_INITIALIZE_IN_PROGRESS;
+#if FW_CORES > 1
+    for (fw_core = FW_CORES; fw_core--;)
+        SYSTEM_STATE = TX_INITIALIZE_IN_PROGRESS;
+    fw_core = 0;
+#else
+    SYSTEM_STATE = TX_INITIALIZE_IN_PROGRESS;
+#endif
     next_tick = fw_clock + FW_TICK_CYCLES;
     _tx_trace_initialize();
     mk_thread_create(&_tx_timer_thread, "System Timer Thread", timer_thread, 0x4154494Du,
                      timer_stack, sizeof timer_stack, 0, 0);
     app_define();
     accounted = fw_clock;
-    _tx_thread_system_state = 0;
+#if FW_CORES > 1
+    for (fw_core = FW_CORES; fw_core--;)
+        SYSTEM_STATE = 0;
+    fw_core = 0;
+#else
+    SYSTEM_STATE = 0;
+#endif
     port_start();
 }

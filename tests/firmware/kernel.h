@@ -28,6 +28,20 @@
 #define TX_ENABLE_EVENT_TRACE 1
 #endif
 
+/* More than one only with port_linux.c. */
+#ifndef FW_CORES
+#define FW_CORES 1
+#endif
+
+/* Of each thread, in bytes. */
+#if defined(__LP64__)
+#define FW_STACK 4096
+#elif defined(__powerpc__) || FW_CORES > 1
+#define FW_STACK 1536
+#else
+#define FW_STACK 768
+#endif
+
 /* ---- Types ---- */
 
 #if defined(ULONG64)
@@ -287,9 +301,23 @@ typedef struct TX_TRACE_BUFFER_ENTRY_STRUCT {
 /* ---- Globals ---- */
 
 extern const CHAR _tx_version_id[];
+#if FW_CORES > 1 /* as in ThreadX SMP: one for each core */
+extern TX_THREAD *volatile _tx_thread_current_ptr[FW_CORES];
+extern TX_THREAD *volatile _tx_thread_execute_ptr[FW_CORES];
+extern volatile ULONG _tx_thread_system_state[FW_CORES];
+extern UINT fw_core; /* the core whose doings are simulated now */
+#define CURRENT (_tx_thread_current_ptr[fw_core])
+#define EXECUTE (_tx_thread_execute_ptr[fw_core])
+#define SYSTEM_STATE (_tx_thread_system_state[fw_core])
+#else
 extern TX_THREAD *volatile _tx_thread_current_ptr;
 extern TX_THREAD *volatile _tx_thread_execute_ptr;
 extern volatile ULONG _tx_thread_system_state;
+#define fw_core 0u
+#define CURRENT _tx_thread_current_ptr
+#define EXECUTE _tx_thread_execute_ptr
+#define SYSTEM_STATE _tx_thread_system_state
+#endif
 extern volatile UINT _tx_thread_preempt_disable;
 extern volatile ULONG _tx_timer_system_clock;
 extern TX_THREAD *_tx_thread_created_ptr;
@@ -404,7 +432,7 @@ VOID mk_thread_shell(VOID);                   /* first function of every thread 
 #define FW_RING_EVENTS 256
 #define FW_CHECKPOINT_EVERY 32      /* in ring slots */
 
-extern const uint32_t SystemCoreClock;
+extern uint32_t SystemCoreClock;
 extern volatile uint32_t fw_clock;  /* simulated CPU cycles; the trace's time source */
 VOID fw_work(uint32_t cycles);      /* the CPU is busy for so long */
 
@@ -433,6 +461,9 @@ struct fw_counters {
     uint32_t by_id[128];    /* ids 0..127 */
     uint32_t user[16];      /* ids 4096..4111 */
     uint32_t other;         /* any other id */
+#if FW_CORES > 1
+    uint32_t by_core[FW_CORES];
+#endif
     struct fw_thread_counters thread[FW_MAX_THREADS]; /* in order of creation */
 };
 
@@ -458,6 +489,11 @@ ULONG port_exception(VOID);         /* exception number, 0 in a thread */
 VOID port_stack_build(TX_THREAD *t);
 VOID port_switch(VOID);             /* interrupts off: let the scheduler choose */
 VOID port_start(VOID);              /* run the first thread; never returns */
+#if FW_CORES > 1
+VOID port_run(VOID);                /* run CURRENT until it calls port_switch */
+VOID mk_machine(VOID);              /* what port_start does then; never returns */
+extern const signed char app_home[FW_MAX_THREADS]; /* home core in order of creation, -1: any */
+#endif
 VOID port_tick(VOID);               /* take the tick interrupt now */
 VOID port_uart_pend(VOID);          /* from the tick: UART interrupt comes next */
 

@@ -37,7 +37,7 @@ VOID port_stack_build(TX_THREAD *t)
 
 VOID port_switch(VOID)
 {
-    TX_THREAD *t = _tx_thread_current_ptr;
+    TX_THREAD *t = CURRENT;
     t->tx_thread_stack_ptr = __builtin_frame_address(0);
     swapcontext(t->fw_host_context, &scheduler);
 }
@@ -46,7 +46,7 @@ VOID port_start(VOID)
 {
     for (;;) {
         mk_pick();
-        swapcontext(&scheduler, _tx_thread_current_ptr->fw_host_context);
+        swapcontext(&scheduler, CURRENT->fw_host_context);
     }
 }
 
@@ -64,7 +64,7 @@ VOID port_tick(VOID)
         uart_pending = 0;
         interrupt(UART_VECTOR, app_uart_isr);
     }
-    if (_tx_thread_current_ptr != NULL && _tx_thread_execute_ptr != _tx_thread_current_ptr)
+    if (CURRENT != NULL && EXECUTE != CURRENT)
         port_switch();
 }
 

@@ -30,6 +30,9 @@ static ULONG next_stamp(VOID)
 static VOID count(ULONG id)
 {
     fw_counters.events++;
+#if FW_CORES > 1
+    fw_counters.by_core[fw_core]++;
+#endif
     if (id < 128)
         fw_counters.by_id[id]++;
     else if (id >= 4096 && id < 4112)
@@ -52,7 +55,7 @@ VOID mk_trace(ULONG id, ULONG category, ULONG i1, ULONG i2, ULONG i3, ULONG i4)
     /* Volatile, so that the stores leave in the order in which they stand. */
     volatile TX_TRACE_BUFFER_ENTRY *e = _tx_trace_buffer_current_ptr;
     TX_TRACE_BUFFER_ENTRY *next;
-    ULONG state = _tx_thread_system_state | port_exception();
+    ULONG state = SYSTEM_STATE | port_exception();
     ULONG who, priority;
 
     if (e == NULL || (_tx_trace_event_enable_bits & category) == 0)
@@ -60,12 +63,12 @@ VOID mk_trace(ULONG id, ULONG category, ULONG i1, ULONG i2, ULONG i3, ULONG i4)
     checkpoint();
 
     if (state == 0) {
-        TX_THREAD *t = _tx_thread_current_ptr;
+        TX_THREAD *t = CURRENT;
         who = UL(t);
         priority = 0x80000000u | (t->tx_thread_preempt_threshold << 16) | t->tx_thread_priority;
     } else if (state < TX_INITIALIZE_IN_PROGRESS) {
         who = 0xFFFFFFFFu;
-        priority = UL(_tx_thread_current_ptr);
+        priority = UL(CURRENT);
     } else {
         who = 0xF0F0F0F0u;
         priority = 0;
@@ -73,7 +76,7 @@ VOID mk_trace(ULONG id, ULONG category, ULONG i1, ULONG i2, ULONG i3, ULONG i4)
 
     e->tx_trace_buffer_entry_thread_pointer = who;
     e->tx_trace_buffer_entry_thread_priority = priority;
-    e->tx_trace_buffer_entry_event_id = id;
+    e->tx_trace_buffer_entry_event_id = ((ULONG)fw_core << 24) | id; /* SMP: the core in the top byte */
     e->tx_trace_buffer_entry_time_stamp = next_stamp();
     e->tx_trace_buffer_entry_information_field_1 = i1;
     e->tx_trace_buffer_entry_information_field_2 = i2;

@@ -1,16 +1,19 @@
 //! What several test files share.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
 #![allow(
-    dead_code,
-    unreachable_pub,
-    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
-    clippy::print_stderr,
-    reason = "each test file uses a part"
+    reason = "tests say what they expect by failing"
 )]
 
 pub mod builder;
+pub mod decode;
 pub mod flat;
+pub mod generate;
 
 use std::path::PathBuf;
 

@@ -52,7 +52,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         located.header = header;
         located.by_symbols = false;
         located.how = format!("--header {header:#x}");
-        read_running(memory, symbols, hints, endian, &mut located);
+        read_beside(memory, symbols, hints, endian, &mut located);
         return Ok(located);
     }
     let mut tried = Vec::new();
@@ -226,19 +226,20 @@ fn take_known(
     }
 }
 
-/// Reads what runs and which events are on where the header came from an option.
-fn read_running(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
-    let Some(symbol) = symbols.lookup(CURRENT_THREAD) else { return };
-    let all: Vec<Variable> = variables(symbols, pointer_width(&symbol, hints))
-        .into_iter()
-        .filter(|v| matches!(v.name, CURRENT_THREAD | ENABLE_BITS | CORE_CLOCK))
-        .collect();
+/// Reads the same variables where the header came from an option: what the kernel says of its own trace only where it
+/// is the one that was asked for.
+fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
+    let Some(symbol) = symbols.lookup(HEADER).or_else(|| symbols.lookup(CURRENT_THREAD)) else { return };
+    let all = variables(symbols, pointer_width(&symbol, hints));
     let wanted: Vec<(Addr, usize)> = stretches(&all)
         .iter()
         .map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0)))
         .collect();
     let results = memory.read_batch(&wanted);
     take_known(&all, &wanted, &results, endian, located);
+    if located.known(HEADER) != Some(located.header) {
+        located.known.retain(|(name, _)| matches!(*name, CURRENT_THREAD | CORE_CLOCK | "cores"));
+    }
 }
 
 /// Nothing told the byte order (symbols came as NAME=ADDR): the one in which the pointer leads to a header is right.

@@ -89,8 +89,9 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
             values.push((name, pointer(offset)));
         }
     }
-    if raw.time_mask == 0 {
-        wrong.push("time mask 0 (taken: 32 bits)".to_owned());
+    // Every port's mask has all bits below its highest.
+    if raw.time_mask == 0 || raw.time_mask & raw.time_mask.wrapping_add(1) != 0 {
+        wrong.push(format!("time mask {:#x} (taken: 32 bits)", raw.time_mask));
         values.push(("mend_mask", u64::from(u32::MAX)));
     }
     if raw.id != u64::from(MAGIC) {

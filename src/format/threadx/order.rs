@@ -138,9 +138,9 @@ impl Ring {
         // Which sequence numbers were asked for.
         let from = match extent {
             Extent::All => 0,
-            _ if g.current.is_none() => 0,
-            Extent::Newest(n) => held.saturating_sub(n),
             Extent::Nothing => held,
+            // All was read to find the order, and the newest of it are wanted.
+            Extent::Newest(n) => held.saturating_sub(n),
         };
         let mut runs: Vec<Run> = Vec::new();
         for (first, bytes) in &slots.parts {

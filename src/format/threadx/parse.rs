@@ -119,7 +119,7 @@ impl RawHeader {
             && registry_end <= start
             && start < end
             && end <= MAX_BUFFER
-            && end.saturating_sub(start) >= layout::entry_size(width) as u64
+            && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)
     }
 }
 
@@ -136,8 +136,11 @@ pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, RawHeader)> {
             if raw.is_sound(width) {
                 return Some((endian, width, raw));
             }
-            if raw.id == u64::from(MAGIC) && raw.offset(raw.registry_start, width) == layout::header_size(width) as u64
-            {
+            // Partly written over: the magic, and one more thing that the kernel always writes.
+            let behind = raw.offset(raw.registry_start, width) == layout::header_size(width) as u64;
+            let adjoin = raw.registry_end == raw.buffer_start && raw.buffer_start != 0;
+            let inside = raw.buffer_start < raw.current && raw.current < raw.buffer_end;
+            if raw.id == u64::from(MAGIC) && (behind || adjoin || inside) {
                 marked = marked.or(Some((endian, width, raw)));
             }
         }

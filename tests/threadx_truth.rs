@@ -1,0 +1,644 @@
+//! Traces that a kernel can leave behind, from builders that state the layout for themselves: cores, clocks, rings cut
+//! off at any moment, headers and slots that were written over.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+mod support;
+
+use support::builder::{Buffer, Entry, Registered};
+use support::flat::Flat;
+use tx_trace::abi::{Endian, Width};
+use tx_trace::catalogue::Names;
+use tx_trace::format::threadx::ThreadX;
+use tx_trace::format::{Absence, Capture, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::mem::{Memory, ReadError, Region};
+use tx_trace::sym::Layers;
+use tx_trace::trace::{ContextKind, Direction, Event, Issue, Severity, Trace};
+
+const BASE: u64 = 0x2000_4000;
+const ALPHA: u64 = 0x2000_1000;
+const BETA: u64 = 0x2000_2000;
+
+fn located(b: &Buffer, known: &[(&'static str, u64)]) -> Located {
+    Located {
+        header: b.base,
+        endian: Some(if b.big { Endian::Big } else { Endian::Little }),
+        pointer: Some(if b.wide { Width::W8 } else { Width::W4 }),
+        how: "the test".to_owned(),
+        known: known.to_vec(),
+        by_symbols: true,
+    }
+}
+
+fn capture_of(memory: &mut dyn Memory, b: &Buffer, known: &[(&'static str, u64)], extent: Extent) -> Capture {
+    ThreadX.capture(memory, &Layers::new(), &located(b, known), extent).unwrap()
+}
+
+fn decode_bytes(
+    b: &Buffer,
+    bytes: Vec<u8>,
+    known: &[(&'static str, u64)],
+    extent: Extent,
+    options: &DecodeOptions,
+) -> Result<Trace, Absence> {
+    let mut memory = Segments::new(vec![Block::whole(b.base, bytes.into())]);
+    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located(b, known), extent)?;
+    ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), options)
+}
+
+fn decode(b: &Buffer) -> Trace {
+    decode_bytes(b, b.bytes(), &[], Extent::All, &DecodeOptions::default()).unwrap()
+}
+
+fn decode_with(b: &Buffer, known: &[(&'static str, u64)]) -> Trace {
+    decode_bytes(b, b.bytes(), known, Extent::All, &DecodeOptions::default()).unwrap()
+}
+
+fn events(t: &Trace) -> Vec<Event> {
+    t.events().collect()
+}
+
+fn stamps(t: &Trace) -> Vec<u64> {
+    t.events().map(|e| e.stamp.unwrap()).collect()
+}
+
+fn issue<'t>(t: &'t Trace, code: &str) -> &'t Issue {
+    t.issues.iter().find(|i| i.code == code).unwrap_or_else(|| panic!("no issue {code} in {:?}", t.issues))
+}
+
+fn codes(t: &Trace) -> Vec<&str> {
+    t.issues.iter().map(|i| i.code).collect()
+}
+
+fn fact<'t>(t: &'t Trace, label: &str) -> &'t str {
+    let found = t.about.facts.iter().find(|(l, _)| *l == label);
+    found.map(|(_, v)| v.as_str()).unwrap_or_else(|| panic!("no fact {label} in {:?}", t.about.facts))
+}
+
+/// User events of one thread, so many ticks apart.
+fn steady(count: u64, first: u64, step: u64) -> Vec<Entry> {
+    (0..count).map(|i| Entry::thread(ALPHA, 5, 5000, first + i * step, [i, 0, 0, 0])).collect()
+}
+
+fn thread(pointer: u64, name: &str, priority: u16) -> Registered {
+    Registered { priority: Some(priority), ..Registered::new(1, pointer, name) }
+}
+
+fn two_threads() -> Vec<Registered> {
+    vec![thread(ALPHA, "alpha", 5), thread(BETA, "beta", 9)]
+}
+
+// ---- Cores ----
+
+fn on_core(core: u64, mut e: Entry) -> Entry {
+    e.id |= core << 24;
+    e
+}
+
+#[test]
+fn cores_by_the_symbol_have_contexts_and_deltas_of_their_own() {
+    let list = [
+        on_core(0, Entry::thread(ALPHA, 5, 5000, 100, [0; 4])),
+        on_core(1, Entry::thread(BETA, 9, 5001, 110, [0; 4])),
+        on_core(0, Entry::thread(ALPHA, 5, 0x00AB_CDEF, 120, [0; 4])),
+        on_core(1, Entry::isr(BETA, 3, 135, [0; 4])),
+    ];
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(8, &list);
+    let t = decode_with(&b, &[("cores", 2)]);
+    let e = events(&t);
+    assert_eq!(e.iter().map(|e| (e.core, e.id)).collect::<Vec<_>>(), [(0, 5000), (1, 5001), (0, 0xAB_CDEF), (1, 3)]);
+    assert_eq!(e.iter().map(|e| e.ticks).collect::<Vec<_>>(), [0, 10, 20, 35]);
+    assert_eq!(e.iter().map(|e| e.delta).collect::<Vec<_>>(), [None, None, Some(20), Some(25)]);
+    assert_eq!(t.about.cores, 2);
+    assert!(codes(&t).is_empty(), "what symbols say is not inferred: {:?}", t.issues);
+}
+
+#[test]
+fn cores_by_the_ids_alone_are_inferred_and_said() {
+    let list: Vec<Entry> = (0..20)
+        .map(|i| on_core(i % 4, Entry::thread(ALPHA, 5, [5000, 69, 68][i as usize % 3], 10 * i, [0; 4])))
+        .collect();
+    let t = decode(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(32, &list));
+    assert_eq!(t.about.cores, 4);
+    assert_eq!(issue(&t, "cores-inferred").severity, Severity::Inferred);
+    assert!(events(&t).iter().all(|e| e.def.is_some() || e.id == 5000));
+}
+
+#[test]
+fn a_single_core_by_the_symbol_keeps_odd_ids_whole() {
+    let list = [Entry::thread(ALPHA, 5, 0x0100_0045, 1, [0; 4]), Entry::thread(ALPHA, 5, 5000, 2, [0; 4])];
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(8, &list);
+    assert_eq!(events(&decode_with(&b, &[("cores", 1)]))[0].id, 0x0100_0045);
+    // Without the symbol one unknown id means that the top bytes are no cores.
+    let list = [Entry::thread(ALPHA, 5, 0x0100_0045, 1, [0; 4]), Entry::thread(ALPHA, 5, 0x2222_2222, 2, [0; 4])];
+    let t = decode(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(8, &list));
+    assert_eq!((t.about.cores, events(&t)[0].id), (1, 0x0100_0045));
+}
+
+#[test]
+fn cores_with_clocks_of_their_own_are_timed_each_for_itself() {
+    let list: Vec<Entry> = (0..40u64)
+        .map(|i| {
+            let (core, n) = (i % 2, i / 2);
+            on_core(
+                core,
+                Entry::thread(ALPHA, 5, 5000, if core == 0 { 1000 + n * 10 } else { 900_000 + n * 20 }, [0; 4]),
+            )
+        })
+        .collect();
+    let t = decode_with(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &list), &[("cores", 2)]);
+    issue(&t, "clock-per-core");
+    let e = events(&t);
+    assert!(e.iter().skip(2).all(|e| e.delta == Some(if e.core == 0 { 10 } else { 20 })), "{e:?}");
+    assert!(e.last().unwrap().ticks < 1000);
+}
+
+#[test]
+fn late_words_that_other_cores_never_fill_in_are_doubtful() {
+    // 254 fx_file_write fills in I4, 386 nx_packet_allocate I2.
+    let list = [
+        on_core(0, Entry::thread(ALPHA, 5, 254, 10, [1, 2, 3, 0])),
+        on_core(1, Entry::thread(BETA, 9, 254, 20, [1, 2, 3, 0])),
+        on_core(0, Entry::thread(ALPHA, 5, 5000, 30, [0; 4])),
+        on_core(1, Entry::thread(BETA, 9, 5000, 40, [0; 4])),
+        on_core(0, Entry::thread(ALPHA, 5, 386, 50, [1, 0, 3, 4])),
+    ];
+    let t = decode_with(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(8, &list), &[("cores", 2)]);
+    let doubt: Vec<u8> = t.events().map(|e| e.doubtful).collect();
+    assert_eq!(doubt, [0, 0b1000, 0, 0, 0b0010], "returned; other core; -; -; still in the call");
+}
+
+// ---- Clocks ----
+
+#[test]
+fn a_tie_counts_up() {
+    let t = decode(&Buffer::new(BASE).record(8, &[steady(1, 10, 0)[0], steady(1, 20, 0)[0], steady(1, 10, 0)[0]]));
+    assert_eq!(t.clock.direction, Direction::Up);
+    issue(&t, "direction-unknown");
+}
+
+#[test]
+fn a_clock_that_stands_still_is_said_to() {
+    let t = decode(&Buffer::new(BASE).record(8, &steady(5, 7, 0)));
+    assert!(!t.clock.runs && issue(&t, "clock-stopped").message.contains("TRCENA"));
+    let t = decode(&Buffer::new(BASE).record(8, &steady(5, 0, 0)));
+    assert!(issue(&t, "clock-stopped").message.contains("are 0"));
+}
+
+#[test]
+fn nanoseconds_that_restart_each_second() {
+    let mut now = 990_000_000u64;
+    let list: Vec<Entry> = (0..300u64)
+        .map(|i| {
+            now += 9_000_000 + (i * 7919) % 500_000;
+            Entry::thread(ALPHA, 5, 5000, now % 1_000_000_000, [0; 4])
+        })
+        .collect();
+    let t = decode(&Buffer::new(BASE).record(512, &list));
+    assert_eq!((t.clock.period, t.clock.hz), (Some(1_000_000_000), Some(1e9)));
+    let truth = (0..300u64).skip(1).map(|i| 9_000_000 + (i * 7919) % 500_000).sum::<u64>();
+    assert_eq!(t.events().last().unwrap().ticks as u64, truth);
+}
+
+#[test]
+fn a_timer_that_reloads_at_the_tick() {
+    for down in [false, true] {
+        let list: Vec<Entry> = (0..500u64)
+            .map(|i| {
+                let at = i * 7_001 % 250_000;
+                Entry::thread(ALPHA, 5, 5000, if down { 249_999 - at } else { at }, [0; 4])
+            })
+            .collect();
+        let t = decode(&Buffer::new(BASE).record(512, &list));
+        assert_eq!(t.clock.direction, if down { Direction::Down } else { Direction::Up });
+        assert_eq!(t.clock.period, Some(250_000), "down {down}: {}", t.clock.reason);
+        assert_eq!(t.events().last().unwrap().ticks, 499 * 7_001);
+        issue(&t, "period-inferred");
+    }
+}
+
+#[test]
+fn a_clock_of_sixteen_bits_needs_no_period() {
+    let list: Vec<Entry> =
+        (0..100u64).map(|i| Entry::thread(ALPHA, 5, 5000, 0xFFFF_FFFF - i * 9_000, [0; 4])).collect();
+    let t = decode(&Buffer { mask: 0xFFFF, ..Buffer::new(BASE) }.record(128, &list));
+    assert_eq!((t.clock.direction, t.clock.period), (Direction::Down, None));
+    assert_eq!(t.events().last().unwrap().ticks, 99 * 9_000);
+}
+
+#[test]
+fn a_count_of_events_is_no_time() {
+    let t = decode(&Buffer::new(BASE).record(32, &steady(20, 100, 1)));
+    assert!(t.clock.reason.contains("a count of events"), "{}", t.clock.reason);
+}
+
+/// SysTick interrupts of a Cortex-M, and work between them.
+fn ticking(periods: &[(u64, bool)]) -> Vec<Entry> {
+    let mut now = 1000;
+    let mut list = Vec::new();
+    for &(period, idle) in periods {
+        now += period;
+        list.push(Entry::isr(if idle { 0 } else { ALPHA }, 3, now, [0x2000_7F00, 15, 15, 0]));
+        list.push(Entry::isr(if idle { 0 } else { ALPHA }, 4, now + 40, [0x2000_7F00, 15, 15, 0]));
+    }
+    list
+}
+
+#[test]
+fn the_rate_is_known_only_where_the_trace_confirms_it() {
+    let list = ticking(&[(250_010, false); 6]);
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(32, &list);
+    let t = decode_with(&b, &[("SystemCoreClock", 25_000_000)]);
+    assert_eq!(t.clock.hz, Some(25e6));
+    assert!(issue(&t, "rate-confirmed").message.contains("25000000 Hz"));
+    assert!(fact(&t, "rate").contains("confirmed"));
+
+    let t = decode_with(&b, &[("SystemCoreClock", 48_000_000)]);
+    assert_eq!(t.clock.hz, None);
+    assert!(fact(&t, "rate").contains("do not confirm"));
+    let quiet = Buffer::new(BASE).record(32, &steady(20, 0, 50));
+    let t = decode_with(&quiet, &[("SystemCoreClock", 48_000_000)]);
+    assert!(t.clock.hz.is_none() && fact(&t, "rate").contains("no SysTick"));
+}
+
+#[test]
+fn a_counter_that_stops_in_sleep_is_said_to() {
+    let list = ticking(&[
+        (250_000, false),
+        (250_000, false),
+        (31_000, true),
+        (30_000, true),
+        (250_000, false),
+        (250_000, false),
+        (28_000, true),
+        (30_500, true),
+        (250_000, false),
+    ]);
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(32, &list);
+    let t = decode_with(&b, &[("SystemCoreClock", 25_000_000)]);
+    assert!(issue(&t, "clock-sleeps").message.contains("stops in sleep"));
+    assert_eq!(t.clock.hz, Some(25e6), "the busy periods tell the rate");
+}
+
+#[test]
+fn a_gap_longer_than_the_clock_is_said_where_the_tick_count_shows_it() {
+    let mut list = ticking(&[(250_000, false); 4]);
+    list.push(Entry::thread(ALPHA, 5, 120, 1_010_000, [100, 0, 0, 0]));
+    // 30,000 kernel ticks later, which is 7.5e9 clock ticks and more than 32 bits hold.
+    list.push(Entry::thread(ALPHA, 5, 120, (1_010_000u64 + 7_500_000_000) & 0xFFFF_FFFF, [30_100, 0, 0, 0]));
+    let t = decode(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(32, &list));
+    let i = issue(&t, "gap-longer-than-clock");
+    assert_eq!((i.severity, i.count, i.place.seq), (Severity::Lost, 1, Some(9)));
+}
+
+#[test]
+fn threads_on_stacks_of_an_operating_system_have_its_clock() {
+    let mut alpha = thread(ALPHA, "alpha", 5);
+    alpha.params = [0x2000_8000, 0x400];
+    let list: Vec<Entry> = (0..20u64)
+        .map(|i| Entry::thread(ALPHA, 5, 103 + 9 * (i % 2), 500_000 + i * 31, [i, 0x7F00_1234, 0x7F00_1200, 0]))
+        .collect();
+    let hosted = Buffer { objects: vec![alpha.clone()], ..Buffer::new(BASE) }.record(32, &list);
+    let native: Vec<Entry> =
+        list.iter().map(|e| Entry { info: [e.info[0], 0x2000_8100, 0x2000_8100, 0], ..*e }).collect();
+    let native = Buffer { objects: vec![alpha], ..Buffer::new(BASE) }.record(32, &native);
+    // 112 tx_thread_sleep holds the stack pointer in I3.
+    assert_eq!(decode(&hosted).clock.period, Some(1_000_000_000));
+    assert_eq!(decode(&native).clock.period, None);
+}
+
+// ---- The ring ----
+
+#[test]
+fn current_pointer_at_the_end_misplaced_unaligned_or_nowhere() {
+    let whole = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+    let right = stamps(&decode(&whole));
+    assert!(right.windows(2).all(|w| w[0] < w[1]));
+    let patch = |value: u64| {
+        let mut bytes = whole.bytes();
+        bytes[32..36].copy_from_slice(&(value as u32).to_le_bytes());
+        decode_bytes(&whole, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap()
+    };
+    for (value, code) in [
+        (whole.ring() + 7 * 32, Some("current-misplaced")),
+        (whole.current_address() + 5, Some("current-unaligned")),
+        (0x1234, Some("current-pointer")),
+        (whole.end() + 32, Some("current-pointer")),
+    ] {
+        let t = patch(value);
+        assert_eq!(stamps(&t), right, "{value:#x}");
+        assert!(code.is_none_or(|c| codes(&t).contains(&c)), "{value:#x}: {:?}", t.issues);
+    }
+    // The end is where a ring begins anew.
+    let exact = Buffer::new(BASE).record(64, &steady(128, 5000, 1000));
+    let mut bytes = exact.bytes();
+    bytes[32..36].copy_from_slice(&(exact.end() as u32).to_le_bytes());
+    let t = decode_bytes(&exact, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+    assert_eq!((stamps(&t), codes(&t)), (stamps(&decode(&exact)), vec![]));
+}
+
+#[test]
+fn unused_slots_in_the_middle_leave_a_gap() {
+    let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+    for slot in [3, 4] {
+        b.slots[slot] = Entry::UNUSED;
+    }
+    let t = decode(&b);
+    assert_eq!(issue(&t, "unused-slot").count, 2);
+    let seqs: Vec<u64> = t.events().map(|e| e.seq).collect();
+    // Slot 8 is the oldest: slots 3 and 4 are seq 11 and 12.
+    assert_eq!(seqs, (0..16).filter(|s| *s != 11 && *s != 12).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_insertion_that_was_cut_off_is_no_event() {
+    // Not wrapped: only the context and the priority word of the next event were stored.
+    let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(5, 100, 10));
+    (b.slots[5].context, b.slots[5].priority) = (BETA, 0x8009_0009);
+    for extent in [Extent::All, Extent::Newest(3), Extent::Newest(50)] {
+        let t = decode_bytes(&b, b.bytes(), &[], extent, &DecodeOptions::default()).unwrap();
+        assert!(!t.about.wrapped && t.about.held == 5, "{extent:?}");
+        assert_eq!(issue(&t, "insertion-in-progress").severity, Severity::Lost);
+        assert_eq!(t.events().last().unwrap().seq, 4);
+    }
+    // Wrapped: all but the pointer was stored.
+    let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 100, 10));
+    b.slots[8] = Entry::thread(BETA, 9, 5000, 100 + 40 * 10, [40, 0, 0, 0]);
+    let t = decode(&b);
+    issue(&t, "insertion-in-progress");
+    assert_eq!((t.len(), t.events().next().unwrap().seq), (15, 1));
+    assert!(stamps(&t).windows(2).all(|w| w[0] < w[1]));
+}
+
+#[test]
+fn a_disabled_trace_is_read_through_the_header() {
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+    let t = decode_with(&b, &[("_tx_trace_buffer_current_ptr", 0)]);
+    issue(&t, "trace-disabled");
+    assert_eq!(stamps(&t), stamps(&decode(&b)));
+}
+
+#[test]
+fn the_run_before_a_reset_lives_on_in_slots_not_yet_written() {
+    // A run of 30 events in 16 slots, then enable clears the context words, then 4 events of a new run.
+    let objects = vec![thread(ALPHA, "alpha", 5), thread(BETA, "beta", 9), thread(0x2000_3000, "gamma", 9)];
+    let old: Vec<Entry> = (0..30u64)
+        .map(|i| match i % 4 {
+            0 => Entry::thread(ALPHA, 5, 5000 + i, 10_000 + i * 10, [i; 4]),
+            1 => Entry::thread(BETA, 9, 5000 + i, 10_000 + i * 10, [i; 4]),
+            2 => Entry::isr(ALPHA, 5000 + i, 10_000 + i * 10, [i; 4]),
+            _ => Entry::init(5000 + i, 10_000 + i * 10, [i; 4]),
+        })
+        .collect();
+    let mut b = Buffer { objects, ..Buffer::new(BASE) }.record(16, &old);
+    b.slots.iter_mut().for_each(|s| s.context = 0);
+    for (i, e) in steady(4, 50, 10).into_iter().enumerate() {
+        b.slots[i] = e;
+    }
+    b.current = 4;
+    assert_eq!(decode(&b).len(), 4);
+    let previous = DecodeOptions { previous: true, ..DecodeOptions::default() };
+    let t = decode_bytes(&b, b.bytes(), &[], Extent::All, &previous).unwrap();
+    // Slots 4 to 15: of the old run's events 14 to 29 those in slots 0 to 3 (16 to 19) are gone.
+    let ids: Vec<u32> = t.events().map(|e| e.id - 5000).collect();
+    assert_eq!(ids, [14, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
+    assert_eq!(issue(&t, "previous-run").severity, Severity::Inferred);
+    let who = |i: usize| t.contexts.get(events(&t)[i].context).unwrap().clone();
+    let names: Vec<(ContextKind, Option<String>)> = (0..5).map(|i| (who(i).kind, who(i).name)).collect();
+    let q = |n: &str| (ContextKind::Unknown, Some(n.to_owned()));
+    // 14: in an ISR; 15: before the scheduler, which looks like an ISR in idle; 20: the only thread of priority 5;
+    // 21: one of two threads of priority 9.
+    assert_eq!(names[..4], [q("ISR?"), (ContextKind::Unknown, None), q("alpha?"), (ContextKind::Unknown, None)]);
+    assert_eq!(events(&t)[3].priority, Some(9));
+
+    let full = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+    let none = decode_bytes(&full, full.bytes(), &[], Extent::All, &previous).err().unwrap();
+    assert_eq!((none.code, none.looked), ("no-previous-run", true));
+}
+
+#[test]
+fn memory_that_never_held_an_event_is_no_previous_run() {
+    let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(4, 0, 10));
+    let previous = DecodeOptions { previous: true, ..DecodeOptions::default() };
+    for fill in [0u64, 0xA5A5_A5A5, 0xFFFF_FFFF, 0x1234_5678] {
+        for s in &mut b.slots[4..] {
+            *s = Entry { context: 0, priority: fill, id: fill, stamp: fill, info: [fill; 4] };
+        }
+        let none = decode_bytes(&b, b.bytes(), &[], Extent::All, &previous).err().expect("none");
+        assert_eq!(none.code, "no-previous-run", "{fill:#x}");
+    }
+}
+
+// ---- Rotated buffers ----
+
+fn join(buffers: &[&Buffer]) -> Trace {
+    let captures: Vec<Capture> =
+        buffers.iter().map(|b| capture_of(&mut Flat::new(b.base, b.bytes()), b, &[], Extent::All)).collect();
+    ThreadX.join(&captures, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+}
+
+#[test]
+fn rotated_buffers_of_one_run_are_joined() {
+    let run = steady(200, 1000, 10);
+    let part =
+        |range: std::ops::Range<usize>| Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &run[range]);
+    // One behind the other.
+    let t = join(&[&part(0..64), &part(64..128)]);
+    assert_eq!(t.events().map(|e| e.seq).collect::<Vec<_>>(), (0..128).collect::<Vec<_>>());
+    assert_eq!(t.events().last().unwrap().ticks, 127 * 10);
+    assert_eq!(codes(&t), [""; 0]);
+    // Overlapping: what both hold is taken once.
+    let t = join(&[&part(0..64), &part(0..100), &part(50..110)]);
+    assert_eq!(stamps(&t), (0..110).map(|i| 1000 + i * 10).collect::<Vec<_>>());
+    // A gap is told.
+    let t = join(&[&part(0..64), &part(90..140)]);
+    assert_eq!(t.len(), 114);
+    assert_eq!((issue(&t, "joined-gap").count, issue(&t, "joined-gap").place.seq), (1, Some(64)));
+    // A clock that counts events tells how many are missing.
+    let run = steady(200, 1000, 1);
+    let part =
+        |range: std::ops::Range<usize>| Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &run[range]);
+    let t = join(&[&part(0..64), &part(90..140)]);
+    assert!(issue(&t, "joined-gap").message.starts_with("26 events are missing"), "{:?}", t.issues);
+    // Of another width.
+    let other = Buffer { wide: true, ..Buffer::new(BASE) }.record(64, &run[..5]);
+    let a = capture_of(&mut Flat::new(BASE, part(0..9).bytes()), &part(0..9), &[], Extent::All);
+    let b = capture_of(&mut Flat::new(BASE, other.bytes()), &other, &[], Extent::All);
+    let wrong = ThreadX.join(&[a, b], &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).err().unwrap();
+    assert_eq!(wrong.code, "different-runs");
+}
+
+// ---- A target that runs on ----
+
+/// A ring that a running target writes into between our reads.
+struct Moving {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    base: u64,
+    turned: bool,
+}
+
+impl Memory for Moving {
+    fn read(&mut self, addr: u64, buf: &mut [u8]) -> Result<(), ReadError> {
+        let bytes = if self.turned { &self.after } else { &self.before };
+        let start = (addr - self.base) as usize;
+        buf.copy_from_slice(bytes.get(start..start + buf.len()).ok_or_else(|| ReadError::unmapped(addr, buf.len()))?);
+        Ok(())
+    }
+    fn changes(&self) -> bool {
+        true
+    }
+    fn refresh(&mut self) {
+        self.turned = true;
+    }
+    fn regions(&mut self) -> Option<Vec<Region>> {
+        None
+    }
+}
+
+#[test]
+fn slots_written_during_the_read_are_dropped_and_counted() {
+    let run = steady(200, 1000, 10);
+    let at = |n: usize| Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &run[..n]);
+    let read = |from: usize, to: usize| {
+        let (b, after) = (at(from), at(to));
+        let mut memory = Moving { before: b.bytes(), after: after.bytes(), base: BASE, turned: false };
+        let capture = capture_of(&mut memory, &b, &[], Extent::All);
+        ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+    };
+    // Nothing moved: only the slot at the pointer may be half written.
+    let t = read(40, 40);
+    assert_eq!((t.len(), codes(&t)), (15, vec![]));
+    // Three events came: their slots and the one at the pointer are left out.
+    let t = read(40, 43);
+    assert_eq!((t.len(), issue(&t, "torn").count), (12, 3));
+    assert_eq!(t.events().next().unwrap().seq, 4);
+    // Around the end of the ring.
+    assert_eq!(read(46, 50).len(), 11);
+    // All around: nothing can be trusted.
+    let t = read(40, 70);
+    assert_eq!((t.len(), issue(&t, "lapped").severity), (0, Severity::Lost));
+}
+
+// ---- Late words and the filter bug ----
+
+#[test]
+fn the_newest_event_may_still_be_filled_in() {
+    let list = [
+        Entry::thread(ALPHA, 5, 1, 10, [BETA, 3, 0, 0]),
+        Entry::thread(ALPHA, 5, 254, 20, [1, 2, 3, 0]),
+        Entry::thread(BETA, 9, 2, 30, [BETA, 4, 0, 0]),
+    ];
+    let t = decode(&Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(8, &list));
+    let doubt: Vec<u8> = t.events().map(|e| e.doubtful).collect();
+    assert_eq!(doubt, [0, 0b1000, 0b1000]);
+}
+
+#[test]
+fn late_words_of_events_that_the_mask_leaves_out_hit_the_oldest_event() {
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+    for (bits, doubt) in [(0xFFFF_FFFFu64, 0u8), (0xFFFF_FFFE, 0b1000), (0xFFFF_FFFD, 0b0010), (0xFFFF_FFF8, 0b1010)] {
+        let t = decode_with(&b, &[("_tx_trace_event_enable_bits", bits)]);
+        assert_eq!(t.events().map(|e| e.doubtful).collect::<Vec<_>>()[..2], [doubt, 0], "{bits:#x}");
+        assert_eq!(codes(&t).contains(&"filtered-events-overwrite"), doubt != 0);
+    }
+    // A ring that has not wrapped is hit in an unused slot.
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(10, 0, 10));
+    let t = decode_with(&b, &[("_tx_trace_event_enable_bits", 0)]);
+    assert!(t.events().all(|e| e.doubtful == 0) && codes(&t).is_empty());
+}
+
+// ---- Damage ----
+
+#[test]
+fn a_damaged_header_is_made_whole() {
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+    let right = stamps(&decode(&b));
+    let pointers = [
+        ("_tx_trace_registry_start_ptr", b.registry()),
+        ("_tx_trace_registry_end_ptr", b.ring()),
+        ("_tx_trace_buffer_start_ptr", b.ring()),
+        ("_tx_trace_buffer_end_ptr", b.end()),
+        ("_tx_trace_buffer_current_ptr", b.current_address()),
+    ];
+    // Each word alone: the others, and the end of the memory, tell.
+    for (offset, what) in
+        [(8, "base"), (12, "registry start"), (20, "registry end"), (24, "ring start"), (28, "ring end")]
+    {
+        for value in [0u32, 0xFFFF_FFFF, 0xDEAD_BEEF] {
+            let mut bytes = b.bytes();
+            bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+            let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default());
+            let t = t.unwrap_or_else(|e| panic!("{what} {value:#x}: {e}"));
+            assert_eq!(stamps(&t), right, "{what} {value:#x}");
+            assert_eq!(issue(&t, "header-mended").severity, Severity::Inferred);
+            assert_eq!(t.objects.len(), 2, "{what} {value:#x}");
+        }
+    }
+    // All of it, where the kernel's own pointers are known.
+    let mut bytes = b.bytes();
+    bytes[..48].fill(0x77);
+    let t = decode_bytes(&b, bytes.clone(), &pointers, Extent::All, &DecodeOptions::default()).unwrap();
+    assert_eq!(stamps(&t), right);
+    let none = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).err().unwrap();
+    assert_eq!(none.code, "not-a-header");
+}
+
+#[test]
+fn slots_that_were_written_over_are_left_out_and_counted() {
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+    for fill in [0xFFu8, 0xA5, 0x20, 0xDE] {
+        let mut bytes = b.bytes();
+        let at = (b.ring() - BASE) as usize + 10 * 32;
+        bytes[at..at + 3 * 32].fill(fill);
+        let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+        assert_eq!((t.len(), issue(&t, "slot-overwritten").count), (61, 3), "{fill:#x}");
+        assert_eq!(issue(&t, "slot-overwritten").place.seq, Some(64 - 36 + 10));
+        assert!(t.events().all(|e| e.id == 5000));
+        assert_eq!(t.events().last().unwrap().ticks, 63 * 1000, "time goes on over the gap");
+    }
+}
+
+#[test]
+fn a_truncated_buffer_gives_what_is_there() {
+    let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+    let bytes = b.bytes();
+    for cut in [bytes.len() - 1, bytes.len() - 33, bytes.len() - 640] {
+        let t = decode_bytes(&b, bytes[..cut].to_vec(), &[], Extent::All, &DecodeOptions::default()).unwrap();
+        let lost = (bytes.len() - cut).div_ceil(32) as u64;
+        assert_eq!((t.len(), issue(&t, "ring-unreadable").count), (64 - lost, lost), "{cut}");
+    }
+}
+
+#[test]
+fn threads_above_the_init_mark_are_threads() {
+    let high = 0xFFF8_1000;
+    let list = [Entry::thread(high, 5, 5000, 1, [0; 4]), Entry::init(6, 2, [0; 4]), Entry::isr(high, 3, 3, [0; 4])];
+    let t = decode(&Buffer { objects: vec![thread(high, "high", 5)], ..Buffer::new(BASE) }.record(8, &list));
+    let kinds: Vec<ContextKind> = t.events().map(|e| t.contexts.get(e.context).unwrap().kind).collect();
+    assert_eq!(kinds, [ContextKind::Thread, ContextKind::Init, ContextKind::Isr]);
+}
+
+#[test]
+fn an_empty_registry_and_leftover_bytes() {
+    let b = Buffer { spare: 17, ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+    let t = decode(&b);
+    assert_eq!((t.len(), t.objects.len(), codes(&t)), (16, 0, vec![]));
+}
+
+#[test]
+fn hints_are_enough_to_locate() {
+    let b = Buffer::new(BASE).record(16, &steady(40, 0, 10));
+    let hints = Hints { header: Some(BASE), ..Hints::default() };
+    let located = ThreadX.locate(&mut Flat::new(BASE, b.bytes()), &Layers::new(), &hints).unwrap();
+    assert_eq!(located.header, BASE);
+}
