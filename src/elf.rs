@@ -4,6 +4,7 @@
 //! table extents over bytes that are usually a memory map. Counts, sizes and offsets in the file are
 //! claims; every one is bounded by the bytes that are there.
 
+mod arm;
 pub mod notes;
 pub mod symbols;
 
@@ -148,6 +149,8 @@ pub struct Segment {
     pub flags: u32,
     /// First address, before any load offset.
     pub vaddr: Addr,
+    /// Its physical address: the same, 0, or where a loader puts it.
+    pub paddr: Addr,
     /// Where the bytes begin in the file.
     pub offset: u64,
     /// Bytes in the file.
@@ -403,6 +406,7 @@ impl Elf {
                 kind: p.p_type,
                 flags: p.p_flags,
                 vaddr: p.p_vaddr,
+                paddr: p.p_paddr,
                 offset: p.p_offset,
                 filesz: p.p_filesz,
                 memsz: p.p_memsz,

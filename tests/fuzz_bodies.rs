@@ -137,6 +137,27 @@ fn core() {
 }
 
 #[test]
+fn dump() {
+    let packed = {
+        use std::io::Write;
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        out.write_all(b"S1050000010 2\n20000000: 01020304 \n".repeat(50).as_slice()).unwrap();
+        out.finish().unwrap()
+    };
+    let seeds = [
+        ":020000042000DA\n:10FFF8000102030405060708090A0B0C0D0E0F1071\n:020000021000EC\n:04FFFE0001020304F5\n:00000001FF\n",
+        "S00600004844521B\nS1051000010 2E7\nS315200000000102030405060708090A0B0C0D0E0F1042\nS5030001FB\nS70520000000DA\n",
+        "(gdb) x/4xw\n0x20000000 <buf>:\t0x54585442\t0xffffffff\n0x20000008 <buf+8>:\t0x20000000\t0x20000030\n",
+        "00000000  42 54 58 54 ff ff ff ff  00 00 00 20 30 00 00 20  |BTXT....... 0.. |\n*\n00000040\n",
+        "00000000: 4254 5854 ffff ffff 0000 0020 3000 0020  BTXT....... 0.. \n00000010: 42                 B\n",
+        "20000000: 54585442 ffffffff 20000000 20000030    BTXT....... 0.. \n20000010 = 54585442 FFFFFFFF\n",
+    ];
+    let mut seeds: Vec<Vec<u8>> = seeds.iter().map(|s| s.as_bytes().to_vec()).collect();
+    seeds.push(packed);
+    run("dump", bodies::dump, seeds);
+}
+
+#[test]
 fn threadx() {
     run("threadx", bodies::threadx, fixtures(&["cm3.trx", "host-ulong64.trx", "cm3-straddle.ram.bin"]));
 }

@@ -13,7 +13,8 @@ use tx_trace::elf::Elf;
 use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located};
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::{Core, elf_readonly};
-use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number};
+use tx_trace::mem::gzip;
+use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number, text};
 use tx_trace::mem::overlay::Overlay;
 use tx_trace::output::{self, NoNames, TableOptions, View, Window};
 use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
@@ -52,6 +53,27 @@ pub fn rsp_packet(data: &[u8]) -> usize {
     assert!(matches!(&token.kind, Kind::Packet(body) if body.checksum_ok && body.data == stream), "{token:?}");
     assert_eq!(packet::from_hex(&packet::to_hex(stream)).as_deref(), Some(stream));
     tokens
+}
+
+/// A dump that is text, or compressed: what comes out is in proportion to what went in, sorted, and in no two places.
+pub fn dump(data: &[u8]) -> usize {
+    const BOUND: usize = 1 << 20;
+    let unpacked = gzip::unpack(data, BOUND);
+    assert!(unpacked.bytes.len() <= BOUND);
+    let data = if gzip::is_gzip(data) { &unpacked.bytes } else { data };
+    let mut held = 0;
+    for kind in [text::Kind::IntelHex, text::Kind::SRecord, text::Kind::HexDump] {
+        let dump = text::read(kind, data, None);
+        let mut end = None;
+        for (start, bytes) in &dump.blocks {
+            assert!(!bytes.is_empty() && end.is_none_or(|end| *start > end), "{kind:?}: {start:#x}");
+            let last = start.checked_add(bytes.len() as u64 - 1).expect("nothing passes the end of the address space");
+            end = last.checked_add(1).or(Some(last));
+            held += bytes.len();
+        }
+        assert!(dump.flaws.iter().all(|f| f.count > 0 && !f.to_string().is_empty()));
+    }
+    held + usize::from(text::sniff(data).is_some())
 }
 
 /// An ELF file: header, tables, notes, symbols, debug information.

@@ -13,6 +13,10 @@ pub enum ArgKind {
     StackPtr,
     /// Any other address.
     Addr,
+    /// An address in code: a function, or where one returns to.
+    Code,
+    /// The kernel's own state of interrupts. On ARM's M profile its low bits are the number of the exception.
+    System,
     /// A number best read in hexadecimal.
     Hex,
     /// A number best read in decimal.
@@ -30,11 +34,13 @@ pub enum ArgKind {
 }
 
 impl ArgKind {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Ptr, "ptr"),
         (Self::ThreadPtr, "thread_ptr"),
         (Self::StackPtr, "stack_ptr"),
         (Self::Addr, "addr"),
+        (Self::Code, "code"),
+        (Self::System, "system"),
         (Self::Hex, "hex"),
         (Self::Dec, "dec"),
         (Self::Ticks, "ticks"),
@@ -44,13 +50,17 @@ impl ArgKind {
         (Self::Size, "size"),
     ];
 
-    /// Its name in JSON and in catalogue files.
+    /// Its name in JSON and in listings.
     #[must_use]
     pub fn name(self) -> &'static str {
+        if self == Self::System {
+            // Nothing for a reader: only what interrupts are numbered by.
+            return "hex";
+        }
         Self::ALL.iter().find(|(k, _)| *k == self).map_or("hex", |(_, n)| n)
     }
 
-    /// The kind of this name.
+    /// The kind of this name in a catalogue file.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, n)| *n == text).map(|(k, _)| *k)

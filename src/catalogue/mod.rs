@@ -6,6 +6,7 @@
 mod classes;
 mod effect;
 mod field;
+mod interrupts;
 mod objects;
 mod table;
 pub mod user;
@@ -13,7 +14,7 @@ pub mod user;
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef};
-pub use objects::{ObjectType, threadx_object};
+pub use objects::{ObjectType, Show, threadx_object};
 pub use table::{Catalogue, Names};
 
 use crate::trace::DefId;

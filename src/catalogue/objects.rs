@@ -17,6 +17,38 @@ pub struct ObjectType {
     pub param1_enable: &'static str,
     /// Meaning of the second parameter then.
     pub param2_enable: &'static str,
+    /// What a table calls the parameters, and how it shows them; `None` for one that means nothing.
+    pub short: [Option<(&'static str, Show)>; 2],
+}
+
+/// How a parameter of an object is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    /// In hexadecimal.
+    Hex,
+    /// In decimal.
+    Dec,
+    /// In decimal, and 0 says something too: elsewhere it stands for what was not recorded.
+    Flag,
+}
+
+impl ObjectType {
+    /// What the parameters of such an object say: names, values, and how to show them. `word` is the size of a stored
+    /// word.
+    #[must_use]
+    pub fn parameters(&self, values: [u64; 2], word: u64) -> Vec<(&'static str, u64, Show)> {
+        let [first, second] = values;
+        // A queue that was there before the trace is registered with the words that it holds, and without the size
+        // of its messages.
+        if self.name == "queue" && second == 0 {
+            let words = first.checked_div(word).filter(|_| first.checked_rem(word) == Some(0));
+            return words.filter(|n| *n > 0).map(|n| ("capacity", n, Show::Dec)).into_iter().collect();
+        }
+        let each = self.short.iter().zip(values);
+        each.filter_map(|(short, value)| short.map(|(name, show)| (name, value, show)))
+            .filter(|(_, value, show)| *value != 0 || *show == Show::Flag)
+            .collect()
+    }
 }
 
 /// The type of this code in a ThreadX registry.
@@ -38,9 +70,20 @@ fn read(text: &'static str) -> Vec<ObjectType> {
                 param2: cells.next()?,
                 param1_enable: cells.next()?,
                 param2_enable: cells.next()?,
+                short: [short(cells.next()?), short(cells.next()?)],
             })
         })
         .collect()
+}
+
+fn short(cell: &'static str) -> Option<(&'static str, Show)> {
+    let (name, show) = cell.split_once(':')?;
+    let show = match show {
+        "addr" | "hex" => Show::Hex,
+        "flag" => Show::Flag,
+        _ => Show::Dec,
+    };
+    Some((name, show))
 }
 
 #[cfg(test)]
@@ -53,5 +96,25 @@ mod tests {
         assert_eq!(read(include_str!("objects.tsv")).len(), rows);
         assert_eq!(threadx_object(3).unwrap().name, "queue");
         assert_eq!(threadx_object(99), None);
+    }
+
+    #[test]
+    fn parameters_mean_what_the_time_of_registration_makes_of_them() {
+        let of = |code, values| -> Vec<(&str, u64)> {
+            let all = threadx_object(code).unwrap().parameters(values, 4);
+            all.into_iter().map(|(name, value, _)| (name, value)).collect()
+        };
+        assert_eq!(of(1, [0x2000_2C60, 768]), [("stack", 0x2000_2C60), ("size", 768)]);
+        // Created while tracing; there before.
+        assert_eq!(of(2, [10, 50]), [("initial", 10), ("reschedule", 50)]);
+        assert_eq!(of(2, [0, 50]), [("reschedule", 50)]);
+        assert_eq!(of(3, [400, 4]), [("size", 400), ("message", 4)]);
+        assert_eq!(of(3, [400, 0]), [("capacity", 100)]);
+        assert_eq!(of(3, [401, 0]), []);
+        assert_eq!(of(7, [1024, 64]), [("size", 1024), ("block", 64)]);
+        assert_eq!(of(7, [1024, 0]), [("size", 1024)]);
+        assert_eq!((of(5, [0, 0]), of(5, [1, 0])), (vec![("inherit", 0)], vec![("inherit", 1)]));
+        assert_eq!((of(4, [0, 0]), of(4, [3, 0])), (vec![], vec![("initial", 3)]));
+        assert_eq!((of(6, [7, 7]), of(25, [7, 7])), (vec![], vec![]));
     }
 }

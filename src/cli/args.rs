@@ -30,6 +30,8 @@ pub enum Command {
     Objects(Read),
     /// The catalogue: ids, names, fields
     Events(Events),
+    /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
+    Dump(Dump),
     /// The whole path on a built-in dead target, no hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
@@ -282,6 +284,19 @@ pub enum EventsFormat {
     Tsv,
     /// The application's events as TraceX reads them
     Trxc,
+}
+
+/// Options of `dump`.
+#[derive(Debug, ClapArgs)]
+pub struct Dump {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub source: Source,
+    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
+    #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
+    pub output: PathBuf,
 }
 
 /// Options of `demo`.

@@ -5,7 +5,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, events, gdb, info, interrupt, now};
+use super::{Outcome, demo, dump, events, gdb, info, interrupt, now};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -18,6 +18,7 @@ pub fn run(plan: Plan) -> Outcome {
     let result = match plan.task {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
+        Task::Dump(task) => dump::run(*task, &output),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -46,10 +47,11 @@ fn report_failure(failure: &Failure, output: &Output) -> Outcome {
 
 impl From<QueryError> for Failure {
     fn from(e: QueryError) -> Self {
-        let hint = e.hint.unwrap_or_default();
+        // Names of the target are among the words.
+        let (message, hint) = (output::escape(&e.message), output::escape(&e.hint.unwrap_or_default()));
         match e.wrong {
-            Wrong::Usage => Self::failed("filter", e.message, hint),
-            Wrong::NotHere => Self::no("nothing-matches", e.message, hint),
+            Wrong::Usage => Self::failed("filter", message, hint),
+            Wrong::NotHere => Self::no("nothing-matches", message, hint),
         }
     }
 }
@@ -281,7 +283,7 @@ fn selection(
     sink: &mut Sink<'_>,
 ) -> Result<bool, Failure> {
     for note in query.notes() {
-        message::say(&format!("tx-trace: {note}"));
+        message::say(&format!("tx-trace: {}", output::escape(note)));
     }
     let chosen = || loaded.trace.events().take_while(|e| !query.is_past(e)).filter(|e| query.keeps(e));
     // What to pass over: `last` shows the end of what was kept.

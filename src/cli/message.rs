@@ -83,14 +83,14 @@ pub fn say(text: &str) {
     say_raw(&format!("{text}\n"));
 }
 
-/// Target text in a sentence is escaped here, once for all of them.
+/// Target text in a sentence is escaped here, once for all of them; but the end of a line in it by who puts it there.
 fn say_raw(text: &str) {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
-        if c == '\n' || !c.is_control() {
+        if c == '\n' {
             clean.push(c);
         } else {
-            clean.extend(c.escape_default());
+            output::escape_into(c.encode_utf8(&mut [0; 4]), &mut clean);
         }
     }
     // Nothing can be said about a stderr that cannot be written.

@@ -4,6 +4,7 @@
 mod args;
 mod command;
 mod demo;
+mod dump;
 mod events;
 mod files;
 mod gdb;

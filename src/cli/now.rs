@@ -24,7 +24,10 @@ fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: 
     let newest = if core.is_none() { trace.newest() } else { trace.events().filter(on_core).last() };
     let in_isr = newest
         .filter(|e| trace.contexts.get(e.context).is_some_and(|c| c.kind == ContextKind::Isr))
-        .map(|_| "in an interrupt; ")
+        .map(|e| match e.isr.and_then(|number| view.names.exception(number)) {
+            Some(name) => format!("in {}; ", escape(&name)),
+            None => "in an interrupt; ".to_owned(),
+        })
         .unwrap_or_default();
     let at = core.map(|c| format!(" on core {c}")).unwrap_or_default();
     if address == 0 {

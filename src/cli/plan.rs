@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, Command};
+use super::dump::DumpTask;
 use super::message::Failure;
 use crate::abi::Addr;
 use crate::catalogue::Names;
@@ -28,6 +29,8 @@ pub enum Task {
     Read(Box<Question>),
     /// List the catalogue.
     Events(EventsTask),
+    /// Write the trace's bytes to a file.
+    Dump(Box<DumpTask>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -167,6 +170,11 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
                 }),
                 output,
             });
+        }
+        Command::Dump(d) => {
+            let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
+            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
+            return Ok(Plan { task, output: output(args::Output::default())? });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {

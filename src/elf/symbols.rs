@@ -44,6 +44,8 @@ pub struct ElfSymbol {
     pub address: Addr,
     /// Size in bytes; 0 where the linker does not know.
     pub size: u64,
+    /// False where [`Elf::covering`] took the distance to the next symbol for the size.
+    pub sized: bool,
     /// What it names.
     pub kind: SymbolKind,
     /// Who sees it.
@@ -176,7 +178,7 @@ impl Elf {
     fn defined(&self, sym: &Sym, name: &[u8]) -> Option<ElfSymbol> {
         let (kind, binding) = self.class(sym)?;
         let name = String::from_utf8_lossy(name).into_owned();
-        Some(ElfSymbol { name, address: self.address(sym), size: sym.st_size, kind, binding })
+        Some(ElfSymbol { name, address: self.address(sym), size: sym.st_size, sized: sym.st_size != 0, kind, binding })
     }
 
     fn class(&self, sym: &Sym) -> Option<(SymbolKind, Binding)> {
@@ -220,6 +222,7 @@ impl Elf {
             name: String::from_utf8_lossy(name).into_owned(),
             address: place.start,
             size: place.end.saturating_sub(place.start),
+            sized: place.rank & UNSIZED == 0,
             kind: place.kind,
             binding: place.binding,
         })

@@ -45,6 +45,8 @@ pub struct Seg {
     pub kind: u32,
     pub flags: u32,
     pub vaddr: u64,
+    /// The same as `vaddr` where not given.
+    pub paddr: Option<u64>,
     pub bytes: Vec<u8>,
     pub filesz: Option<u64>,
     pub memsz: Option<u64>,
@@ -206,7 +208,7 @@ impl Writer {
             if self.wide {
                 self.put(&mut out, s.flags.into(), 4);
             }
-            for n in [offset, s.vaddr, s.vaddr, filesz, memsz] {
+            for n in [offset, s.vaddr, s.paddr.unwrap_or(s.vaddr), filesz, memsz] {
                 self.word(&mut out, n);
             }
             if !self.wide {

@@ -9,7 +9,7 @@ pub mod threadx;
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::{Memory, ReadError};
+use crate::mem::{Memory, ReadError, Region};
 use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
@@ -54,6 +54,12 @@ pub trait Format: Sync {
     /// # Errors
     /// [`Absence`] when the capture holds no trace of this format.
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+
+    /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
+    /// Sorted, and no two of them touch.
+    fn ranges(&self, capture: &Capture) -> Vec<Region> {
+        capture.ranges()
+    }
 
     /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
     ///
@@ -156,6 +162,24 @@ impl Capture {
     /// The blocks of this role, in the order in which they were put.
     pub fn blocks<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Block> {
         self.blocks.iter().filter(move |b| b.role == role)
+    }
+
+    /// Where the blocks lie: sorted, and no two of them touch.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Region> {
+        let mut spans: Vec<(Addr, u64)> = self.blocks.iter().map(|b| (b.address, b.bytes.len() as u64)).collect();
+        spans.sort_unstable();
+        let mut ranges: Vec<Region> = Vec::new();
+        for (start, len) in spans.into_iter().filter(|(_, len)| *len > 0) {
+            let end = start.saturating_add(len);
+            match ranges.last_mut() {
+                Some(before) if start <= before.start.saturating_add(before.len) => {
+                    before.len = before.len.max(end.saturating_sub(before.start));
+                }
+                _ => ranges.push(Region { start, len }),
+            }
+        }
+        ranges
     }
 
     /// The value of this name.

@@ -7,7 +7,7 @@ use super::segments::{Block, Missing, Segments, length};
 use super::{Memory, ReadError, Region};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
-use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD};
+use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, Segment};
 
 const NT_PRSTATUS: u32 = 1;
 const NT_AUXV: u32 = 6;
@@ -59,7 +59,14 @@ impl Core {
             return Err(CoreError::NotACore(elf.describe()));
         }
         let (mut blocks, mut missing, mut loads) = (Vec::new(), 0u64, 0usize);
-        for p in elf.segments().filter(|p| p.kind == PT_LOAD) {
+        // Older QEMUs write no virtual addresses where they have none: all are 0, and the physical ones tell.
+        let loaded = |p: &Segment| p.kind == PT_LOAD;
+        let physical =
+            elf.segments().filter(loaded).all(|p| p.vaddr == 0) && elf.segments().filter(loaded).any(|p| p.paddr != 0);
+        for mut p in elf.segments().filter(loaded) {
+            if physical {
+                p.vaddr = p.paddr;
+            }
             loads = loads.saturating_add(1);
             // Addresses past the end of the address space do not exist.
             let Some(room) = elf.width().max().checked_sub(p.vaddr) else { continue };
@@ -74,6 +81,9 @@ impl Core {
         }
         let segments = Segments::new(blocks);
         let mut remarks = elf.damage().to_vec();
+        if physical {
+            remarks.push("the core tells no virtual addresses: its memory lies at the physical ones".to_owned());
+        }
         if missing > 0 {
             remarks.push(format!("the core is cut short: {missing} bytes of its memory are not in the file"));
         }

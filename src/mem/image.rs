@@ -1,4 +1,10 @@
-//! Raw images: the bytes of a file, at an address that somebody told.
+//! Images: the bytes of a file, at an address that somebody told; and text that holds its addresses itself.
+
+mod collect;
+mod hexdump;
+mod ihex;
+mod srec;
+pub mod text;
 
 use super::Region;
 use super::segments::{Block, Segments, length};
@@ -161,6 +167,11 @@ pub fn memory_of(images: &[Image], width: Width) -> Result<Segments, ImageError>
     }
     Ok(Segments::new(placed.into_iter().map(|(at, image)| Block::whole(at.start, image.bytes.clone())).collect()))
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+#[path = "image/tests.rs"]
+mod text_tests;
 
 #[cfg(test)]
 mod tests {

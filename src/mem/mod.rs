@@ -5,6 +5,7 @@
 
 pub mod cache;
 pub mod core;
+pub mod gzip;
 pub mod image;
 pub mod map;
 pub mod overlay;

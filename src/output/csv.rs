@@ -74,7 +74,7 @@ impl<W: Write> EventSink for Csv<W> {
         out.push(b',');
         context.into_iter().for_each(|c| num::hex(out, c.address, digits));
         out.push(b',');
-        rows.name(view, event.context).into_iter().for_each(|n| field(out, &n));
+        rows.name_of(view, event).into_iter().for_each(|n| field(out, &n));
         out.push(b',');
         event.priority.into_iter().for_each(|p| num::dec(out, u64::from(p)));
         out.push(b',');

@@ -1,5 +1,6 @@
 //! JSON Lines by hand: `trace`, `object`, `event`, `issue`, `error`, `end`. The keys are a contract with users.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::row::Rows;
@@ -229,15 +230,16 @@ pub fn write_error(out: &mut dyn Write, error: &ErrorLine<'_>) -> io::Result<()>
 pub struct Json<W> {
     out: Out<W>,
     rows: Rows,
-    /// The part of each context that never changes, by its number.
+    /// The part of each context that never changes, by its number; and of interrupts by theirs.
     contexts: Vec<Option<Box<[u8]>>>,
+    interrupts: HashMap<u32, Box<[u8]>>,
     events: u64,
 }
 
 impl<W: Write> Json<W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Out::new(out), rows: Rows::new(), contexts: Vec::new(), events: 0 }
+        Self { out: Out::new(out), rows: Rows::new(), contexts: Vec::new(), interrupts: HashMap::new(), events: 0 }
     }
 
     fn context(&mut self, view: &View<'_>, event: &Event) {
@@ -250,17 +252,29 @@ impl<W: Write> Json<W> {
             self.contexts.resize(view.trace.contexts.len(), None);
         }
         let Some(known) = self.contexts.get_mut(index) else { return out.extend_from_slice(b"null") };
-        let text = known.get_or_insert_with(|| {
+        let rows = &mut self.rows;
+        let join = || {
             let mut text = b"{\"kind\":".to_vec();
             string(&mut text, context.kind.name());
             key(&mut text, "address");
             hex(&mut text, context.address, view.digits());
             key(&mut text, "name");
-            or_null(&mut text, self.rows.name(view, event.context), |o, n| string(o, &n));
+            or_null(&mut text, rows.name_of(view, event), |o, n| string(o, &n));
+            if let Some(number) = event.isr {
+                key(&mut text, "isr");
+                num::dec(&mut text, u64::from(number));
+            }
             text.push(b'}');
             text.into_boxed_slice()
+        };
+        // Damage makes many numbers; real interrupts are few.
+        if self.interrupts.len() > 512 {
+            self.interrupts.clear();
+        }
+        out.extend_from_slice(match event.isr {
+            None => known.get_or_insert_with(join),
+            Some(number) => self.interrupts.entry(number).or_insert_with(join),
         });
-        out.extend_from_slice(text);
     }
 
     fn interrupted(&mut self, view: &View<'_>, event: &Event) {

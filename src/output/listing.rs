@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::{Format, Out, TableOptions, View, json, report_writer};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Show, threadx_object};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::Issue;
+use crate::trace::{Issue, Object};
 
 const fn column(name: &'static str, kind: Kind) -> Column {
     Column { name, kind }
@@ -35,7 +35,35 @@ pub fn objects(
         json::last(&mut out.buf, 0, issues.len());
         return out.flush();
     }
-    let mut report = Report {
+    let people = matches!(format, Format::Table | Format::Md);
+    let report = if people { registry_for_people(view) } else { registry(view) };
+    let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+    writer.report(&report)?;
+    writer.finish(issues)
+}
+
+fn type_name(object: &Object) -> Cell {
+    Cell::Text(object.type_name.map_or_else(|| format!("type_{}", object.type_code), str::to_owned))
+}
+
+fn priority(object: &Object) -> Cell {
+    object.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p)))
+}
+
+/// The registry as it is stored.
+fn registry(view: &View<'_>) -> Report {
+    let row = |object: &Object| {
+        vec![
+            Cell::Address(object.address),
+            type_name(object),
+            Cell::Text(object.name.clone()),
+            Cell::Flag(object.deleted),
+            priority(object),
+            Cell::Address(object.param1),
+            Cell::Address(object.param2),
+        ]
+    };
+    Report {
         name: "objects",
         columns: vec![
             column("address", Kind::Address),
@@ -46,23 +74,54 @@ pub fn objects(
             column("param1", Kind::Address),
             column("param2", Kind::Address),
         ],
+        rows: view.trace.objects.iter().map(row).collect(),
         ..Report::default()
-    };
-    for object in view.trace.objects.iter() {
-        let unknown = || format!("type_{}", object.type_code);
-        report.rows.push(vec![
-            Cell::Address(object.address),
-            Cell::Text(object.type_name.map_or_else(unknown, str::to_owned)),
-            Cell::Text(object.name.clone()),
-            Cell::Flag(object.deleted),
-            object.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p))),
-            Cell::Address(object.param1),
-            Cell::Address(object.param2),
-        ]);
     }
-    let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
-    writer.report(&report)?;
-    writer.finish(issues)
+}
+
+/// The registry as people read it: what has no name of its own is called by its variable, and parameters say what they
+/// are. That an object is deleted stands there as well: it must not get lost where a long name is cut.
+fn registry_for_people(view: &View<'_>) -> Report {
+    let row = |object: &Object| {
+        let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
+        let mut words = if object.deleted { vec!["deleted".to_owned()] } else { Vec::new() };
+        words.extend(parameters(view, object));
+        vec![
+            Cell::Address(object.address),
+            type_name(object),
+            Cell::Text(symbol().unwrap_or_else(|| object.name.clone())),
+            priority(object),
+            Cell::Text(words.join(" ")),
+        ]
+    };
+    Report {
+        name: "objects",
+        columns: vec![
+            column("address", Kind::Address),
+            column("type", Kind::Text),
+            column("name", Kind::Text),
+            column("pri", Kind::Count),
+            column("parameters", Kind::Text),
+        ],
+        rows: view.trace.objects.iter().map(row).collect(),
+        ..Report::default()
+    }
+}
+
+/// The parameters of an object by name: `stack=0x20002c60 size=768`.
+fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
+    let about = &view.trace.about;
+    let known = if about.format == "threadx" { threadx_object(object.type_code) } else { None };
+    let all = match known {
+        Some(known) => known.parameters([object.param1, object.param2], u64::from(view.digits() / 2)),
+        // Nobody knows what they mean.
+        None => vec![("param1", object.param1, Show::Hex), ("param2", object.param2, Show::Hex)],
+    };
+    let say = |(name, value, show): &(&str, u64, Show)| match show {
+        Show::Hex => format!("{name}={value:#x}"),
+        Show::Dec | Show::Flag => format!("{name}={value}"),
+    };
+    all.iter().map(say).collect()
 }
 
 /// Writes the `trace` line of JSON output.

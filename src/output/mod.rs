@@ -40,7 +40,7 @@ use crate::trace::{Event, Issue, Trace};
 
 /// Names that the trace itself does not know: an ELF's, for one. Implemented by the caller.
 pub trait Resolve {
-    /// The name of the object at exactly this address.
+    /// The name of the variable that covers this address, as C writes its address: `&queue`, `&queues+0x48`.
     fn object(&self, address: Addr) -> Option<String> {
         let _ = address;
         None
@@ -49,6 +49,12 @@ pub trait Resolve {
     /// The name of the function that covers this address, with the offset into it.
     fn code(&self, address: Addr) -> Option<String> {
         let _ = address;
+        None
+    }
+
+    /// The name of the exception of this number, where the processor numbers them.
+    fn exception(&self, number: u32) -> Option<String> {
+        let _ = number;
         None
     }
 }

@@ -41,9 +41,28 @@ pub struct Arg<'a> {
 pub struct Rows {
     contexts: Vec<Option<Box<str>>>,
     objects: Vec<Option<Box<str>>>,
-    strays: HashMap<Addr, Option<Box<str>>>,
+    strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
+    exceptions: HashMap<u32, Option<Box<str>>>,
     orders: Vec<Order>,
     text: Vec<u8>,
+}
+
+/// What an address is taken to point to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Pointed {
+    Object,
+    Thread,
+    Code,
+}
+
+/// One word of an event, and the definition that describes it.
+#[derive(Clone, Copy)]
+struct Word<'d> {
+    def: &'d EventDef,
+    index: usize,
+    value: u64,
+    /// An address without a name comes with its type.
+    typed: bool,
 }
 
 /// The fields of a definition in the order in which a table shows them.
@@ -55,7 +74,7 @@ impl Order {
     fn of(def: &EventDef) -> Self {
         let rank = |f: &FieldDef| match f.kind {
             ArgKind::StackPtr => 2,
-            ArgKind::Addr => 1,
+            ArgKind::Addr | ArgKind::Code => 1,
             _ => 0,
         };
         let mut list: Vec<(u8, usize)> =
@@ -86,6 +105,32 @@ impl Rows {
         self.contexts.clear();
         self.objects.clear();
         self.strays.clear();
+        self.exceptions.clear();
+    }
+
+    /// Who inserted an event: as [`Rows::who`], but an ISR is called by its exception where that is known. Hostile:
+    /// escape before printing.
+    pub fn who_of(&mut self, view: &View<'_>, event: &Event) -> &str {
+        match event.isr.filter(|n| self.exception(view, *n).is_some()) {
+            Some(number) => self.exception(view, number).unwrap_or("ISR"),
+            None => self.who(view, event.context),
+        }
+    }
+
+    /// The name of who inserted an event: as [`Rows::name`], but an ISR is called by its exception where that is known.
+    pub fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
+        let exception = event.isr.and_then(|n| self.exception(view, n)).map(str::to_owned);
+        exception.or_else(|| self.name(view, event.context))
+    }
+
+    /// What the exception of this number is called.
+    pub fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&str> {
+        // Interrupts are few; damage makes many numbers.
+        if self.exceptions.len() >= REMEMBERED {
+            self.exceptions.clear();
+        }
+        let name = || view.names.exception(number).map(String::into_boxed_str);
+        self.exceptions.entry(number).or_insert_with(name).as_deref()
     }
 
     /// What a context is called. Hostile: escape before printing.
@@ -125,7 +170,7 @@ impl Rows {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
         for (word, value) in view.trace.words(event).iter().enumerate() {
             if def.field(word).is_some() {
-                self.one(view, event, def, word, *value, &mut each);
+                self.one(view, event, Word { def, index: word, value: *value, typed: true }, &mut each);
             }
         }
     }
@@ -148,7 +193,8 @@ impl Rows {
         let order = self.take_order(view, id);
         for word in &order.0 {
             let Some(value) = words.get(*word) else { continue };
-            self.one(view, event, def, *word, *value, &mut |arg| {
+            let word = Word { def, index: *word, value: *value, typed: false };
+            self.one(view, event, word, &mut |arg| {
                 if arg.repeats_who {
                 } else if arg.doubtful {
                     each(arg.label, &[arg.text, "?"].concat());
@@ -188,7 +234,10 @@ impl Rows {
                 continue;
             };
             match def.field(word) {
-                Some(field) => self.say(view, def, field, word, *value, &mut out),
+                Some(field) => {
+                    let of = Word { def, index: word, value: *value, typed: true };
+                    self.say(view, event, of, field, &mut out);
+                }
                 None => num::dec(&mut out, *value),
             }
             if is_doubtful(event, word) {
@@ -222,9 +271,13 @@ impl Rows {
             let mut label = vec![b'i'];
             num::dec(&mut label, u64::try_from(i).unwrap_or(0).saturating_add(1));
             text.clear();
-            match view.trace.objects.id_at(*word).filter(|_| *word != 0) {
-                Some(id) => text.extend_from_slice(self.object(view, id).as_bytes()),
-                None => num::hex(&mut text, *word, 1),
+            // Nobody described the word; where it is an object's address it is taken for one.
+            let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
+            let name = object.map_or("", |id| self.object(view, id));
+            if name.is_empty() {
+                num::hex(&mut text, *word, 1);
+            } else {
+                text.extend_from_slice(name.as_bytes());
             }
             if is_doubtful(event, i) {
                 text.push(b'?');
@@ -234,19 +287,12 @@ impl Rows {
         self.text = text;
     }
 
-    fn one(
-        &mut self,
-        view: &View<'_>,
-        event: &Event,
-        def: &EventDef,
-        word: usize,
-        value: u64,
-        each: &mut impl FnMut(&Arg<'_>),
-    ) {
+    fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
+        let Word { def, index: word, value, .. } = of;
         let Some(field) = def.field(word) else { return };
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        self.say(view, def, field, word, value, &mut text);
+        self.say(view, event, of, field, &mut text);
         each(&Arg {
             word,
             name: &field.name,
@@ -267,13 +313,22 @@ impl Rows {
     }
 
     /// What a word says.
-    fn say(&mut self, view: &View<'_>, def: &EventDef, field: &FieldDef, word: usize, value: u64, out: &mut Vec<u8>) {
+    fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut Vec<u8>) {
+        let Word { def, index: word, value, typed } = of;
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
                 return out.extend_from_slice(own.as_bytes());
             }
             if words.bits && value != 0 {
                 return bits(words, value, out);
+            }
+        }
+        if let Some(own) = event.isr.filter(|_| numbers_isr(def, word)) {
+            // The application numbers its interrupts as it likes: as exceptions, as interrupts of the chip (16 fewer), or
+            // neither, and then its number is no exception.
+            let same = value == u64::from(own) || value.checked_add(16) == Some(u64::from(own));
+            if let Some(name) = self.exception(view, own).filter(|_| same) {
+                return out.extend_from_slice(name.as_bytes());
             }
         }
         match field.kind {
@@ -291,39 +346,62 @@ impl Rows {
                 let next = def.effects.iter().any(|(e, f)| e == Effect::Run && f == Some(word));
                 out.extend_from_slice(if next { b"idle" } else { b"none" });
             }
-            ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => self.pointed(view, field.kind, value, out),
+            ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => {
+                let what = if field.kind == ArgKind::Ptr { Pointed::Object } else { Pointed::Thread };
+                if !self.pointed(view, what, value, out) {
+                    if typed {
+                        let known = view.trace.objects.at(value).and_then(|o| o.type_name);
+                        let word = if what == Pointed::Thread { "thread" } else { &field.label };
+                        out.extend_from_slice(known.unwrap_or(word).as_bytes());
+                        out.push(b' ');
+                    }
+                    num::hex(out, value, 1);
+                }
+            }
+            ArgKind::Code if value != 0 => {
+                if !self.stray(view, Pointed::Code, value, out) {
+                    num::hex(out, value, 1);
+                }
+            }
             _ => num::hex(out, value, 1),
         }
     }
 
-    /// The object that lies at an address, or the address.
-    fn pointed(&mut self, view: &View<'_>, kind: ArgKind, address: Addr, out: &mut Vec<u8>) {
+    /// Adds the name of what lies at an address; false where it has none.
+    fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr, out: &mut Vec<u8>) -> bool {
         if let Some(id) = view.trace.objects.id_at(address) {
-            let name = self.object(view, id);
+            // The memory of a thread may serve another object by now.
+            let fits = what != Pointed::Thread || view.trace.objects.get(id).is_some_and(|o| o.is_thread);
+            let name = if fits { self.object(view, id) } else { "" };
             if !name.is_empty() {
-                return out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(name.as_bytes());
+                return true;
             }
         }
-        if let Some(known) = self.strays.get(&address) {
-            match known {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => num::hex(out, address, 1),
+        self.stray(view, what, address, out)
+    }
+
+    /// The same for an address that the registry does not name.
+    fn stray(&mut self, view: &View<'_>, what: Pointed, address: Addr, out: &mut Vec<u8>) -> bool {
+        let known = match self.strays.get(&(what, address)) {
+            Some(known) => known.as_deref(),
+            None => {
+                let thread = || {
+                    let id = view.trace.contexts.find(ContextKind::Thread, address)?;
+                    view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
+                };
+                let name = match what {
+                    Pointed::Thread => thread().or_else(|| view.names.object(address)),
+                    Pointed::Object => view.names.object(address),
+                    Pointed::Code => view.names.code(address),
+                };
+                if self.strays.len() >= REMEMBERED {
+                    self.strays.clear();
+                }
+                self.strays.entry((what, address)).or_insert(name.map(String::into_boxed_str)).as_deref()
             }
-            return;
-        }
-        let thread = || {
-            let id = view.trace.contexts.find(ContextKind::Thread, address)?;
-            view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
         };
-        let name = if kind == ArgKind::ThreadPtr { thread() } else { None };
-        let name = name.or_else(|| view.names.object(address)).map(String::into_boxed_str);
-        match &name {
-            Some(name) => out.extend_from_slice(name.as_bytes()),
-            None => num::hex(out, address, 1),
-        }
-        if self.strays.len() < REMEMBERED {
-            self.strays.insert(address, name);
-        }
+        known.inspect(|name| out.extend_from_slice(name.as_bytes())).is_some()
     }
 
     /// What a registered object is called; empty where it has no name.
@@ -337,6 +415,11 @@ impl Rows {
             if object.deleted && !name.is_empty() { format!("{name}(deleted)") } else { name }.into_boxed_str()
         })
     }
+}
+
+/// True for the word in which the application numbers an interrupt.
+fn numbers_isr(def: &EventDef, word: usize) -> bool {
+    def.effects.iter().any(|(e, at)| matches!(e, Effect::IsrEnter | Effect::IsrExit) && at == Some(word))
 }
 
 fn is_doubtful(event: &Event, word: usize) -> bool {

@@ -36,10 +36,10 @@ impl<W: Write> Show<W> {
     }
 
     /// A context with its kind and address.
-    fn context(&mut self, view: &View<'_>, id: ContextId) -> String {
+    fn context(view: &View<'_>, id: ContextId, who: &str) -> String {
         let Some(Context { kind, address, .. }) = view.trace.contexts.get(id) else { return "?".to_owned() };
         let (kind, address) = (*kind, hex(*address, view.digits()));
-        let who = escape(self.rows.who(view, id));
+        let who = escape(who);
         match kind {
             ContextKind::Idle => who,
             ContextKind::Unknown => format!("{who} (its context word was overwritten)"),
@@ -103,8 +103,9 @@ impl<W: Write> Show<W> {
     }
 }
 
-/// True where a text is the hexadecimal of a word.
+/// True where a text is the hexadecimal of a word, or that behind its type.
 fn is_same(text: &str, word: u64) -> bool {
+    let text = text.rsplit(' ').next().unwrap_or(text);
     text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) == Some(word)
 }
 
@@ -146,10 +147,10 @@ impl<W: Write> EventSink for Show<W> {
         }
         self.line("slot", &event.slot.to_string());
         self.moment(view, event);
-        let who = self.context(view, event.context);
+        let who = Self::context(view, event.context, self.rows.who_of(view, event));
         self.line("who", &who);
         if let Some(behind) = event.interrupted {
-            let behind = self.context(view, behind);
+            let behind = Self::context(view, behind, self.rows.who(view, behind));
             self.line("interrupted", &behind);
         }
         if view.trace.about.cores > 1 {

@@ -8,6 +8,7 @@ use super::row::Rows;
 use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
+use crate::catalogue::{Effect, EventDef};
 use crate::trace::{ContextId, ContextKind, Event, Issue};
 
 /// What the time column counts from.
@@ -78,7 +79,7 @@ pub struct Table<W> {
     layout: Layout,
     inks: Vec<Ink>,
     /// The last context shown on each core.
-    before: Vec<Option<ContextId>>,
+    before: Vec<Option<(ContextId, Option<u32>)>>,
     scratch: Vec<u8>,
     who: String,
 }
@@ -155,11 +156,16 @@ impl<W: Write> Table<W> {
     }
 
     fn measure_who(&mut self, view: &View<'_>, window: &Window) -> usize {
-        let mut width_at = |id: u32| width_of(&escape(self.rows.who(view, ContextId(id))));
+        let rows = &mut self.rows;
+        let mut width_at = |id: u32| width_of(&escape(rows.who(view, ContextId(id))));
         let behind = if self.options.width >= WIDE { window.interrupted().map(&mut width_at).max() } else { None };
         let mut most = 0;
+        for number in window.isrs() {
+            let own = self.rows.exception(view, number).map_or(0, |name| width_of(&escape(name)));
+            most = most.max(behind.map_or(own, |b| own.saturating_add(1).saturating_add(b)));
+        }
         for id in window.contexts() {
-            let own = width_at(id);
+            let own = width_of(&escape(self.rows.who(view, ContextId(id))));
             let isr = view.trace.contexts.get(ContextId(id)).is_some_and(|c| c.kind == ContextKind::Isr);
             let more = behind.filter(|_| isr).map_or(0, |b| b.saturating_add(1));
             most = most.max(own.saturating_add(more));
@@ -201,7 +207,7 @@ impl<W: Write> Table<W> {
     /// Who inserted the event; at an interrupt also whom it interrupted.
     fn join_who(&mut self, view: &View<'_>, event: &Event) {
         self.who.clear();
-        self.who.push_str(self.rows.who(view, event.context));
+        self.who.push_str(self.rows.who_of(view, event));
         if self.layout.behind
             && let Some(behind) = event.interrupted
         {
@@ -210,14 +216,19 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// True where another context than on the row before runs on this core.
-    fn changes(&mut self, event: &Event) -> bool {
+    /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
+    /// as they can be told apart.
+    fn changes(&mut self, view: &View<'_>, event: &Event) -> bool {
         let core = usize::from(event.core);
         if core >= self.before.len() {
             self.before.resize(core.saturating_add(1), None);
         }
+        let isr = event.isr.filter(|n| self.rows.exception(view, *n).is_some());
         let Some(before) = self.before.get_mut(core) else { return false };
-        before.replace(event.context).is_some_and(|old| old != event.context)
+        let Some((context, old)) = before.replace((event.context, isr)) else { return false };
+        // The end of an interrupt names it, where its beginning was not seen.
+        let named = || old.is_none() && event.def.and_then(|d| view.catalogue.def(d)).is_some_and(ends_isr);
+        context != event.context || (old != isr && !named())
     }
 
     /// The numbers to the left of who.
@@ -251,6 +262,10 @@ impl<W: Write> Table<W> {
     }
 }
 
+fn ends_isr(def: &EventDef) -> bool {
+    def.effects.has(Effect::IsrExit)
+}
+
 impl<W: Write> EventSink for Table<W> {
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()> {
         self.measure(view, window);
@@ -263,7 +278,7 @@ impl<W: Write> EventSink for Table<W> {
         self.line.clear();
         self.numbers(view, event);
         self.join_who(view, event);
-        let changes = self.changes(event);
+        let changes = self.changes(view, event);
         let Self { line, layout, options, rows, inks, who, .. } = self;
         let paint = &options.paint;
 

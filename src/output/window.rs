@@ -18,6 +18,7 @@ pub struct Window {
     /// The largest priority or threshold.
     pub priority: u16,
     contexts: Vec<bool>,
+    isrs: Vec<u32>,
     interrupted: Vec<bool>,
     defs: Vec<bool>,
     /// The largest id without a definition.
@@ -62,6 +63,9 @@ impl Window {
         self.seq = self.seq.max(event.seq);
         self.priority = self.priority.max(event.priority.unwrap_or(0)).max(event.threshold.unwrap_or(0));
         set(&mut self.contexts, event.context.0);
+        if let Some(number) = event.isr {
+            self.isr(number);
+        }
         if let Some(context) = event.interrupted {
             set(&mut self.interrupted, context.0);
         }
@@ -74,6 +78,21 @@ impl Window {
     /// Numbers of the contexts that inserted the events.
     pub fn contexts(&self) -> impl Iterator<Item = u32> {
         each(&self.contexts)
+    }
+
+    fn isr(&mut self, number: u32) {
+        /// Real interrupts are few.
+        const MOST: usize = 512;
+        if let Err(at) = self.isrs.binary_search(&number)
+            && self.isrs.len() < MOST
+        {
+            self.isrs.insert(at, number);
+        }
+    }
+
+    /// Numbers of the interrupts that inserted events.
+    pub fn isrs(&self) -> impl Iterator<Item = u32> {
+        self.isrs.iter().copied()
     }
 
     /// Numbers of the contexts that were interrupted.

@@ -373,7 +373,7 @@ impl<'a> Query<'a> {
                 None => true,
                 Some(def) => def.field(i).map_or(def.product == Product::User, |f| match f.kind {
                     ArgKind::Ptr | ArgKind::ThreadPtr => true,
-                    ArgKind::Addr => objects.typed(*word),
+                    ArgKind::Addr | ArgKind::Code => objects.typed(*word),
                     _ => false,
                 }),
             };

@@ -1,14 +1,17 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
 pub mod events;
+mod file;
 mod identity;
 mod inputs;
 mod open;
+mod raw;
 mod scan;
 
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
+pub use raw::Raw;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +20,7 @@ use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
-use crate::format::{self, Absence, DecodeOptions, Extent, Format, Hints, Located};
+use crate::format::{self, Absence, Capture, DecodeOptions, Extent, Format, Hints, Located};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
@@ -189,22 +192,10 @@ impl Session {
         }
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
-        self.locate()?;
-        let Some((format, located)) = self.place.clone() else {
-            return Err(Absence::none("no-trace", "no trace was found", ""));
-        };
-        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
-            // The pointer was wrong; in a file the trace may still be there.
-            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
-                let (format, located) = scan::instead(self, absence)?;
-                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
-                self.place = Some((format, located));
-                capture
-            }
-            other => other?,
-        };
+        let (format, capture) = self.capture(extent)?;
         let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue(names), decode)?;
+        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
         } else {
@@ -269,6 +260,25 @@ impl Session {
         }
         trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
         Ok((trace, catalogue))
+    }
+
+    /// Reads what `extent` asks for.
+    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Capture), Absence> {
+        self.locate()?;
+        let Some((format, located)) = self.place.clone() else {
+            return Err(Absence::none("no-trace", "no trace was found", ""));
+        };
+        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
+            // The pointer was wrong; in a file the trace may still be there.
+            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
+                let (format, located) = scan::instead(self, absence)?;
+                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
+                self.place = Some((format, located));
+                return Ok((format, capture));
+            }
+            other => other?,
+        };
+        Ok((format, capture))
     }
 
     /// The value of a 32-bit variable (`--hz SystemCoreClock`).

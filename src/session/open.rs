@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::events::EventNames;
+use super::file::{self, File, Piece};
 use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -14,7 +15,6 @@ use crate::format::{Absence, Format, Hints};
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
 use crate::mem::image;
-use crate::mem::map::FileMap;
 use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
@@ -30,8 +30,10 @@ const MOST_STDIN: u64 = 1 << 30;
 struct Opened {
     elf: Option<(PathBuf, Elf)>,
     core: Option<(PathBuf, Core)>,
+    /// What people call the core: unpacked, its name is longer than its path.
+    core_name: String,
     /// Images with the address that was given or found.
-    images: Vec<(String, Bytes, Option<Addr>)>,
+    images: Vec<Piece>,
     /// Bare traces, with the address that each claims.
     traces: Vec<(String, Bytes, Addr)>,
     remote: Option<RemoteInput>,
@@ -58,7 +60,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     } = inputs;
     let mut opened = Opened { header, ..Opened::default() };
     if let Some(path) = elf {
-        opened.elf = Some((path.clone(), open_elf(&path)?));
+        opened.elf = Some((path.clone(), opened.open_elf(&path)?));
     } else if let Some((name, bytes)) = elf_built_in {
         let path = PathBuf::from(name);
         opened.elf = Some((path.clone(), parse_elf(&path, Bytes::from(bytes.to_vec()))?));
@@ -66,19 +68,22 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     match source {
         SourceSpec::Remote(remote) => opened.remote = Some(remote),
         SourceSpec::Core(path) => {
-            let core = open_elf(&path)?;
+            let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+            let core = parse_elf(&path, bytes)?;
+            opened.core_name = name;
             opened.core = Some((path.clone(), as_core(&path, core)?));
         }
         SourceSpec::Images(images) => {
             for Image { path, address } in images {
-                opened.images.push((shown(&path), map(&path)?, address));
+                let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+                opened.images.push((name, bytes, address));
             }
         }
         SourceSpec::Traces(traces) => {
             for trace in traces {
-                let (name, bytes) = match trace {
-                    TraceInput::File(path) => (shown(&path), map(&path)?),
-                    TraceInput::Stdin => ("standard input".to_owned(), read_stdin()?),
+                let File { name, bytes } = match trace {
+                    TraceInput::File(path) => file::open(&path, &mut opened.issues)?,
+                    TraceInput::Stdin => file::unpack("standard input".to_owned(), read_stdin()?, &mut opened.issues)?,
                 };
                 opened.add_trace(name, bytes, format)?;
             }
@@ -91,9 +96,11 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     if opened.elf.is_none()
         && let Some(path) = elf_default
     {
-        opened.elf = Some((path.clone(), open_elf(&path)?));
+        opened.elf = Some((path.clone(), opened.open_elf(&path)?));
     }
     opened.check()?;
+    let order = opened.elf.as_ref().map(|(_, elf)| elf.endian());
+    opened.images = file::read_text(std::mem::take(&mut opened.images), order, &mut opened.issues)?;
     opened.place_images(format)?;
     let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
@@ -119,17 +126,6 @@ fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
     file.exists().then_some((file, address))
 }
 
-fn shown(path: &Path) -> String {
-    path.display().to_string()
-}
-
-fn map(path: &Path) -> Result<Bytes, Absence> {
-    match FileMap::open(path) {
-        Ok(map) => Ok(Bytes::from(map)),
-        Err(e) => Err(Absence::broken("file", e.to_string(), "")),
-    }
-}
-
 fn read_stdin() -> Result<Bytes, Absence> {
     let mut bytes = Vec::new();
     std::io::stdin()
@@ -148,7 +144,7 @@ fn read_stdin() -> Result<Bytes, Absence> {
 /// # Errors
 /// [`Absence`] where it cannot be read, or is no ELF.
 pub fn open_elf(path: &Path) -> Result<Elf, Absence> {
-    parse_elf(path, map(path)?)
+    parse_elf(path, file::open(path, &mut Vec::new())?.bytes)
 }
 
 fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Absence> {
@@ -172,6 +168,10 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
 }
 
 impl Opened {
+    fn open_elf(&mut self, path: &Path) -> Result<Elf, Absence> {
+        parse_elf(path, file::open(path, &mut self.issues)?.bytes)
+    }
+
     fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Absence> {
         let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
         match found {
@@ -205,13 +205,15 @@ impl Opened {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            self.images.push((shown(&file), map(&file)?, Some(address)));
+            let File { name, bytes } = file::open(&file, &mut self.issues)?;
+            self.images.push((name, bytes, Some(address)));
             return Ok(());
         }
-        let bytes = map(path)?;
+        let File { name, bytes } = file::open(path, &mut self.issues)?;
         if bytes.starts_with(b"\x7fELF") {
-            let elf = open_elf(path)?;
+            let elf = parse_elf(path, bytes)?;
             if elf.kind() == ElfKind::Core {
+                self.core_name = name;
                 self.core = Some((path.to_owned(), as_core(path, elf)?));
             } else if self.elf.is_some() {
                 return Err(Absence::broken(
@@ -224,17 +226,11 @@ impl Opened {
             }
             return Ok(());
         }
-        if bytes.starts_with(&[0x1F, 0x8B]) {
-            return Err(Absence::broken(
-                "gzip",
-                format!("{} is compressed", path.display()),
-                format!("gunzip -k {}", path.display()),
-            ));
-        }
         if formats(only).any(|f| f.sniff(&bytes)) {
-            return self.add_trace(shown(path), bytes, only);
+            return self.add_trace(name, bytes, only);
         }
-        self.images.push((shown(path), bytes, None));
+        file::refuse_packed(path, &bytes)?;
+        self.images.push((name, bytes, None));
         Ok(())
     }
 
@@ -406,11 +402,13 @@ impl Opened {
             }
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
-            return Ok((Source::Files(memory), shown(&path), load));
+            return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
         }
         let load = load.unwrap_or_default();
-        let names: Vec<&str> =
+        let mut names: Vec<&str> =
             self.traces.iter().map(|(n, ..)| n.as_str()).chain(self.images.iter().map(|(n, ..)| n.as_str())).collect();
+        // One file may be several pieces of memory.
+        names.dedup();
         let name = names.join(", ");
         let memory = if self.traces.is_empty() {
             let placed: Vec<image::Image> = self

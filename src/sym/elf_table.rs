@@ -1,11 +1,11 @@
 //! Names from an ELF program, at run-time addresses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::dwarf::Dwarf;
-use super::{Symbol, Symbols};
+use super::{Exceptions, Symbol, Symbols};
 use crate::abi::Addr;
-use crate::elf::{Elf, ElfSymbol};
+use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
 /// What the formats and the kernel readers ask for: all found in one pass over the table.
 const WANTED: [&str; 22] = [
@@ -38,6 +38,7 @@ pub struct ElfSymbols {
     elf: Arc<Elf>,
     load_offset: u64,
     dwarf: Dwarf,
+    exceptions: OnceLock<Option<Exceptions>>,
 }
 
 impl ElfSymbols {
@@ -46,7 +47,7 @@ impl ElfSymbols {
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
         drop(elf.lookup_many(&WANTED));
         let dwarf = Dwarf::new(Arc::clone(&elf));
-        Self { elf, load_offset, dwarf }
+        Self { elf, load_offset, dwarf, exceptions: OnceLock::new() }
     }
 
     /// The program.
@@ -67,6 +68,10 @@ impl ElfSymbols {
         self.load_offset
     }
 
+    fn linked(&self, address: Addr) -> Addr {
+        address.wrapping_sub(self.load_offset) & self.elf.width().max()
+    }
+
     fn moved(&self, symbol: ElfSymbol) -> Symbol {
         let address = symbol.address.wrapping_add(self.load_offset) & self.elf.width().max();
         Symbol { name: symbol.name, address, size: symbol.size }
@@ -79,8 +84,25 @@ impl Symbols for ElfSymbols {
     }
 
     fn covering(&self, address: Addr) -> Option<Symbol> {
-        let linked = address.wrapping_sub(self.load_offset) & self.elf.width().max();
-        self.elf.covering(linked).map(|s| self.moved(s))
+        self.elf.covering(self.linked(address)).map(|s| self.moved(s))
+    }
+
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        let linked = self.linked(address);
+        let found = self.elf.covering(linked).filter(|s| s.kind == SymbolKind::Object);
+        // Where the linker knows no size, nothing but the start is known to be the variable's.
+        found.filter(|s| s.sized || s.address == linked).map(|s| self.moved(s))
+    }
+
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        // On ARM bit 0 of a pointer to a function tells Thumb.
+        let thumb = u64::from(self.elf.machine() == Machine::ARM);
+        let found = self.elf.covering(self.linked(address) & !thumb).filter(|s| s.kind != SymbolKind::Object);
+        found.map(|s| self.moved(s))
+    }
+
+    fn exception(&self, number: u32) -> Option<String> {
+        self.exceptions.get_or_init(|| Exceptions::of(&self.elf)).as_ref()?.name(number)
     }
 
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {

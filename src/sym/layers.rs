@@ -33,6 +33,18 @@ impl Symbols for Layers<'_> {
         self.sources.iter().find_map(|s| s.covering(address))
     }
 
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        self.sources.iter().find_map(|s| s.variable(address))
+    }
+
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        self.sources.iter().find_map(|s| s.function(address))
+    }
+
+    fn exception(&self, number: u32) -> Option<String> {
+        self.sources.iter().find_map(|s| s.exception(number))
+    }
+
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         self.sources.iter().find_map(|s| s.member_offset(type_name, member))
     }

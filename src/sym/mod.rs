@@ -2,10 +2,12 @@
 
 pub mod dwarf;
 pub mod elf_table;
+pub mod exceptions;
 pub mod layers;
 pub mod pairs;
 
 pub use elf_table::ElfSymbols;
+pub use exceptions::Exceptions;
 pub use layers::Layers;
 pub use pairs::Pairs;
 
@@ -30,6 +32,24 @@ pub trait Symbols {
     /// The function or object that covers `address`.
     fn covering(&self, address: Addr) -> Option<Symbol> {
         let _ = address;
+        None
+    }
+
+    /// The variable that covers `address`: never a function, nor what lies between variables.
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        let _ = address;
+        None
+    }
+
+    /// The function that covers `address`: never a variable.
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        let _ = address;
+        None
+    }
+
+    /// The name of the exception of this number, where the program is for a processor that numbers them.
+    fn exception(&self, number: u32) -> Option<String> {
+        let _ = number;
         None
     }
 

@@ -95,6 +95,15 @@ impl Symbols for Pairs {
         let (name, _) = self.pairs.iter().find(|(_, addr)| *addr == address)?;
         Some(Symbol { name: name.clone(), address, size: 0 })
     }
+
+    /// What is told is not told to be a variable or a function: it is what it is asked for.
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        self.covering(address)
+    }
+
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        self.covering(address)
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,9 @@ pub struct Event {
     pub threshold: Option<u16>,
     /// In an ISR: the context that it interrupted, idle included. `None` where the kernel stored none.
     pub interrupted: Option<ContextId>,
+    /// In an ISR: the number of its interrupt, where an event that was read tells. Formats leave it empty: it is
+    /// filled in by the walk over [`Trace::interrupts`](super::Trace::interrupts).
+    pub isr: Option<u32>,
     /// What happened: an id of the format's catalogue.
     pub id: u32,
     /// The definition of that id; `None` where the catalogue has none.

@@ -7,12 +7,14 @@
 mod clock;
 mod context;
 mod event;
+mod interrupt;
 mod issue;
 mod object;
 
 pub use clock::{Clock, Direction, Known};
 pub use context::{Context, ContextId, ContextKind, Contexts};
 pub use event::{DefId, Event, Words};
+pub use interrupt::{Interrupts, Mark, Number};
 pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};
 
@@ -30,6 +32,8 @@ pub struct Trace {
     pub objects: ObjectTable,
     /// What went wrong, or had to be inferred, while reading.
     pub issues: Vec<Issue>,
+    /// The events that begin and end interrupts. Where they are told, events in between carry its number.
+    pub interrupts: Interrupts,
     source: Box<dyn Events>,
 }
 
@@ -111,7 +115,7 @@ impl Trace {
         issues: Vec<Issue>,
         source: Box<dyn Events>,
     ) -> Self {
-        Self { about, clock, contexts, objects, issues, source }
+        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), source }
     }
 
     /// Number of events that were read.
@@ -130,7 +134,8 @@ impl Trace {
     #[must_use]
     pub fn events(&self) -> Walk<'_> {
         Walk {
-            source: &*self.source,
+            trace: self,
+            nest: interrupt::Nest::default(),
             state: WalkState::default(),
             block: vec![Event::default(); BLOCK],
             filled: 0,
@@ -158,7 +163,8 @@ const BLOCK: usize = 128;
 
 /// A walk over the events of a trace, oldest first.
 pub struct Walk<'a> {
-    source: &'a dyn Events,
+    trace: &'a Trace,
+    nest: interrupt::Nest,
     state: WalkState,
     block: Vec<Event>,
     filled: usize,
@@ -172,15 +178,20 @@ impl Iterator for Walk<'_> {
     #[inline]
     fn next(&mut self) -> Option<Event> {
         if self.at >= self.filled {
-            self.filled = self.source.fill(self.index, &mut self.state, &mut self.block);
+            self.filled = self.trace.source.fill(self.index, &mut self.state, &mut self.block);
             self.index = self.index.saturating_add(self.filled as u64);
             self.at = 0;
             if self.filled == 0 {
                 return None;
             }
         }
-        let event = self.block.get(self.at).copied();
+        let mut event = self.block.get(self.at).copied()?;
         self.at = self.at.saturating_add(1);
-        event
+        let Trace { interrupts, contexts, .. } = self.trace;
+        if self.nest.concerns(&event, interrupts) {
+            let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
+            event.isr = self.nest.step(&event, is_isr, interrupts, self.trace.words(&event));
+        }
+        Some(event)
     }
 }

@@ -63,8 +63,11 @@ volatile uint32_t fw_clock = 0u - FW_CLOCK_TO_OVERFLOW;
 #else
 volatile uint32_t fw_clock = 0x00100000u;
 #endif
-/* In RAM, where CMSIS keeps it; nothing here reads it, debuggers and tools do. */
+#if FW_VARIANT == FW_UNWRAPPED
+/* In RAM, where CMSIS keeps it; nothing here reads it, debuggers and tools do.
+ * Only here: with it events have times, which a bare trace without an ELF has not. */
 __attribute__((used, section(".data.SystemCoreClock"))) uint32_t SystemCoreClock = 25000000u;
+#endif
 
 /* The layouts as they were measured on real kernels. */
 #if defined(__arm__)

@@ -54,7 +54,12 @@ fn host_and_cortex_m3_tell_the_same_story() {
             .iter()
             .map(|name| head.iter().position(|h| h == name).unwrap_or_else(|| panic!("no {name} in {head:?}")))
             .collect();
-        rows.map(|row| wanted.iter().map(|i| row[*i].clone()).collect::<Vec<_>>()).collect::<Vec<_>>()
+        // Only a Cortex-M names its interrupts.
+        let same = |cell: &String| match cell.as_str() {
+            "SysTick" | "UART_Handler" => "ISR".to_owned(),
+            _ => cell.clone(),
+        };
+        rows.map(|row| wanted.iter().map(|i| same(&row[*i])).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     let cm3 = story("gdb-multiarch", "cm3.elf", "cm3.core");
     assert_eq!(cm3.len(), 256);

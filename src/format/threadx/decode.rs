@@ -10,11 +10,11 @@ use super::entry::{Codec, PRIORITY_UNUSED};
 use super::layout;
 use super::order::{Ring, Slots};
 use super::ring::Geometry;
-use super::survey::{self, Ids, Survey, Trust};
-use super::{order_name, parse};
+use super::survey::{self, Ids, Survey};
+use super::{order_name, parse, registry};
 use crate::abi::Width;
-use crate::catalogue::{ArgKind, Catalogue, threadx_object};
-use crate::trace::{About, ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+use crate::catalogue::{ArgKind, Catalogue};
+use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
 
 /// One capture in ring order, before its events are looked at together.
 struct Prepared {
@@ -48,9 +48,8 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
     }
     let none = || Absence::broken("usage", "no trace buffer was given", "give one with --trace");
     let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
-    let trust = Trust { ids: &ids, objects: &prepared.objects };
     let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
-    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &trust, false);
+    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false);
     prepared.facts.push(("joined", format!("{} buffers", captures.len())));
     Ok(finish(last, prepared, ids, catalogue, options))
 }
@@ -63,21 +62,20 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let mut issues = capture.issues.clone();
     // What the layout has to complain of was said when it was read.
     let g = Geometry::new(head.address, capture.endian, capture.word, &raw, capture.value("current"), &mut Vec::new());
-    let objects = read_objects(capture, &g, &mut issues);
+    let objects = registry::read(capture, &g, &mut issues);
     let mut codec = Codec { endian: capture.endian, word: capture.word, mask: g.time_mask, smp: false };
     let mut facts = facts(capture, &g, &raw);
     let cores = cores(capture, &Slots::of(capture, &g, codec), codec, ids, &mut facts, &mut issues);
     codec.smp = cores > 1;
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
-    let trust = Trust { ids, objects: &objects };
     let mut ring = if options.previous {
-        previous_run(&slots, capture, direction, &trust, codec, &mut issues)?
+        previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?
     } else {
         // By the stamps alone: a wrong --direction is the user's to find out.
         Ring::order(&slots, capture.extent, &torn(capture, &g), slots.direction(), &mut issues)
     };
-    let mut survey = Survey::of(&ring, codec, direction, &trust, options.previous);
+    let mut survey = Survey::of(&ring, codec, direction, ids, options.previous);
     if let Some(current) = misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
         issues.push(
             Issue::new(
@@ -88,7 +86,7 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
             .at(Place::address(g.address(current))),
         );
         ring = Ring::at(&slots, capture.extent, current, true, &[]);
-        survey = Survey::of(&ring, codec, direction, &trust, false);
+        survey = Survey::of(&ring, codec, direction, ids, false);
     }
     Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
 }
@@ -145,7 +143,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     tell_gaps(&survey, &mut issues);
     let mut contexts = std::mem::take(&mut survey.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
-    name_contexts(&mut contexts, &objects);
+    registry::name_contexts(&mut contexts, &objects);
     let seen = survey.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
     let about = About {
         format: "threadx",
@@ -169,14 +167,16 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         stores_interrupted: survey.marks_threshold || survey.marks_interrupted || !survey.has_threads,
         by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
         ids,
-        damaged: (survey.damaged > 0).then(|| objects.clone()),
+        damaged: survey.damaged > 0,
         count: survey.events,
         oldest_doubt,
         last_of: survey.last_of,
         newest: survey.newest,
         previous,
     };
-    Trace::new(about, found.clock, contexts, objects, issues, Box::new(source))
+    let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
+    trace.issues.extend(registry::full(capture, &g, &trace, catalogue));
+    trace
 }
 
 /// Number of cores whose numbers stand in the ids' top bytes; 1 where there are none.
@@ -222,15 +222,15 @@ fn previous_run(
     slots: &Slots<'_>,
     capture: &Capture,
     direction: crate::trace::Direction,
-    trust: &Trust<'_>,
+    (ids, objects): (&Ids, &ObjectTable),
     codec: Codec,
     issues: &mut Vec<Issue>,
 ) -> Result<Ring, Absence> {
     let plausible = |slot: &[u8]| {
         let entry = codec.read(slot);
         let thread = entry.priority & 0x8000_0000 != 0 && entry.priority & PRIORITY_UNUSED == 0;
-        let other = entry.priority == 0 || trust.objects.at(entry.priority).is_some_and(|o| o.is_thread);
-        (thread || other) && (entry.id != 0 || entry.stamp != 0) && trust.holds(&entry)
+        let other = entry.priority == 0 || objects.at(entry.priority).is_some_and(|o| o.is_thread);
+        (thread || other) && (entry.id != 0 || entry.stamp != 0) && ids.has_meaning(entry.id)
     };
     let ring = Ring::previous(slots, direction, &plausible);
     if ring.held == 0 {
@@ -402,71 +402,4 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
         facts.push(("pointers", "64-bit addresses, cut to their low 32 bits in the trace".to_owned()));
     }
     facts
-}
-
-fn read_objects(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> ObjectTable {
-    let mut table = ObjectTable::default();
-    let Some(block) = capture.blocks("registry").next() else { return table };
-    let (mut unterminated, mut place) = (0u64, None);
-    for (index, entry) in block.bytes.chunks_exact(layout::object_size(g.word, g.name_size)).enumerate() {
-        let Ok((_, raw)) = parse::object(entry, g.endian, g.word, g.name_size) else { break };
-        if raw.kind == 0 {
-            continue;
-        }
-        let name = match raw.name.iter().position(|b| *b == 0) {
-            Some(end) => raw.name.get(..end).unwrap_or(&[]),
-            None => {
-                unterminated = unterminated.saturating_add(1);
-                let offset = index.saturating_mul(entry.len()) as u64;
-                place = place.or(Some(block.address.wrapping_add(offset)));
-                raw.name
-            }
-        };
-        let known = threadx_object(u32::from(raw.kind));
-        let is_thread = raw.kind == 1;
-        let priority = (is_thread && raw.reserved1 & 0x80 != 0)
-            .then(|| (u16::from(raw.reserved1 & 0x7F) << 8) | u16::from(raw.reserved2));
-        table.push(Object {
-            address: raw.pointer,
-            type_code: u32::from(raw.kind),
-            type_name: known.map(|t| t.name),
-            name: String::from_utf8_lossy(name).into_owned(),
-            deleted: raw.available != 0,
-            priority,
-            param1: raw.param1,
-            param2: raw.param2,
-            is_thread,
-        });
-    }
-    if unterminated > 0 {
-        issues.push(
-            Issue::new("name-unterminated", Severity::Note, "object names without an end are shown whole")
-                .times(unterminated)
-                .at(Place { address: place, ..Place::default() }),
-        );
-    }
-    table
-}
-
-fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let threads = survey::threads(objects);
-    let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
-    for id in ids {
-        let Some(context) = contexts.get_mut(id) else { continue };
-        context.name = match context.kind {
-            ContextKind::Isr => Some("ISR".to_owned()),
-            ContextKind::Init => Some("initialize".to_owned()),
-            ContextKind::Idle => Some("idle".to_owned()),
-            // Inferred, and marked so.
-            ContextKind::Unknown => match context.address {
-                0 => None,
-                layout::CONTEXT_ISR => Some("ISR?".to_owned()),
-                address => threads.get(&address).map(|o| format!("{}?", o.name)),
-            },
-            ContextKind::Thread => {
-                context.object = objects.id_at(context.address);
-                threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
-            }
-        };
-    }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::entry::{Codec, Entry, id, kind_of};
 use super::order::Run;
-use super::survey::{Ids, Trust};
+use super::survey::{Ids, is_entry};
 use crate::abi::Addr;
-use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, ObjectTable, WalkState, Words};
+use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, WalkState, Words};
 
 /// Events of one or several captures, oldest first.
 pub(super) struct Entries {
@@ -18,8 +18,8 @@ pub(super) struct Entries {
     pub stores_interrupted: bool,
     pub by_word: HashMap<(ContextKind, Addr), ContextId>,
     pub ids: Ids,
-    /// Needed to tell entries from memory that was written over; empty where all can be trusted.
-    pub damaged: Option<ObjectTable>,
+    /// True where slots were written over: they are passed over.
+    pub damaged: bool,
     pub count: u64,
     /// Words of the oldest event that the kernel's late patches may have hit.
     pub oldest_doubt: u8,
@@ -135,6 +135,7 @@ impl Entries {
             priority: None,
             threshold: None,
             interrupted: None,
+            isr: None,
             id: entry.id,
             def: self.ids.def(entry.id),
             words: Words::four(entry.info),
@@ -219,9 +220,7 @@ impl Events for Entries {
                 if entry.context == 0 && self.previous.is_none() {
                     continue;
                 }
-                if let Some(objects) = &self.damaged
-                    && !(Trust { ids: &self.ids, objects }).holds(&entry)
-                {
+                if self.damaged && !is_entry(&entry, &self.ids) {
                     continue;
                 }
                 *place = self.event(&entry, run, position, state, &mut recent);

@@ -10,13 +10,14 @@ mod mend;
 mod order;
 mod parse;
 mod read;
+mod registry;
 mod ring;
 mod survey;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::Trace;
 
@@ -84,6 +85,16 @@ impl Format for ThreadX {
 
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
         decode::decode(capture, catalogue, options)
+    }
+
+    fn ranges(&self, capture: &Capture) -> Vec<Region> {
+        // The ring ends where the header says, whatever could be read of it.
+        let header = capture.blocks("header").next();
+        let whole = header.and_then(|block| {
+            let (_, word, raw) = parse::detect(&block.bytes).filter(|(_, word, raw)| raw.is_sound(*word))?;
+            Some(Region { start: block.address, len: raw.offset(raw.buffer_end, word) })
+        });
+        whole.map_or_else(|| capture.ranges(), |range| vec![range])
     }
 
     fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {

@@ -288,7 +288,7 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
     let before = current.checked_sub(1).unwrap_or(g.capacity.saturating_sub(1));
     let after = current.saturating_add(1);
     let after = if after >= g.capacity { 0 } else { after };
-    if g.capacity < 4 {
+    if g.capacity < 8 {
         return false;
     }
     let (Some(newest), Some(here), Some(oldest)) = (slots.stamp(before), slots.stamp(current), slots.stamp(after))
@@ -297,9 +297,24 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
     };
     let clock = rough_clock(slots.codec.mask, direction);
     // In a whole ring the step from the newest back to the oldest is the large one.
-    clock.step(here, oldest) > slots.codec.mask >> 1
-        && clock.step(newest, here) < slots.codec.mask >> 6
-        && newest != here
+    if clock.step(here, oldest) <= slots.codec.mask >> 1
+        || clock.step(newest, here) >= slots.codec.mask >> 6
+        || newest == here
+    {
+        return false;
+    }
+    // Only where all other events follow each other closely does one that does not belong show.
+    let (mut elapsed, mut last) = (0u64, oldest);
+    let order = (after..g.capacity).chain(0..current);
+    for slot in order.filter(|slot| *slot != current) {
+        let Some(stamp) = slots.stamp(slot) else { return false };
+        elapsed = elapsed.saturating_add(clock.step(last, stamp));
+        if elapsed > slots.codec.mask >> 2 {
+            return false;
+        }
+        last = stamp;
+    }
+    true
 }
 
 /// A range without those that are left out.

@@ -52,36 +52,22 @@ impl Ids {
         usize::try_from(id).ok().and_then(|i| self.late.get(i)).copied().unwrap_or(0)
     }
 
-    fn has_meaning(&self, id: u32) -> bool {
+    /// True where an id is known, or one that applications choose.
+    pub fn has_meaning(&self, id: u32) -> bool {
         self.def(id).is_some() || is_user(id)
     }
 }
 
-/// Tells entries from memory that something else wrote over.
-pub(super) struct Trust<'a> {
-    pub ids: &'a Ids,
-    pub objects: &'a ObjectTable,
-}
-
-impl Trust<'_> {
-    /// False where nothing about an entry makes sense: its id means nothing, and nobody known inserted it. Kernels
-    /// check no id, so an odd id alone is no damage.
-    #[inline]
-    pub fn holds(&self, entry: &Entry) -> bool {
-        self.ids.has_meaning(entry.id) || self.is_someones(entry)
+/// False for memory that something else wrote over: no kernel stores such an entry. Kernels check no id, so an odd id
+/// alone is no damage, and what else is in doubt is shown.
+#[inline]
+pub(super) fn is_entry(entry: &Entry, ids: &Ids) -> bool {
+    if ids.has_meaning(entry.id) {
+        return true;
     }
-
-    fn is_someones(&self, entry: &Entry) -> bool {
-        let fill = u64::from(entry.id) == entry.context && entry.info.iter().all(|w| *w == entry.context);
-        match kind_of(entry.context) {
-            _ if fill => false,
-            ContextKind::Thread => {
-                self.objects.at(entry.context).is_some_and(|o| o.is_thread)
-                    || (self.objects.is_empty() && entry.priority & PRIORITY_UNUSED == 0)
-            }
-            _ => entry.priority == 0 || self.objects.is_empty() || self.objects.at(entry.priority).is_some(),
-        }
-    }
+    let filled = u64::from(entry.id) == entry.context && entry.info.iter().all(|w| *w == entry.context);
+    let thread = matches!(kind_of(entry.context), ContextKind::Thread);
+    !(filled || thread && entry.priority & PRIORITY_UNUSED != 0)
 }
 
 /// A moment that the kernel's own timer marks.
@@ -130,7 +116,7 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Looks at every captured slot once. `previous` is for slots whose context word was cleared.
-    pub fn of(ring: &Ring, codec: Codec, direction: Direction, trust: &Trust<'_>, previous: bool) -> Self {
+    pub fn of(ring: &Ring, codec: Codec, direction: Direction, ids: &Ids, previous: bool) -> Self {
         let mut this = Self { least: u64::MAX, ..Self::default() };
         let clock = rough_clock(codec.mask, direction);
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
@@ -146,7 +132,7 @@ impl Survey {
                     this.skip();
                     continue;
                 }
-                if !trust.holds(&entry) {
+                if !is_entry(&entry, ids) {
                     this.damaged = this.damaged.saturating_add(1);
                     this.first_damaged = this.first_damaged.or(Some(seq));
                     this.skip();

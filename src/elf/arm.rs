@@ -1,0 +1,152 @@
+//! What an ARM program says of the processor it was built for: `.ARM.attributes`, by the ABI's "Addenda".
+//!
+//! ```text
+//! 'A'  { u32 length, vendor NUL, { tag 1 (file), u32 length, { tag, value }... }... }...
+//! ```
+//! Tags and numbers are ULEB128; the tags 4, 5, 65, 67 and odd ones from 33 on have a string, 32 has a number and a
+//! string, all others a number.
+
+use super::{Elf, Machine};
+
+/// `sh_type` of `.ARM.attributes`.
+const SHT_ARM_ATTRIBUTES: u32 = 0x7000_0003;
+const TAG_FILE: u64 = 1;
+const TAG_CPU_ARCH: u64 = 6;
+const TAG_CPU_ARCH_PROFILE: u64 = 7;
+const TAG_COMPATIBILITY: u64 = 32;
+
+impl Elf {
+    /// True for a program that says it is for ARM's M profile (Cortex-M); false where it does not say.
+    #[must_use]
+    pub fn is_m_profile(&self) -> bool {
+        if self.machine() != Machine::ARM {
+            return false;
+        }
+        let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return false };
+        let bytes = self.section_bytes(&section);
+        let mut m = false;
+        attributes(
+            &bytes,
+            |from| self.endian.u32(from, 0),
+            |tag, value| match tag {
+                TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
+                // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
+                TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
+                _ => {}
+            },
+        );
+        m
+    }
+}
+
+/// Cuts `len` bytes off, or all where there are fewer.
+fn cut<'b>(rest: &mut &'b [u8], len: usize) -> &'b [u8] {
+    let (head, tail) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+    *rest = tail;
+    head
+}
+
+/// A number in ULEB128; `None` at the end, or where it does not fit.
+fn uleb(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..63).step_by(7) {
+        let byte = *cut(rest, 1).first()?;
+        value |= u64::from(byte & 0x7F).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn string(rest: &mut &[u8]) {
+    let len = rest.iter().position(|b| *b == 0).map_or(rest.len(), |end| end.saturating_add(1));
+    cut(rest, len);
+}
+
+/// Hands every attribute of the file that is a number to `each`. Damage ends the walk.
+fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: impl FnMut(u64, u64)) {
+    let Some((b'A', mut rest)) = section.split_first().map(|(v, r)| (*v, r)) else { return };
+    while let Some(len) = u32_of(rest).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 4) {
+        let mut vendor = cut(&mut rest, len);
+        cut(&mut vendor, 4);
+        let ours = vendor.starts_with(b"aeabi\0");
+        string(&mut vendor);
+        while ours && !vendor.is_empty() {
+            let start = vendor;
+            let Some(tag) = uleb(&mut vendor) else { return };
+            let head = start.len().saturating_sub(vendor.len());
+            let Some(len) = u32_of(vendor).and_then(|n| usize::try_from(n).ok()) else { return };
+            let Some(body) = len.checked_sub(head).filter(|n| *n >= 4) else { return };
+            let mut body = cut(&mut vendor, body);
+            cut(&mut body, 4);
+            while tag == TAG_FILE && !body.is_empty() {
+                let Some(tag) = uleb(&mut body) else { return };
+                if tag == TAG_COMPATIBILITY {
+                    let _ = uleb(&mut body);
+                    string(&mut body);
+                } else if matches!(tag, 4 | 5 | 65 | 67) || (tag > 32 && tag & 1 == 1) {
+                    string(&mut body);
+                } else {
+                    let Some(value) = uleb(&mut body) else { return };
+                    each(tag, value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+    use crate::elf::writer::{Writer, sect};
+
+    /// As an assembler writes it for a Cortex-M3.
+    fn section(attributes: &[u8], big: bool) -> Vec<u8> {
+        let word = |n: usize| if big { (n as u32).to_be_bytes() } else { (n as u32).to_le_bytes() };
+        let mut file = vec![1];
+        file.extend(word(attributes.len() + 5));
+        file.extend(attributes);
+        let mut all = b"A".to_vec();
+        all.extend(word(file.len() + 10));
+        all.extend(b"aeabi\0");
+        all.extend(file);
+        all
+    }
+
+    fn is_m(machine: u16, big: bool, bytes: Vec<u8>) -> bool {
+        let mut w = Writer::new(false, big, 2, machine);
+        w.sects = vec![sect(".ARM.attributes", 0x7000_0003, 0, 0, bytes)];
+        Elf::open(w.build()).unwrap().is_m_profile()
+    }
+
+    #[test]
+    fn profiles_are_told_apart() {
+        let m3 = b"\x057-M\0\x06\x0a\x07M\x09\x02";
+        let m0 = b"\x05Cortex-M0\0\x06\x0b";
+        let a15 = b"\x057-A\0\x06\x0a\x07A\x08\x01";
+        let r5 = b"\x20\x01armcc\0\x06\x0a\x07R";
+        for big in [false, true] {
+            let test = |bytes: &[u8]| is_m(40, big, section(bytes, big));
+            assert_eq!([test(m3), test(m0), test(a15), test(r5)], [true, true, false, false]);
+        }
+        assert!(!is_m(183, false, section(m3, false)), "only EM_ARM has these attributes");
+    }
+
+    #[test]
+    fn damage_is_no_profile_and_no_panic() {
+        let whole = section(b"\x057-M\0\x06\x0a\x07M", false);
+        for len in 0..whole.len() {
+            assert!(!is_m(40, false, whole[..len].to_vec()), "{len}");
+        }
+        for at in 0..whole.len() {
+            for byte in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                is_m(40, false, bytes);
+            }
+        }
+        assert!(!is_m(40, false, Vec::new()));
+    }
+}

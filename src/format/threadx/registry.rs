@@ -1,0 +1,137 @@
+//! The object registry: what its entries mean, and whom they name.
+
+use std::collections::HashSet;
+
+use super::super::Capture;
+use super::layout;
+use super::parse;
+use super::ring::Geometry;
+use super::survey;
+use crate::abi::Addr;
+use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
+use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+
+/// The registry's entries as they lie in memory.
+fn entries<'c>(capture: &'c Capture, g: &Geometry) -> impl Iterator<Item = (Addr, parse::RawObject<'c>)> {
+    let (endian, word, name_size) = (g.endian, g.word, g.name_size);
+    let size = layout::object_size(word, name_size);
+    let block = capture.blocks("registry").next();
+    block.into_iter().flat_map(move |block| {
+        block.bytes.chunks_exact(size).enumerate().map_while(move |(index, entry)| {
+            let (_, raw) = parse::object(entry, endian, word, name_size).ok()?;
+            Some((block.address.wrapping_add(index.saturating_mul(size) as u64), raw))
+        })
+    })
+}
+
+/// Every object that is or was registered.
+pub(super) fn read(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> ObjectTable {
+    let mut table = ObjectTable::default();
+    let (mut unterminated, mut place) = (0u64, None);
+    for (address, raw) in entries(capture, g).filter(|(_, raw)| raw.kind != 0) {
+        // What lies behind the terminator is a rest of an older name.
+        let name = match raw.name.iter().position(|b| *b == 0) {
+            Some(end) => raw.name.get(..end).unwrap_or(&[]),
+            None => {
+                unterminated = unterminated.saturating_add(1);
+                place = place.or(Some(address));
+                raw.name
+            }
+        };
+        let known = threadx_object(u32::from(raw.kind));
+        let is_thread = raw.kind == 1;
+        let priority = (is_thread && raw.reserved1 & 0x80 != 0)
+            .then(|| (u16::from(raw.reserved1 & 0x7F) << 8) | u16::from(raw.reserved2));
+        table.push(Object {
+            address: raw.pointer,
+            type_code: u32::from(raw.kind),
+            type_name: known.map(|t| t.name),
+            name: String::from_utf8_lossy(name).into_owned(),
+            deleted: raw.available != 0,
+            priority,
+            param1: raw.param1,
+            param2: raw.param2,
+            is_thread,
+        });
+    }
+    if unterminated > 0 {
+        issues.push(
+            Issue::new("name-unterminated", Severity::Note, "object names without an end are shown whole")
+                .times(unterminated)
+                .at(Place { address: place, ..Place::default() }),
+        );
+    }
+    table
+}
+
+/// Gives contexts their names: threads those of the registry, the live entry first.
+pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
+    let threads = survey::threads(objects);
+    let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
+    for id in ids {
+        let Some(context) = contexts.get_mut(id) else { continue };
+        context.name = match context.kind {
+            ContextKind::Isr => Some("ISR".to_owned()),
+            ContextKind::Init => Some("initialize".to_owned()),
+            ContextKind::Idle => Some("idle".to_owned()),
+            // Inferred, and marked so.
+            ContextKind::Unknown => match context.address {
+                0 => None,
+                layout::CONTEXT_ISR => Some("ISR?".to_owned()),
+                address => threads.get(&address).map(|o| format!("{}?", o.name)),
+            },
+            ContextKind::Thread => {
+                context.object = objects.id_at(context.address);
+                threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
+            }
+        };
+    }
+}
+
+/// The most objects that are counted: a damaged trace makes any number of them.
+const COUNTED: usize = 1 << 16;
+
+/// The kernel says nothing when an object finds no place in the registry. Where no entry is free, and events speak of
+/// objects that have none, that is what happened.
+pub(super) fn full(capture: &Capture, g: &Geometry, trace: &Trace, catalogue: &Catalogue) -> Option<Issue> {
+    if entries(capture, g).any(|(_, raw)| raw.available != 0) {
+        return None;
+    }
+    // What could not be read may name them all.
+    let all = usize::try_from(g.objects).ok()?;
+    if entries(capture, g).count() != all {
+        return None;
+    }
+    let mut missing = HashSet::new();
+    let mut first = None;
+    for event in trace.events() {
+        let context = trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread);
+        // Of the kernel's own events: other products point to much that is never registered.
+        let def = event.def.and_then(|d| catalogue.def(d)).filter(|d| d.product == Product::Tx);
+        let pointed = def.into_iter().flat_map(|def| {
+            let words = trace.words(&event).iter().enumerate();
+            words.filter(|(i, _)| def.field(*i).is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr)))
+        });
+        let addresses = context.map(|c| c.address).into_iter().chain(pointed.map(|(_, word)| *word));
+        for address in addresses.filter(|a| *a != 0 && trace.objects.id_at(*a).is_none()) {
+            first = first.or(Some((event.seq, address)));
+            if missing.len() < COUNTED {
+                missing.insert(address);
+            }
+        }
+    }
+    let (seq, address) = first?;
+    let message = if all == 0 {
+        "the registry was given no entries, so no object has a name in the trace (tx_trace_enable)".to_owned()
+    } else {
+        format!(
+            "the registry is full ({all} entries): objects that events name are not in it (give tx_trace_enable more)"
+        )
+    };
+    let count = missing.len() as u64;
+    Some(Issue::new("registry-full", Severity::Note, message).times(count).at(Place {
+        address: Some(address),
+        offset: None,
+        seq: Some(seq),
+    }))
+}

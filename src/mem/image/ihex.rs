@@ -1,0 +1,116 @@
+//! Intel HEX: `:LLAAAATT`, the data, and a checksum, all in hexadecimal digits.
+
+use super::collect::Collector;
+use super::text::{Wrong, lines, unhex};
+use crate::abi::Addr;
+
+/// Length, address (2), type, data (255), checksum.
+const LONGEST: usize = 260;
+
+struct Record<'a> {
+    kind: u8,
+    offset: u16,
+    data: &'a [u8],
+}
+
+/// One line, into `buffer`.
+fn record<'a>(line: &[u8], buffer: &'a mut [u8; LONGEST]) -> Result<Record<'a>, Wrong> {
+    let digits = line.strip_prefix(b":").ok_or(Wrong::Line)?;
+    let bytes = unhex(digits, buffer).ok_or(Wrong::Line)?;
+    let [len, high, low, kind, rest @ ..] = bytes else { return Err(Wrong::Line) };
+    let (_, data) = rest.split_last().filter(|(_, data)| data.len() == usize::from(*len)).ok_or(Wrong::Line)?;
+    if bytes.iter().fold(0u8, |sum, b| sum.wrapping_add(*b)) != 0 {
+        return Err(Wrong::Checksum);
+    }
+    Ok(Record { kind: *kind, offset: u16::from_be_bytes([*high, *low]), data })
+}
+
+/// True for a line that is a sound record.
+pub(super) fn is_record(line: &[u8]) -> bool {
+    record(line, &mut [0; LONGEST]).is_ok()
+}
+
+/// What a record's 16-bit offset is added to.
+#[derive(Clone, Copy)]
+enum Base {
+    /// A segment: the offset wraps within its 64 KiB.
+    Segment(Addr),
+    /// The upper half of the address.
+    Linear(Addr),
+    /// The record that told is damaged.
+    Lost,
+}
+
+/// Reads all records; the start address, where there is one.
+pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
+    let mut buffer = [0; LONGEST];
+    let mut base = Base::Linear(0);
+    let (mut start, mut ended) = (None, false);
+    for (number, line) in lines(bytes) {
+        if ended {
+            memory.flaws.add(Wrong::AfterEnd, number);
+            continue;
+        }
+        let Record { kind, offset, data } = match record(line, &mut buffer) {
+            Ok(record) => record,
+            Err(wrong) => {
+                memory.flaws.add(wrong, number);
+                if may_be_base(line) {
+                    base = Base::Lost;
+                }
+                continue;
+            }
+        };
+        match (kind, data) {
+            (0, data) => place(memory, base, offset, data, number),
+            (1, []) => ended = true,
+            (2, [high, low]) => base = Base::Segment(Addr::from(u16::from_be_bytes([*high, *low])) << 4),
+            (4, [high, low]) => base = Base::Linear(Addr::from(u16::from_be_bytes([*high, *low])) << 16),
+            // CS:IP, and EIP.
+            (3, [a, b, c, d]) => {
+                let (segment, offset) = (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
+                start = Some((Addr::from(segment) << 4).saturating_add(Addr::from(offset)));
+            }
+            (5, [a, b, c, d]) => start = Some(Addr::from(u32::from_be_bytes([*a, *b, *c, *d]))),
+            _ => {
+                memory.flaws.add(if kind <= 5 { Wrong::Line } else { Wrong::Type }, number);
+                if matches!(kind, 2 | 4) {
+                    base = Base::Lost;
+                }
+            }
+        }
+    }
+    if !ended {
+        memory.flaws.add_at(Wrong::NoEnd, 1, None);
+    }
+    start
+}
+
+/// A damaged line that may have said where all data behind it belong: by its type, or where that cannot be read by
+/// its length.
+fn may_be_base(line: &[u8]) -> bool {
+    match line.get(7..9) {
+        Some(b"02" | b"04") => true,
+        Some(b"00" | b"01" | b"03" | b"05") => false,
+        _ => (9..=15).contains(&line.len()),
+    }
+}
+
+fn place(memory: &mut Collector, base: Base, offset: u16, data: &[u8], line: u64) {
+    match base {
+        Base::Lost => memory.flaws.add(Wrong::Base, line),
+        Base::Segment(base) => {
+            let room = 0x1_0000usize.saturating_sub(usize::from(offset));
+            let (here, wrapped) = data.split_at_checked(room).unwrap_or((data, &[]));
+            memory.push(base.saturating_add(Addr::from(offset)), here, 1, line);
+            memory.push(base, wrapped, 1, line);
+        }
+        Base::Linear(base) => {
+            let at = base.saturating_add(Addr::from(offset));
+            if at.saturating_add(data.len() as u64) > 1 << 32 {
+                return memory.flaws.add(Wrong::PastEnd, line);
+            }
+            memory.push(at, data, 1, line);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Files as they are given: unpacked where they are compressed, and put at their addresses where they are text.
+
+use std::path::Path;
+
+use crate::abi::{Addr, Endian};
+use crate::bytes::Bytes;
+use crate::format::Absence;
+use crate::mem::gzip::{self, End};
+use crate::mem::image::text::{self, Dump, Kind, OrderKnown};
+use crate::mem::map::FileMap;
+use crate::trace::{Issue, Place, Severity};
+
+/// An open file.
+pub(super) struct File {
+    /// What people call it, and what had to be done to read it.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Bytes,
+}
+
+/// Opens a file; unpacks it where it is compressed.
+pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+    let bytes = FileMap::open(path).map_err(|e| Absence::broken("file", e.to_string(), ""))?;
+    unpack(path.display().to_string(), Bytes::from(bytes), issues)
+}
+
+/// Unpacks bytes that are compressed; what is sound of them is used.
+pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+    if !gzip::is_gzip(&bytes) {
+        return Ok(File { name, bytes });
+    }
+    let unpacked = gzip::unpack(&bytes, gzip::DEFAULT_BOUND);
+    let len = unpacked.bytes.len();
+    let (code, severity, sentence) = match unpacked.end {
+        End::Whole => ("", Severity::Note, String::new()),
+        End::Trailing(n) => {
+            ("gzip-trailing", Severity::Note, format!("{n} bytes behind its end are not gzip: not used"))
+        }
+        End::TooLarge => (
+            "gzip-too-large",
+            Severity::Lost,
+            format!("it holds more than {len} bytes, and no more are unpacked: gunzip -k makes a file of any size"),
+        ),
+        End::Cut => ("gzip-cut", Severity::Lost, format!("it is cut short: {len} bytes could be unpacked")),
+        End::Damaged(why) => (
+            "gzip-damaged",
+            Severity::Lost,
+            format!("it is damaged ({why}): {len} bytes could be unpacked, and the last of them may be wrong"),
+        ),
+    };
+    if len == 0 {
+        let why = if sentence.is_empty() { "it is empty".to_owned() } else { sentence };
+        return Err(Absence::broken("gzip", format!("{name} is compressed (gzip), and {why}"), "copy it anew"));
+    }
+    if !sentence.is_empty() {
+        issues.push(Issue::new(code, severity, format!("{name}: {sentence}")));
+    }
+    Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes) })
+}
+
+/// Why a file that nobody said anything about cannot be what it seems: packed in a way that is not unpacked here.
+pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Absence> {
+    const KINDS: [(&[u8], &str, &str); 6] = [
+        (b"\xFD7zXZ\0", "xz", "unxz -k"),
+        (b"\x28\xB5\x2F\xFD", "zstd", "unzstd"),
+        (b"BZh91AY&SY", "bzip2", "bunzip2 -k"),
+        (b"PK\x03\x04", "zip", "unzip"),
+        (b"makedumpfile\0", "kdump", ""),
+        (b"KDUMP   ", "kdump", ""),
+    ];
+    let Some((_, kind, tool)) = KINDS.into_iter().find(|(magic, ..)| bytes.starts_with(magic)) else { return Ok(()) };
+    let hint = match tool {
+        "" => "write an ELF core instead: QEMU's `dump-guest-memory FILE` without -z, -l and -s, or `makedumpfile -E`"
+            .to_owned(),
+        tool => format!("{tool} {}", path.display()),
+    };
+    Err(Absence::broken(
+        "packed",
+        format!("{} is compressed ({kind}); only gzip is unpacked here", path.display()),
+        hint,
+    ))
+}
+
+/// A dump, its bytes, and where the first of them belongs once that is known.
+pub(super) type Piece = (String, Bytes, Option<Addr>);
+
+/// Text that holds memory is read; all else stays as it is. `order` is the target's byte order, where it is known.
+pub(super) fn read_text(
+    images: Vec<Piece>,
+    order: Option<Endian>,
+    issues: &mut Vec<Issue>,
+) -> Result<Vec<Piece>, Absence> {
+    let mut pieces = Vec::with_capacity(images.len());
+    for (name, bytes, address) in images {
+        match text::sniff(&bytes) {
+            Some(kind) => put(&name, text::read(kind, &bytes, order), address, &mut pieces, issues)?,
+            None => pieces.push((name, bytes, address)),
+        }
+    }
+    Ok(pieces)
+}
+
+/// The blocks of one text file, moved where `FILE@ADDR` says that the first of them belongs.
+fn put(
+    name: &str,
+    dump: Dump,
+    address: Option<Addr>,
+    pieces: &mut Vec<Piece>,
+    issues: &mut Vec<Issue>,
+) -> Result<(), Absence> {
+    let Some(first) = dump.blocks.first().map(|(at, _)| *at) else {
+        let why: Vec<String> = dump.flaws.iter().map(ToString::to_string).collect();
+        let mut absence = Absence::broken(
+            "dump-empty",
+            format!("{name} is {}, and nothing in it can be used", a(dump.kind)),
+            "copy it anew from where it was made",
+        );
+        absence.tried = why;
+        return Err(absence);
+    };
+    for flaw in &dump.flaws {
+        let severity = match (flaw.wrong.loses(), flaw.wrong) {
+            (true, _) => Severity::Lost,
+            (_, text::Wrong::Overlap) => Severity::Inferred,
+            _ => Severity::Note,
+        };
+        let place = flaw.address.map(Place::address).unwrap_or_default();
+        issues.push(Issue::new(flaw.wrong.code(), severity, format!("{name}: {flaw}")).times(flaw.count).at(place));
+    }
+    if dump.words.is_some_and(|w| w.known == OrderKnown::Assumed) {
+        issues.push(Issue::new(
+            "dump-byte-order",
+            Severity::Inferred,
+            format!(
+                "{name} holds words, and nothing tells their byte order: little-endian is taken (--elf FILE tells)"
+            ),
+        ));
+    }
+    // Where the characters beside them tell, groups are read as they lie, whatever the target's order.
+    let order = dump.words.filter(|w| w.known != OrderKnown::Text);
+    let order = order.map_or(String::new(), |w| format!(", {}-endian words", w.order.name()));
+    let shown = format!("{name} ({}{order})", dump.kind.name());
+    // `xxd` and `hexdump` count from the start of the file that they were given: a raw image in other clothes.
+    let unplaced = dump.kind == Kind::HexDump && first == 0 && dump.blocks.len() == 1;
+    if let Some(address) = address.filter(|a| *a != first && !unplaced) {
+        issues.push(
+            Issue::new(
+                "dump-moved",
+                Severity::Note,
+                format!("{name} begins at {first:#x} by itself; it was moved to {address:#x}, as you said"),
+            )
+            .at(Place::address(address)),
+        );
+    }
+    for (at, bytes) in dump.blocks {
+        let place = match address {
+            None if unplaced => None,
+            None => Some(at),
+            Some(address) => Some(address.checked_add(at.wrapping_sub(first)).ok_or_else(|| {
+                Absence::broken(
+                    "image",
+                    format!(
+                        "{name} begins at {first:#x}: moved to {address:#x} it passes the end of the address space"
+                    ),
+                    format!("leave @{address:#x} out: the file holds its addresses itself"),
+                )
+            })?),
+        };
+        pieces.push((shown.clone(), bytes, place));
+    }
+    Ok(())
+}
+
+const fn a(kind: Kind) -> &'static str {
+    match kind {
+        Kind::IntelHex => "an Intel HEX file",
+        Kind::SRecord => "an S-record file",
+        Kind::HexDump => "a hex dump",
+    }
+}

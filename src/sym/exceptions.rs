@@ -1,0 +1,228 @@
+//! Names of exceptions on ARM's M profile: the architecture's own, and from 16 up what the vector table holds.
+
+use crate::abi::Addr;
+use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SymbolKind};
+
+/// Names that start-up files give the vector table.
+const TABLES: [&str; 14] = [
+    "__Vectors",
+    "__isr_vector",
+    "g_pfnVectors",
+    "_vectors",
+    "vector_table",
+    "__vector_table",
+    "__vectors",
+    "_vector_table",
+    "vectors",
+    "isr_vector",
+    "__VECTOR_TABLE",
+    "__EXCEPTIONS",
+    "exception_table",
+    "_tx_vectors",
+];
+
+/// The first exception that the chip's maker chose.
+const FIRST: u32 = 16;
+/// One past the last: IPSR has nine bits.
+const END: u32 = 512;
+
+/// The exceptions of one program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exceptions {
+    /// Handlers of the exceptions from 16 on, where one tells its exception from others.
+    handlers: Vec<Option<String>>,
+}
+
+impl Exceptions {
+    /// Of `elf`; `None` where it is not known to be for the M profile.
+    #[must_use]
+    pub fn of(elf: &Elf) -> Option<Self> {
+        elf.is_m_profile().then(|| Self { handlers: table(elf).map_or_else(Vec::new, |t| handlers(elf, &t)) })
+    }
+
+    /// What the exception of this number is called; `None` for a number that the architecture keeps for itself.
+    #[must_use]
+    pub fn name(&self, number: u32) -> Option<String> {
+        let own = match number {
+            2 => "NMI",
+            3 => "HardFault",
+            4 => "MemManage",
+            5 => "BusFault",
+            6 => "UsageFault",
+            7 => "SecureFault",
+            11 => "SVCall",
+            12 => "DebugMonitor",
+            14 => "PendSV",
+            15 => "SysTick",
+            FIRST..END => {
+                let irq = number.saturating_sub(FIRST);
+                let handler = usize::try_from(irq).ok().and_then(|i| self.handlers.get(i)?.clone());
+                return Some(handler.unwrap_or_else(|| format!("irq{irq}")));
+            }
+            _ => return None,
+        };
+        Some(own.to_owned())
+    }
+}
+
+/// The words of the vector table, as far as the file has them.
+fn table(elf: &Elf) -> Option<Vec<u32>> {
+    let named = elf.lookup_many(&TABLES).into_iter().flatten();
+    let named = named.filter_map(|s| words(elf, s.address, s.size)).find(|t| begins_well(elf, t));
+    named.or_else(|| {
+        let segments = elf.segments().filter(|s| s.kind == PT_LOAD && s.filesz > 0);
+        let first = segments.min_by_key(|s| s.vaddr)?;
+        words(elf, first.vaddr, 0).filter(|t| begins_well(elf, t) && t.get(1).is_some_and(|w| is_entry(elf, *w)))
+    })
+}
+
+/// The words at an address: `size` bytes, or where that is not known as many as there can be exceptions.
+fn words(elf: &Elf, address: Addr, size: u64) -> Option<Vec<u32>> {
+    let segment = elf
+        .segments()
+        .find(|s| s.kind == PT_LOAD && address.checked_sub(s.vaddr).is_some_and(|into| into < s.filesz))?;
+    let into = usize::try_from(address.checked_sub(segment.vaddr)?).ok()?;
+    let bytes = elf.segment_bytes(&segment);
+    let rest = bytes.get(into..)?;
+    let most = usize::try_from(END).ok()?.checked_mul(4)?;
+    let size = usize::try_from(size).ok().filter(|n| *n > 0).unwrap_or(most);
+    let rest = rest.get(..size.min(most)).unwrap_or(rest);
+    Some(rest.chunks_exact(4).map_while(|w| elf.endian().u32(w, 0)).collect())
+}
+
+/// A stack that grows down from a sound address, and a reset handler in code.
+fn begins_well(elf: &Elf, table: &[u32]) -> bool {
+    let [stack, reset, ..] = table else { return false };
+    let stack = Addr::from(*stack);
+    let writable = |s: &crate::elf::Segment| {
+        let end = s.vaddr.checked_add(s.memsz);
+        s.kind == PT_LOAD && s.flags & PF_W != 0 && end.is_some_and(|end| (s.vaddr..=end).contains(&stack))
+    };
+    // The top of RAM often lies past all segments: the code and RAM regions of the architecture's memory map.
+    let ram = (0x1000_0000..=0x4000_0000).contains(&stack);
+    stack != 0 && stack & 3 == 0 && (ram || elf.segments().any(|s| writable(&s))) && is_code(elf, *reset)
+}
+
+/// A handler's address: odd, for Thumb, and in code.
+fn is_code(elf: &Elf, word: u32) -> bool {
+    let address = Addr::from(word & !1);
+    word & 1 == 1
+        && elf.segments().any(|s| {
+            s.kind == PT_LOAD && s.flags & PF_X != 0 && address.checked_sub(s.vaddr).is_some_and(|into| into < s.memsz)
+        })
+}
+
+fn is_entry(elf: &Elf, word: u32) -> bool {
+    Addr::from(word) == elf.entry() | 1
+}
+
+/// The names of the handlers from exception 16 on. One that serves several exceptions names none of them.
+fn handlers(elf: &Elf, table: &[u32]) -> Vec<Option<String>> {
+    let first = usize::try_from(FIRST).unwrap_or(usize::MAX);
+    let own = table.iter().skip(first).take_while(|w| **w == 0 || is_code(elf, **w));
+    own.map(|word| {
+        let shared = table.iter().filter(|w| *w == word).count() > 1;
+        let address = Addr::from(*word & !1);
+        let symbol = elf.covering(address).filter(|s| !shared && *word != 0 && s.address == address)?;
+        (symbol.kind != SymbolKind::Object && !symbol.name.is_empty()).then_some(symbol.name)
+    })
+    .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+    use crate::elf::writer::{GLOBAL_FUNC, GLOBAL_OBJECT, Sym, WEAK_OBJECT, Writer, load, sect, sym};
+
+    const WEAK_FUNC: u8 = WEAK_OBJECT + 1;
+    const CODE: u64 = 0x0800_0000;
+
+    /// A Cortex-M program whose vector table lies `at` bytes into its code.
+    fn program(at: usize, entries: &[u32], syms: Vec<Sym>) -> Writer {
+        let mut w = Writer::new(false, false, 2, 40);
+        w.entry = 0x0800_0101;
+        let mut code = vec![0u8; 0x400];
+        for (i, word) in entries.iter().enumerate() {
+            code[at + 4 * i..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        w.segs = vec![load(CODE, 5, code.clone()), load(0x2000_0000, 6, vec![0; 16])];
+        let attributes = b"A\x16\0\0\0aeabi\0\x01\x0c\0\0\0\x057M\0\x07M".to_vec();
+        w.sects = vec![sect(".text", 1, 6, CODE, code), sect(".ARM.attributes", 0x7000_0003, 0, 0, attributes)];
+        w.syms = syms;
+        w
+    }
+
+    fn of(w: &Writer) -> Option<Exceptions> {
+        Exceptions::of(&Elf::open(w.build()).unwrap())
+    }
+
+    fn entries() -> Vec<u32> {
+        let mut e = vec![0x0800_0301; 22];
+        e[0] = 0x2001_0000;
+        e[1] = 0x0800_0101;
+        e[16] = 0x0800_0201;
+        e[18] = 0x0800_0211;
+        e[19] = 0x0800_0221;
+        e
+    }
+
+    fn symbols() -> Vec<Sym> {
+        vec![
+            sym("Default_Handler", 0x0800_0301, 4, GLOBAL_FUNC, 1),
+            sym("EXTI_Handler", 0x0800_0301, 4, WEAK_FUNC, 1),
+            sym("WDT_Handler", 0x0800_0201, 4, GLOBAL_FUNC, 1),
+            sym("rtc", 0x0800_020D, 16, GLOBAL_FUNC, 1),
+        ]
+    }
+
+    fn names(e: &Exceptions) -> Vec<String> {
+        (16..21).map(|n| e.name(n).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_architectures_own_and_the_table_at_the_start() {
+        let e = of(&program(0, &entries(), symbols())).unwrap();
+        assert_eq!(e.name(15).unwrap(), "SysTick");
+        assert_eq!(e.name(3).unwrap(), "HardFault");
+        assert_eq!([e.name(0), e.name(1), e.name(8), e.name(13), e.name(512), e.name(u32::MAX)], [const { None }; 6]);
+        // Shared; not at the start of its function; without a symbol; past the table.
+        assert_eq!(names(&e), ["WDT_Handler", "irq1", "irq2", "irq3", "irq4"]);
+        assert_eq!(e.name(100).unwrap(), "irq84");
+    }
+
+    #[test]
+    fn a_table_found_by_its_name() {
+        for name in ["__Vectors", "g_pfnVectors", "_vectors", "vector_table", "__isr_vector"] {
+            let mut syms = symbols();
+            syms.push(sym(name, CODE + 0x40, 4 * 22, GLOBAL_OBJECT, 1));
+            let e = of(&program(0x40, &entries(), syms)).unwrap();
+            assert_eq!(e.name(16).unwrap(), "WDT_Handler", "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_names_nothing() {
+        let plain = |w: &Writer| of(w).unwrap().name(16).unwrap();
+        // Not at a usual place; the reset handler is another; the stack is nowhere.
+        assert_eq!(plain(&program(0x40, &entries(), symbols())), "irq0");
+        let mut other = entries();
+        other[1] = 0x0800_0105;
+        assert_eq!(plain(&program(0, &other, symbols())), "irq0");
+        let mut other = entries();
+        other[0] = 0xE000_0000;
+        assert_eq!(plain(&program(0, &other, symbols())), "irq0");
+        // Stripped.
+        assert_eq!(plain(&program(0, &entries(), vec![])), "irq0");
+    }
+
+    #[test]
+    fn other_processors_have_no_such_names() {
+        let mut w = program(0, &entries(), symbols());
+        w.machine = 243;
+        assert_eq!(of(&w), None);
+        let mut w = program(0, &entries(), symbols());
+        w.sects.pop();
+        assert_eq!(of(&w), None);
+    }
+}

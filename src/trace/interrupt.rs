@@ -1,0 +1,203 @@
+//! Which interrupt an event belongs to: told by the events that begin and end interrupts, in one pass.
+
+use super::{ContextId, DefId, Event};
+
+/// An event that begins or ends an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Its definition.
+    pub def: DefId,
+    /// True where an interrupt begins.
+    pub enters: bool,
+    /// The payload word that numbers the interrupt.
+    pub number: Number,
+}
+
+/// Where the number of an interrupt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// In this word, as the application chose it.
+    Chosen(usize),
+    /// In the low nine bits of this word, as the processor told it (IPSR of ARM's M profile); other bits, or a number
+    /// that no exception has, mean that the processor was not asked.
+    Processor(usize),
+}
+
+impl Number {
+    fn of(self, words: &[u64]) -> Option<u32> {
+        match self {
+            Self::Chosen(at) => u32::try_from(*words.get(at)?).ok(),
+            // 0 is no exception, 1 is reset: the kernel's own count of nested interrupts looks so.
+            Self::Processor(at) => words.get(at).filter(|w| (2..512).contains(*w)).and_then(|w| u32::try_from(*w).ok()),
+        }
+    }
+}
+
+/// The events that begin and end interrupts; none unless told.
+pub type Interrupts = Vec<Mark>;
+
+/// The interrupts that are open, by core, as a walk goes through a trace.
+#[derive(Debug, Default)]
+pub(super) struct Nest {
+    cores: Vec<Frames>,
+    /// Open interrupts on all cores: where there are none, most events cost nothing.
+    open: usize,
+    last: u64,
+}
+
+/// The open interrupts of a core, the innermost last; `None` for one that has no number.
+#[derive(Debug, Default)]
+struct Frames {
+    stack: Vec<Option<u32>>,
+    interrupted: Option<ContextId>,
+}
+
+/// Deeper nesting than any processor has priorities: the exits are missing.
+const DEEPEST: usize = 256;
+
+impl Nest {
+    /// False for events that [`Nest::step`] need not see: nearly all of them.
+    #[inline]
+    pub fn concerns(&self, event: &Event, marks: &[Mark]) -> bool {
+        self.open > 0 || marks.iter().any(|m| Some(m.def) == event.def)
+    }
+
+    /// The number of the interrupt that inserted `event`. Events must come in the order of the trace. What the events
+    /// do not tell is not known: an interrupt that began before the walk, or one whose beginning was not recorded.
+    pub fn step(&mut self, event: &Event, is_isr: bool, marks: &[Mark], words: &[u64]) -> Option<u32> {
+        let mark = marks.iter().find(|m| Some(m.def) == event.def);
+        if self.open > 0 && event.seq != self.last.wrapping_add(1) {
+            // Events are missing, and an exit may be among them.
+            self.cores.iter_mut().for_each(|f| f.stack.clear());
+            self.open = 0;
+        }
+        self.last = event.seq;
+        let core = usize::from(event.core);
+        if core >= self.cores.len() {
+            self.cores.resize_with(core.saturating_add(1), Frames::default);
+        }
+        let frames = self.cores.get_mut(core)?;
+        let before = frames.stack.len();
+        // An interrupt ends before a thread runs on; and nested ones interrupt the same thread.
+        if !is_isr || frames.interrupted != event.interrupted || before >= DEEPEST {
+            frames.stack.clear();
+        }
+        let number = match mark.filter(|_| is_isr) {
+            None => frames.stack.last().copied().flatten(),
+            Some(mark) => {
+                let number = mark.number.of(words);
+                if mark.enters {
+                    frames.stack.push(number);
+                    frames.interrupted = event.interrupted;
+                } else {
+                    // An end without its beginning: what it was nested in began before, and is not known.
+                    let at = frames.stack.iter().rposition(|n| *n == number).unwrap_or(0);
+                    frames.stack.truncate(at);
+                }
+                number
+            }
+        };
+        self.open = self.open.saturating_sub(before).saturating_add(frames.stack.len());
+        number
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+
+    const ENTER: DefId = DefId(3);
+    const EXIT: DefId = DefId(4);
+    const OTHER: DefId = DefId(9);
+
+    fn run(number: Number, events: &[(u16, Option<u32>, DefId, u64)]) -> Vec<Option<u32>> {
+        let marks = [Mark { def: ENTER, enters: true, number }, Mark { def: EXIT, enters: false, number }];
+        let mut nest = Nest::default();
+        let mut seq = 10;
+        let one = |&(core, isr, def, word): &(u16, Option<u32>, DefId, u64)| {
+            seq += 1;
+            let interrupted = isr.map(ContextId);
+            let event = Event { seq, core, def: Some(def), interrupted, ..Event::default() };
+            nest.step(&event, isr.is_some(), &marks, &[word])
+        };
+        events.iter().map(one).collect()
+    }
+
+    #[test]
+    fn interrupts_nest() {
+        let own = run(
+            Number::Chosen(0),
+            &[
+                (0, Some(1), OTHER, 0),
+                (0, Some(1), ENTER, 15),
+                (0, Some(1), OTHER, 0),
+                (0, Some(1), ENTER, 21),
+                (0, Some(1), OTHER, 0),
+                (0, Some(1), EXIT, 21),
+                (0, Some(1), OTHER, 0),
+                (0, Some(1), EXIT, 15),
+                (0, Some(1), OTHER, 0),
+                (0, None, OTHER, 0),
+            ],
+        );
+        let s = Some;
+        assert_eq!(own, [None, s(15), s(15), s(21), s(21), s(21), s(15), s(15), None, None]);
+    }
+
+    #[test]
+    fn a_thread_ends_what_no_event_ended() {
+        let events = [
+            (0, Some(1), ENTER, 15),
+            (0, None, OTHER, 0),
+            (0, Some(1), OTHER, 0),
+            // Another thread was interrupted: it ran in between.
+            (0, Some(1), ENTER, 15),
+            (0, Some(2), OTHER, 0),
+        ];
+        assert_eq!(run(Number::Chosen(0), &events), [Some(15), None, None, Some(15), None]);
+    }
+
+    #[test]
+    fn an_end_without_a_beginning_leaves_nothing_known() {
+        let events = [(0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0), (0, Some(1), EXIT, 15), (0, Some(1), OTHER, 0)];
+        assert_eq!(run(Number::Chosen(0), &events), [Some(21), None, Some(15), None]);
+        let events = [(0, Some(1), ENTER, 15), (0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0)];
+        assert_eq!(run(Number::Chosen(0), &events), [Some(15), Some(21), None]);
+    }
+
+    #[test]
+    fn cores_have_interrupts_of_their_own() {
+        let events = [
+            (0, Some(1), ENTER, 15),
+            (1, Some(2), OTHER, 0),
+            (1, Some(2), ENTER, 30),
+            (0, Some(1), OTHER, 0),
+            (0, Some(1), EXIT, 15),
+            (1, Some(2), OTHER, 0),
+        ];
+        assert_eq!(run(Number::Chosen(0), &events), [Some(15), None, Some(30), Some(15), Some(15), Some(30)]);
+    }
+
+    #[test]
+    fn missing_events_may_hold_an_end() {
+        let marks = [Mark { def: ENTER, enters: true, number: Number::Chosen(0) }];
+        let event = |seq, def| Event { seq, def: Some(def), interrupted: Some(ContextId(1)), ..Event::default() };
+        let mut nest = Nest::default();
+        assert_eq!(nest.step(&event(5, ENTER), true, &marks, &[15]), Some(15));
+        assert_eq!(nest.step(&event(6, OTHER), true, &marks, &[0]), Some(15));
+        assert_eq!(nest.step(&event(8, OTHER), true, &marks, &[0]), None);
+    }
+
+    #[test]
+    fn beginnings_without_ends_take_no_memory() {
+        let events = vec![(0, Some(1), ENTER, 15); 3 * DEEPEST];
+        assert!(run(Number::Chosen(0), &events).iter().all(|n| *n == Some(15)));
+    }
+
+    #[test]
+    fn a_count_of_nested_interrupts_is_no_exception() {
+        let events = [(0, Some(1), ENTER, 1), (0, Some(1), ENTER, 0x8000_000F), (0, Some(1), ENTER, 16)];
+        assert_eq!(run(Number::Processor(0), &events), [None, None, Some(16)]);
+    }
+}
