@@ -566,7 +566,7 @@ fn a_stub_behind_a_unix_socket() {
     let mut got = read();
     wait_for("the firmware's fault", || {
         got = read();
-        out(&got).contains("user_5000")
+        out(&got).contains("APP_FAULT")
     });
     assert_eq!(got.status.code(), Some(0), "{}", err(&got));
     let to = scratch.path("out.trx");
