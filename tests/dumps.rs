@@ -529,7 +529,7 @@ fn a_dump_of_a_live_target_is_what_gdb_dumps() {
     monitor.leave();
     wait_for("QEMU's core", || fs::metadata(&core).is_ok_and(|m| m.len() > 0x200_0000));
     let want = out(&tx_trace(&["list", "--trace", &text(&ours)]));
-    // The ELF gives names to interrupts.
+    // The ELF names interrupts and events of the application.
     let named = out(&tx_trace(&["list", "--elf", &text(&elf), "--trace", &text(&ours)]));
     for file in [&hex, &srec, &words, &bytes, &core] {
         let got = tx_trace(&["list", "--elf", &text(&elf), &text(file)]);
@@ -566,7 +566,7 @@ fn a_stub_behind_a_unix_socket() {
     let mut got = read();
     wait_for("the firmware's fault", || {
         got = read();
-        out(&got).contains("user_5000")
+        out(&got).contains("APP_FAULT")
     });
     assert_eq!(got.status.code(), Some(0), "{}", err(&got));
     let to = scratch.path("out.trx");

@@ -179,7 +179,7 @@ pub fn endpoint_and_pairs(data: &[u8]) -> usize {
         understood = understood.saturating_add(usize::from(filters.add(key, &text).is_ok()));
     }
     let _ = filters.add_around(&text);
-    let _ = tx_trace::query::definitions(&filters, format().name(), catalogue());
+    let _ = tx_trace::query::definitions(&filters, catalogue());
     numbers.into_iter().map(usize::from).fold(understood, usize::saturating_add)
 }
 

@@ -11,6 +11,7 @@ mod objects;
 mod qnx;
 mod table;
 mod uia;
+pub mod user;
 
 pub use classes::{classes, mask_names};
 pub use effect::{Effect, Effects};

@@ -1,8 +1,10 @@
 //! A catalogue: every event id of one system with its definition, read from tables of tab-separated values.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
+use super::user::{Template, UserEvent};
 use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, Product};
 use crate::trace::DefId;
 
@@ -12,6 +14,9 @@ pub struct Catalogue {
     defs: Vec<EventDef>,
     by_id: HashMap<u32, DefId>,
     enumerations: Vec<Arc<Enumeration>>,
+    /// The ids that applications choose, and the class that their events have.
+    user: Option<(RangeInclusive<u32>, &'static str)>,
+    templates: HashMap<u32, Template>,
 }
 
 /// Which of two products gave the ids that both use.
@@ -45,7 +50,13 @@ impl Catalogue {
     /// A catalogue of these definitions; a later one of the same id replaces an earlier one.
     #[must_use]
     pub fn new(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
-        let mut all = Self { defs: Vec::with_capacity(defs.len()), by_id: HashMap::new(), enumerations };
+        let mut all = Self {
+            defs: Vec::with_capacity(defs.len()),
+            by_id: HashMap::new(),
+            enumerations,
+            user: None,
+            templates: HashMap::new(),
+        };
         for def in defs {
             all.put(def);
         }
@@ -75,11 +86,77 @@ impl Catalogue {
         }
     }
 
+    /// The same, with a range of ids that applications choose, and the class of their events.
+    #[must_use]
+    pub fn with_user_ids(mut self, ids: RangeInclusive<u32>, class: &'static str) -> Self {
+        self.user = Some((ids, class));
+        self
+    }
+
+    /// The ids that applications choose; `None` where the system gives them no range of their own.
+    #[must_use]
+    pub fn user_ids(&self) -> Option<RangeInclusive<u32>> {
+        self.user.as_ref().map(|(ids, _)| ids.clone())
+    }
+
+    /// True where the id is one that applications choose.
+    #[must_use]
+    pub fn is_user_id(&self, id: u32) -> bool {
+        self.user.as_ref().is_some_and(|(ids, _)| ids.contains(&id))
+    }
+
+    /// What an event without a definition is called, so that the name can be given to `--event`.
+    #[must_use]
+    pub fn made_up_name(&self, id: u32) -> String {
+        if self.is_user_id(id) { format!("user_{id}") } else { format!("event_{id}") }
+    }
+
+    /// Adds what somebody says of an event of the application.
+    ///
+    /// # Errors
+    /// With the reason, where the id is the system's own.
+    pub fn put_user(&mut self, event: &UserEvent) -> Result<(), String> {
+        if !self.is_user_id(event.id)
+            && let Some(own) = self.find(event.id).and_then(|d| self.def(d)).filter(|d| d.product != Product::User)
+        {
+            let free = self.user_ids().map_or(String::new(), |r| format!(", as from {} to {}", r.start(), r.end()));
+            return Err(format!(
+                "id {} is the system's own {}: only ids that it leaves free{free}, can be given a meaning",
+                event.id, own.name
+            ));
+        }
+        match Template::parse(&event.template) {
+            Some(template) => drop(self.templates.insert(event.id, template)),
+            None => drop(self.templates.remove(&event.id)),
+        }
+        let class = self.user.as_ref().map_or("", |(_, class)| *class);
+        self.put(EventDef {
+            id: event.id,
+            name: event.name.clone(),
+            macro_name: String::new(),
+            product: Product::User,
+            class: class.to_owned(),
+            fields: event.fields.clone(),
+            effects: Effects::mark(),
+            late: 0,
+            unused: false,
+            label: event.alias.clone(),
+        });
+        Ok(())
+    }
+
+    /// The sentence in which an event of the application tells its arguments, where somebody wrote one.
+    #[must_use]
+    pub fn template(&self, id: u32) -> Option<&Template> {
+        self.templates.get(&id)
+    }
+
     /// What ThreadX and its companions insert.
     #[must_use]
     pub fn threadx(names: Names) -> Self {
         let enumerations = read_enumerations(include_str!("codes.tsv"));
-        let mut all = Self::new(read_events(include_str!("threadx.tsv"), &enumerations), enumerations);
+        let mut all = Self::new(read_events(include_str!("threadx.tsv"), &enumerations), enumerations)
+            .with_user_ids(4096..=65535, "TX_TRACE_USER_EVENTS");
         if names == Names::Classic {
             for def in read_events(include_str!("netx_classic.tsv"), &all.enumerations) {
                 all.put(def);
@@ -95,7 +172,7 @@ impl Catalogue {
         for (number, def) in defs.iter().enumerate() {
             by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
         }
-        Self { defs, by_id, enumerations }
+        Self { defs, by_id, enumerations, user: None, templates: HashMap::new() }
     }
 
     /// The number of the definition of this id.
@@ -143,7 +220,7 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
 }
 
 /// A number as tables write it: decimal, or hexadecimal behind `0x`.
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),

@@ -169,6 +169,19 @@ pub struct Clock {
     /// Release of QNX whose numbers the events have: 6.4, 7.1, 8.0 (7 and 8 are not verified)
     #[arg(long, value_name = "RELEASE")]
     pub qnx_version: Option<String>,
+    #[command(flatten)]
+    pub user: UserEvents,
+}
+
+/// What the application's events mean.
+#[derive(Debug, Default, ClapArgs)]
+pub struct UserEvents {
+    /// What the application's events mean: our TSV, a .trxc, or a C header (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub events: Vec<PathBuf>,
+    /// The ELF's enum that names the application's events (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub event_enum: Vec<String>,
 }
 
 /// How to print.
@@ -224,6 +237,14 @@ pub struct Events {
     /// Names, globs, ids or ranges; all without any
     #[arg(value_name = "EVENT")]
     pub words: Vec<String>,
+    /// Only the application's events
+    #[arg(long)]
+    pub user: bool,
+    /// The program whose enums and macros name its events
+    #[arg(long, value_name = "FILE")]
+    pub elf: Option<PathBuf>,
+    #[command(flatten)]
+    pub names: UserEvents,
     /// Only of these classes
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<String>,
@@ -233,8 +254,39 @@ pub struct Events {
     /// Whose meaning the ids 441 to 448 have: duo, classic
     #[arg(long, value_name = "STACK", default_value = "duo")]
     pub netx: String,
-    #[command(flatten)]
-    pub output: Output,
+    /// table, json, csv, md; of the application's events also tsv and trxc (TraceX)
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: EventsFormat,
+    /// Write to a file, - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// auto, always, never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Columns of the table
+    #[arg(long, value_name = "N")]
+    pub width: Option<String>,
+    /// Fail (2) where an issue says that something was lost
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Formats of a list of events.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EventsFormat {
+    /// For people
+    #[default]
+    Table,
+    /// JSON Lines
+    Json,
+    /// Comma-separated values
+    Csv,
+    /// Markdown
+    Md,
+    /// The application's events as `--events` reads them
+    Tsv,
+    /// The application's events as TraceX reads them
+    Trxc,
 }
 
 /// Options of `dump`.

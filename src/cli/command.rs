@@ -3,9 +3,9 @@
 use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
-use super::plan::{Ask, EventsTask, Output, Plan, Question, Task};
+use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, gdb, info, interrupt, now};
+use super::{Outcome, demo, dump, events, gdb, info, interrupt, now};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -17,7 +17,7 @@ pub fn run(plan: Plan) -> Outcome {
     let output = plan.output;
     let result = match plan.task {
         Task::Read(question) => read(*question, &output),
-        Task::Events(task) => events(&task, &output),
+        Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
@@ -62,6 +62,7 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
+    session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
     let loaded: Result<Answer, Failure> = (|| {
         let mut options = clock.options;
         if let Some(symbol) = &clock.hz_symbol {
@@ -211,7 +212,7 @@ fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Failure> {
     }
 }
 
-const fn format_of(format: args::Format) -> Format {
+pub const fn format_of(format: args::Format) -> Format {
     match format {
         args::Format::Table => Format::Table,
         args::Format::Json => Format::Json,
@@ -371,39 +372,4 @@ fn show(
         ));
     }
     Ok(missing.is_empty())
-}
-
-fn events(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
-    let catalogue = task.format.catalogue(task.names);
-    let mut report = output::catalogue(&catalogue);
-    let mut filters = Filters::default();
-    for word in &task.words {
-        filters.add(crate::query::Key::Event, word)?;
-    }
-    for class in &task.class {
-        filters.add(crate::query::Key::Class, class)?;
-    }
-    let keep = crate::query::definitions(&filters, task.format.name(), &catalogue)?;
-    let mut kept = keep.into_iter();
-    report.rows.retain(|_| kept.next().unwrap_or(true));
-    let mut sink = Sink::open(output, None)?;
-    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
-    if output.format == args::Format::Table {
-        // As with events: three columns in 80, one more from 120, all from 200.
-        report.truncate_columns(match options.width {
-            ..120 => 3,
-            120..200 => 4,
-            _ => usize::MAX,
-        });
-    }
-    let names = output::NoNames;
-    let any = !report.rows.is_empty();
-    {
-        let mut writer =
-            output::report_writer(format_of(output.format), &mut sink, &options, crate::abi::Width::W4, &names);
-        writer.report(&report)?;
-        writer.finish(&[])?;
-    }
-    sink.finish()?;
-    Ok(if any { Outcome::Done } else { Outcome::No })
 }

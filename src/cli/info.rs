@@ -16,6 +16,8 @@ pub struct Info {
     build_id: Option<String>,
     load: Option<String>,
     live: bool,
+    /// How the application's events got their names.
+    events: Vec<String>,
 }
 
 /// Reads it.
@@ -31,6 +33,7 @@ pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
         build_id: session.elf().and_then(|e| e.build_id()).map(hex),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: session.is_live(),
+        events: session.event_names().told().to_vec(),
     }
 }
 
@@ -84,6 +87,9 @@ impl Info {
         rows.extend(self.build_id.as_ref().map(|id| ("build id", id.clone())));
         rows.extend(self.load.as_ref().map(|l| ("load offset", l.clone())));
         rows.push(("ELF and memory", self.belonging()));
+        if !self.events.is_empty() {
+            rows.push(("user events", self.events.join("; ")));
+        }
         let others: Vec<String> = self.others.iter().map(|a| format!("{a:#x}")).collect();
         rows.push(("other traces", if others.is_empty() { "none found".to_owned() } else { others.join(", ") }));
         rows

@@ -5,6 +5,7 @@ mod args;
 mod command;
 mod demo;
 mod dump;
+mod events;
 mod files;
 mod gdb;
 mod info;

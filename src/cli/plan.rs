@@ -85,6 +85,25 @@ pub struct EventsTask {
     pub format: &'static dyn format::Format,
     /// Whose names.
     pub names: Names,
+    /// Only those of the application.
+    pub user: bool,
+    /// The program that has names for them.
+    pub elf: Option<PathBuf>,
+    /// Files that say what they mean.
+    pub files: Vec<PathBuf>,
+    /// Enumerations that name them.
+    pub enums: Vec<String>,
+    /// Written as what `--events` reads, not as a report.
+    pub text: Option<EventsText>,
+}
+
+/// Texts that name the application's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventsText {
+    /// Our own table.
+    Tsv,
+    /// TraceX's custom events.
+    Trxc,
 }
 
 /// How to print.
@@ -104,7 +123,7 @@ pub struct Output {
 
 /// Resolves what was typed.
 pub fn plan(args: args::Args) -> Result<Plan, Failure> {
-    let (ask, read): (fn() -> Ask, _) = match args.command {
+    let (ask, mut read): (fn() -> Ask, _) = match args.command {
         Command::Last(read) => (|| Ask::Last(Amount::Events(20)), read),
         Command::List(read) => (|| Ask::List, read),
         Command::Show(read) => (|| Ask::Show(Vec::new()), read),
@@ -113,10 +132,42 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::Events(e) => {
             let format = format_named(e.format_in.as_deref())?.or_else(|| format::ALL.first().copied());
             let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
-            let output = output(e.output)?;
             let names = names(&e.netx)?;
+            let (kind, text) = match e.format {
+                args::EventsFormat::Table => (args::Format::Table, None),
+                args::EventsFormat::Json => (args::Format::Json, None),
+                args::EventsFormat::Csv => (args::Format::Csv, None),
+                args::EventsFormat::Md => (args::Format::Md, None),
+                args::EventsFormat::Tsv => (args::Format::Table, Some(EventsText::Tsv)),
+                args::EventsFormat::Trxc => (args::Format::Table, Some(EventsText::Trxc)),
+            };
+            if text.is_some() && !e.user {
+                return Err(Failure::usage(
+                    "usage",
+                    "--format tsv and trxc are of the application's events: add --user",
+                ));
+            }
+            let output = output(args::Output {
+                format: kind,
+                output: e.output,
+                color: e.color,
+                width: e.width,
+                strict: e.strict,
+            })?;
+            let environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
+            let elf = if e.user { e.elf.or_else(environment) } else { e.elf };
             return Ok(Plan {
-                task: Task::Events(EventsTask { words: e.words, class: e.class, format, names }),
+                task: Task::Events(EventsTask {
+                    words: e.words,
+                    class: e.class,
+                    format,
+                    names,
+                    user: e.user,
+                    elf,
+                    files: e.names.events,
+                    enums: enum_names(&e.names.event_enum),
+                    text,
+                }),
                 output,
             });
         }
@@ -151,13 +202,22 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     }
     let mut question = Question {
         ask,
-        inputs: inputs(read.source, files)?,
+        inputs: Inputs {
+            events: std::mem::take(&mut read.clock.user.events),
+            event_enums: enum_names(&read.clock.user.event_enum),
+            ..inputs(read.source, files)?
+        },
         filters: filters(read.filters)?,
         names: names(&read.clock.netx)?,
         clock: clock(read.clock)?,
     };
     question.clock.options.previous = previous;
     Ok(Plan { task: Task::Read(Box::new(question)), output })
+}
+
+/// `--event-enum A,B`, and twice.
+fn enum_names(options: &[String]) -> Vec<String> {
+    options.iter().flat_map(|o| o.split(',')).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
 
 /// Takes N or SEQ out of the words; the rest are files.
@@ -291,6 +351,8 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
+        events: Vec::new(),
+        event_enums: Vec::new(),
         entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })

@@ -101,8 +101,10 @@ impl<W: Write> EventSink for Csv<W> {
             if !args.is_empty() {
                 args.push(' ');
             }
-            args.push_str(label);
-            args.push('=');
+            if !label.is_empty() {
+                args.push_str(label);
+                args.push('=');
+            }
             args.push_str(text);
         });
         field(out, args);

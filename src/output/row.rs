@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::View;
 use super::num;
 use crate::abi::{Addr, Endian};
-use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef};
-use crate::query::{context_word, made_up_name};
+use crate::catalogue::user::Part;
+use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product};
+use crate::query::context_word;
 use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
 
 /// How many addresses without an object are remembered: a trace full of stray pointers takes no more memory.
@@ -170,7 +171,7 @@ impl Rows {
     pub fn event<'v>(view: &View<'v>, event: &Event) -> std::borrow::Cow<'v, str> {
         match event.def.and_then(|d| view.catalogue.def(d)) {
             Some(def) => def.name.as_str().into(),
-            None => made_up_name(view.trace.about.format, event.id).into(),
+            None => view.catalogue.made_up_name(event.id).into(),
         }
     }
 
@@ -186,12 +187,20 @@ impl Rows {
     }
 
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
-    /// where nobody described the event. Label and text, both to be escaped.
+    /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
+    /// escaped.
     pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &str)) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
-            return self.raw_args(view, event, words, &mut each);
+            return self.raw_args(view, event, words, |_| true, &mut each);
         };
+        let own = def.product == Product::User;
+        if let Some(said) = self.sentence(view, event) {
+            return each("", &said);
+        }
+        if own && def.fields.iter().all(Option::is_none) {
+            return self.raw_args(view, event, words, |_| true, &mut each);
+        }
         let order = self.take_order(view, id);
         for word in &order.0 {
             let Some(word) = Word::at(view, def, *word, words, false) else { continue };
@@ -207,6 +216,45 @@ impl Rows {
         if let Some(slot) = usize::try_from(id.0).ok().and_then(|i| self.orders.get_mut(i)) {
             *slot = order;
         }
+        if own {
+            // What the application did not describe, but filled.
+            self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
+        }
+    }
+
+    /// The sentence in which an event tells its arguments, where somebody wrote one. Hostile: escape before printing.
+    pub fn sentence(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
+        let def = view.catalogue.def(event.def?)?;
+        let template = view.catalogue.template(def.id)?;
+        let words = view.trace.words(event);
+        let mut out = Vec::new();
+        for part in &template.parts {
+            let word = match part {
+                Part::Text(text) => {
+                    out.extend_from_slice(text.as_bytes());
+                    continue;
+                }
+                Part::Word(i) => *i,
+                Part::Field(name) => {
+                    def.fields.iter().position(|f| f.as_ref().is_some_and(|f| f.name == *name)).unwrap_or(usize::MAX)
+                }
+            };
+            let Some(value) = words.get(word) else {
+                out.push(b'?');
+                continue;
+            };
+            match def.field(word) {
+                Some(field) => {
+                    let of = Word { def, index: word, value: *value, words, typed: true };
+                    self.say(view, event, of, field, &mut out);
+                }
+                None => num::dec(&mut out, *value),
+            }
+            if is_doubtful(event, word) {
+                out.push(b'?');
+            }
+        }
+        String::from_utf8(out).ok()
     }
 
     /// Takes the order of a definition out of its place; the caller puts it back.
@@ -218,10 +266,18 @@ impl Rows {
         self.orders.get_mut(index).map(std::mem::take).unwrap_or_default()
     }
 
-    fn raw_args(&mut self, view: &View<'_>, event: &Event, words: &[u64], each: &mut impl FnMut(&str, &str)) {
+    /// Words as they are, of those that `keep` names, up to the last that is not 0.
+    fn raw_args(
+        &mut self,
+        view: &View<'_>,
+        event: &Event,
+        words: &[u64],
+        keep: impl Fn(usize) -> bool,
+        each: &mut impl FnMut(&str, &str),
+    ) {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
         let mut text = std::mem::take(&mut self.text);
-        for (i, word) in words.iter().enumerate().take(used) {
+        for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
             let mut label = vec![b'i'];
             num::dec(&mut label, u64::try_from(i).unwrap_or(0).saturating_add(1));
             text.clear();

@@ -189,6 +189,9 @@ impl<W: Write> EventSink for Show<W> {
             self.line("priority", &format!("{priority}{threshold}"));
         }
         self.extras(view, event);
+        if let Some(said) = self.rows.sentence(view, event) {
+            self.line("says", &escape(&said));
+        }
         self.words(view, event);
         self.out.row()?;
         Ok(Flow::More)

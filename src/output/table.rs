@@ -9,7 +9,6 @@ use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
 use crate::catalogue::{Effect, EventDef};
-use crate::query::made_up_name;
 use crate::trace::{ContextId, ContextKind, Event, Issue};
 
 /// What the time column counts from.
@@ -149,7 +148,7 @@ impl<W: Write> Table<W> {
         };
         layout.who = self.measure_who(view, window).clamp(3, most);
         let names = window.defs().filter_map(|d| view.catalogue.def(crate::trace::DefId(d))).map(|d| width_of(&d.name));
-        let unknown = window.unknown.map(|id| made_up_name(view.trace.about.format, id).len());
+        let unknown = window.unknown.map(|id| view.catalogue.made_up_name(id).len());
         layout.event = names.chain(unknown).max().unwrap_or(EVENT).clamp(5, if wide { EVENT } else { EVENT_NARROW });
         // Two arguments at least should find room where the line is narrow.
         layout.arg = width.div_euclid(4).clamp(16, 64);
@@ -309,6 +308,9 @@ impl<W: Write> EventSink for Table<W> {
                 return;
             }
             line.space(1);
+            if label.is_empty() {
+                return line.text(text);
+            }
             line.mark(on);
             line.text(label);
             line.ascii(b"=");

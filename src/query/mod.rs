@@ -12,7 +12,7 @@ pub use glob::{Glob, is_pattern, nearest};
 pub use position::{Amount, Bound, Edge, Position};
 
 use crate::abi::Addr;
-use crate::catalogue::{ArgKind, Catalogue};
+use crate::catalogue::{ArgKind, Catalogue, Product};
 use crate::trace::{Context, ContextKind, DefId, Event, Trace};
 
 /// How far `--around` reaches to both sides unless told.
@@ -210,18 +210,6 @@ fn terms(text: &str) -> Result<Terms, QueryError> {
         .collect()
 }
 
-/// True where the id is one that applications choose. Only the kernel whose buffer they share gives them a range.
-#[must_use]
-pub fn is_user_id(format: &str, id: u32) -> bool {
-    format == "threadx" && (4096..=65535).contains(&id)
-}
-
-/// What an event without a definition is called, so that the name can be given to `--event`.
-#[must_use]
-pub fn made_up_name(format: &str, id: u32) -> String {
-    if is_user_id(format, id) { format!("user_{id}") } else { format!("event_{id}") }
-}
-
 /// What a context without a name of its own is called; `None` for a thread, which is called by its address.
 #[must_use]
 pub const fn context_word(kind: ContextKind) -> Option<&'static str> {
@@ -269,8 +257,8 @@ pub struct Query<'a> {
 ///
 /// # Errors
 /// Where a filter names no event or class.
-pub fn definitions(filters: &Filters, format: &'static str, catalogue: &Catalogue) -> Result<Vec<bool>, QueryError> {
-    let ids = select::ids(&filters.events, &filters.classes, format, catalogue)?;
+pub fn definitions(filters: &Filters, catalogue: &Catalogue) -> Result<Vec<bool>, QueryError> {
+    let ids = select::ids(&filters.events, &filters.classes, catalogue)?;
     Ok(catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect())
 }
 
@@ -299,7 +287,7 @@ impl<'a> Query<'a> {
     ) -> Result<Self, QueryError> {
         let scope = select::Scope { trace, catalogue, address_of };
         let mut notes = Vec::new();
-        let ids = select::ids(&filters.events, &filters.classes, trace.about.format, catalogue)?;
+        let ids = select::ids(&filters.events, &filters.classes, catalogue)?;
         let bound = |p: Option<Position>, edge| p.map(|p| p.bound(trace, edge)).transpose();
         Ok(Self {
             trace,
@@ -385,7 +373,7 @@ impl<'a> Query<'a> {
             let points = match def {
                 // An event that nobody described: a word that is an object's address is taken for one.
                 None => true,
-                Some(def) => def.field(i).is_some_and(|f| match f.kind {
+                Some(def) => def.field(i).map_or(def.product == Product::User, |f| match f.kind {
                     ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process => true,
                     ArgKind::Addr | ArgKind::Code => objects.typed(*word),
                     _ => false,

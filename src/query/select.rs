@@ -1,7 +1,9 @@
 //! Filters by who, what and which object, compiled.
 
+use std::ops::RangeInclusive;
+
 use super::glob::{Glob, is_pattern, nearest};
-use super::{AddressOf, QueryError, Term, Terms, context_name, is_user_id};
+use super::{AddressOf, QueryError, Term, Terms, context_name};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, EventDef, Product};
 use crate::trace::{ContextKind, DefId, Trace};
@@ -75,15 +77,17 @@ pub(super) fn passes(terms: impl Iterator<Item = (bool, bool)>) -> bool {
 enum What {
     /// These ids, defined or not.
     Ids(u32, u32),
-    /// Ids that no definition has: by the range of applications, or outside it.
+    /// Ids that no definition has: in the range of applications, or outside it.
     Unknown { user: bool },
+    /// Every id in the range of applications.
+    User,
     /// These definitions, by their number: several may share an id.
     Defs(Vec<DefId>),
 }
 
 /// `--event` and `--class`, compiled.
 pub(super) struct Ids {
-    format: &'static str,
+    user: Option<RangeInclusive<u32>>,
     events: Vec<(bool, Vec<What>)>,
     classes: Vec<(bool, Vec<What>)>,
 }
@@ -105,9 +109,11 @@ impl Ids {
     }
 
     fn keeps(&self, id: u32, def: Option<DefId>) -> bool {
+        let user = || self.user.as_ref().is_some_and(|ids| ids.contains(&id));
         let hit = |what: &What| match what {
             What::Ids(a, b) => (*a..=*b).contains(&id),
-            What::Unknown { user } => def.is_none() && is_user_id(self.format, id) == *user,
+            What::Unknown { user: wanted } => def.is_none() && user() == *wanted,
+            What::User => user(),
             What::Defs(defs) => def.is_some_and(|d| defs.contains(&d)),
         };
         let all = |list: &[(bool, Vec<What>)]| passes(list.iter().map(|(ex, w)| (*ex, w.iter().any(hit))));
@@ -115,17 +121,12 @@ impl Ids {
     }
 }
 
-pub(super) fn ids(
-    events: &Terms,
-    classes: &Terms,
-    format: &'static str,
-    catalogue: &Catalogue,
-) -> Result<Ids, QueryError> {
+pub(super) fn ids(events: &Terms, classes: &Terms, catalogue: &Catalogue) -> Result<Ids, QueryError> {
     let each = |terms: &Terms, what: &dyn Fn(&str) -> Result<Vec<What>, QueryError>| {
         terms.iter().map(|t| Ok((t.exclude, what(&t.text)?))).collect::<Result<Vec<_>, QueryError>>()
     };
     Ok(Ids {
-        format,
+        user: catalogue.user_ids(),
         events: each(events, &|text| event(text, catalogue))?,
         classes: each(classes, &|text| class(text, catalogue))?,
     })
@@ -162,6 +163,9 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
                 .filter(|(n, _)| glob.fits(n))
                 .map(|(_, user)| What::Unknown { user: *user }),
         );
+        if low.starts_with("user_") && glob.fits("user_1") {
+            all.push(What::User);
+        }
         if found.is_empty() && all.len() == 1 {
             return Err(QueryError::usage(format!("no event in the catalogue fits '{text}'"))
                 .hint("`tx-trace events` lists them"));
@@ -207,7 +211,7 @@ fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
     }
     let mut all = vec![What::Defs(found)];
     if user {
-        all.push(What::Unknown { user: true });
+        all.push(What::User);
     }
     Ok(all)
 }

@@ -30,6 +30,10 @@ pub struct Inputs {
     pub load_offset: Option<u64>,
     /// The entry point as a debugger sees it.
     pub entry: Option<Addr>,
+    /// Files that say what the application's events mean.
+    pub events: Vec<PathBuf>,
+    /// Enumerations of the ELF that name them.
+    pub event_enums: Vec<String>,
     /// Take it for a trace of this format.
     pub format: Option<&'static dyn Format>,
 }

@@ -1,5 +1,6 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
+pub mod events;
 mod file;
 mod identity;
 mod inputs;
@@ -9,6 +10,7 @@ mod scan;
 
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use open::open_elf;
 pub use raw::Raw;
 
 use std::sync::atomic::AtomicBool;
@@ -42,6 +44,8 @@ pub struct Session {
     scan: bool,
     load_offset: LoadOffset,
     place: Option<(&'static dyn Format, Located)>,
+    /// What the application calls its events.
+    events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
     buffers: Vec<(String, Bytes, Addr)>,
 }
@@ -122,6 +126,17 @@ impl Session {
         self.load_offset
     }
 
+    /// What the application calls its events, and how that is known.
+    #[must_use]
+    pub const fn event_names(&self) -> &events::EventNames {
+        &self.events
+    }
+
+    /// Names of events that somebody asks for: they are looked for in the ELF too.
+    pub fn ask_events(&mut self, names: Vec<String>) {
+        self.events.ask(names);
+    }
+
     /// The stub's client, for counting and for leaving.
     pub fn remote_mut(&mut self) -> Option<&mut Remote> {
         match &mut self.memory {
@@ -183,10 +198,9 @@ impl Session {
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
         let (format, capture) = self.capture(extent)?;
-        let catalogue = format.catalogue_of(&capture, names);
-        let mut trace = format.decode(&capture, &catalogue, options)?;
+        let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
+        let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
         trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
-        trace.issues.splice(0..0, self.issues.iter().cloned());
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
         } else {
@@ -233,10 +247,24 @@ impl Session {
         };
         let format = *format;
         let captures: Vec<_> = captures.into_iter().map(|(_, c)| c).collect();
-        let catalogue = format.catalogue(names);
-        let mut trace = format.join(&captures, &catalogue, options)?;
-        trace.issues.splice(0..0, self.issues.iter().cloned());
+        let join = |catalogue: &Catalogue| format.join(&captures, catalogue, options);
+        let (trace, catalogue) = self.named(format.catalogue(names), join)?;
         Ok(Loaded { trace, catalogue, running: Vec::new() })
+    }
+
+    /// Decodes with what the application calls its events. Only what was decoded tells whether the ELF has to be asked.
+    fn named(
+        &mut self,
+        mut catalogue: Catalogue,
+        decode: impl Fn(&Catalogue) -> Result<Trace, Absence>,
+    ) -> Result<(Trace, Catalogue), Absence> {
+        self.events.from_files(&mut catalogue)?;
+        let mut trace = decode(&catalogue)?;
+        if self.events.from_elf(self.elf.as_ref(), &trace, &mut catalogue)? {
+            trace = decode(&catalogue)?;
+        }
+        trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
+        Ok((trace, catalogue))
     }
 
     /// Reads what `extent` asks for.

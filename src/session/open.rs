@@ -4,10 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::catalogue::Names;
 use crate::elf::{Elf, ElfKind};
 use crate::format::{Absence, Format, Hints};
 use crate::mem::cache::Cache;
@@ -41,8 +43,21 @@ struct Opened {
 }
 
 pub fn open(inputs: Inputs) -> Result<Session, Absence> {
-    let Inputs { elf, elf_built_in, elf_default, source, files, symbols, header, scan, load_offset, entry, format } =
-        inputs;
+    let Inputs {
+        elf,
+        elf_built_in,
+        elf_default,
+        source,
+        files,
+        symbols,
+        header,
+        scan,
+        load_offset,
+        entry,
+        events,
+        event_enums,
+        format,
+    } = inputs;
     let mut opened = Opened { header, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), opened.open_elf(&path)?));
@@ -87,7 +102,10 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     let order = opened.elf.as_ref().map(|(_, elf)| elf.endian());
     opened.images = file::read_text(std::mem::take(&mut opened.images), order, &mut opened.issues)?;
     opened.place_images(format)?;
-    opened.build(Options_ { symbols, scan, load_offset, entry, format })
+    let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+    let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
+    let events = EventNames::open(&events, event_enums, beside, &ids)?;
+    opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
 }
 
 /// What is left of the inputs once everything is open.
@@ -97,6 +115,7 @@ struct Options_ {
     load_offset: Option<u64>,
     entry: Option<Addr>,
     format: Option<&'static dyn Format>,
+    events: EventNames,
 }
 
 /// `FILE@ADDR`, as `--image` takes it, where there is such a file.
@@ -118,6 +137,14 @@ fn read_stdin() -> Result<Bytes, Absence> {
         return Err(Absence::broken("file", "standard input is empty", "pipe a trace buffer into it"));
     }
     Ok(Bytes::from(bytes))
+}
+
+/// Opens an ELF file.
+///
+/// # Errors
+/// [`Absence`] where it cannot be read, or is no ELF.
+pub fn open_elf(path: &Path) -> Result<Elf, Absence> {
+    parse_elf(path, file::open(path, &mut Vec::new())?.bytes)
 }
 
 fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Absence> {
@@ -306,6 +333,7 @@ impl Opened {
             scan: options.scan,
             load_offset,
             place: None,
+            events: options.events,
             buffers: self.traces,
         })
     }

@@ -4,6 +4,10 @@
 //! are walked; and only in units whose bytes can name the type at all: the offset of the name in
 //! `.debug_str`, or the name itself. DWARF 2 to 5; nothing is indexed ahead.
 
+mod enums;
+
+pub use enums::{EnumNames, Found, MacroText};
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

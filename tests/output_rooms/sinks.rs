@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tx_trace::abi::Width;
+use tx_trace::catalogue::Catalogue;
 use tx_trace::output::{
     Csv, ErrorLine, EventSink, Format, Json, NoNames, Paint, Resolve, Show, Table, TableOptions, TimeFrom, View,
     Window, catalogue, objects, report_writer, write_error, write_issues,
@@ -327,10 +328,10 @@ fn the_catalogue_is_a_report() {
 #[test]
 fn another_system_has_no_range_of_user_events() {
     let mut b = Build::new(None);
-    b.about.format = "qnx";
     let thread = b.context(ContextKind::Thread, 0x10);
     b.event(0, thread, 5000, [0; 4]);
-    let made = b.make(Vec::new());
+    let mut made = b.make(Vec::new());
+    made.catalogue = Catalogue::new(Vec::new(), Vec::new());
     assert!(table(&made, 80).contains(" event_5000"));
 }
 

@@ -14,8 +14,8 @@ pub mod builder;
 pub mod decode;
 pub mod flat;
 pub mod generate;
-pub mod uia;
 pub mod qnx;
+pub mod uia;
 
 use std::path::PathBuf;
 

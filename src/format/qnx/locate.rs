@@ -72,7 +72,14 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
     if bytes.starts_with(KEV_MAGIC) {
         if let Some(kev) = super::kev::parse(bytes) {
             let elements = bytes.len().saturating_sub(kev.events).checked_div(layout::ELEMENT).unwrap_or(0);
-            found.push(Found { offset: 0, base: 0, capacity: elements as u64, endian: kev.endian(), word: Width::W4, events: None });
+            found.push(Found {
+                offset: 0,
+                base: 0,
+                capacity: elements as u64,
+                endian: kev.endian(),
+                word: Width::W4,
+                events: None,
+            });
         }
         return found;
     }
