@@ -110,7 +110,12 @@ impl Story {
         let total = self.happenings.len();
         let held = total.min(self.capacity);
         let word = if self.buffer.wide { u64::MAX } else { 0xFFFF_FFFF };
-        let threads = self.happenings[total - held..].iter().any(|h| matches!(h.who, Who::Thread { .. }));
+        let kept = &self.happenings[total - held..];
+        let threads = kept.iter().any(|h| matches!(h.who, Who::Thread { .. }));
+        let named = kept.iter().any(|h| matches!(h.who, Who::Isr { interrupted } if interrupted & word != 0));
+        let registered = self.buffer.objects.iter().any(|o| o.kind == 1 && o.priority.is_some());
+        // Only threads, what was interrupted, or the registry tell the age of a kernel; an old one's threads give it away.
+        let young = if self.old { !threads && registered } else { threads || named || registered };
         (total - held..total)
             .map(|i| {
                 let h = &self.happenings[i];
@@ -140,8 +145,7 @@ impl Story {
                         seen.name = Some("ISR".to_owned());
                         let interrupted = if self.old { 0 } else { interrupted & word };
                         let kind = if interrupted == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                        // An old kernel's 0 tells nothing, and its threads give it away.
-                        seen.interrupted = (!self.old || !threads).then_some((kind, interrupted));
+                        seen.interrupted = young.then_some((kind, interrupted));
                     }
                     Who::Init => {
                         (seen.kind, seen.address) = (ContextKind::Init, 0xF0F0_F0F0);

@@ -164,7 +164,10 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         codec,
         clock: found.clock.clone(),
         per_core: found.per_core,
-        stores_interrupted: survey.marks_threshold || survey.marks_interrupted || !survey.has_threads,
+        // Kernels before version 6 stored neither; their registries hold no priorities.
+        stores_interrupted: survey.marks_threshold
+            || survey.marks_interrupted
+            || (!survey.unmarked && objects.iter().any(|o| o.priority.is_some())),
         by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
         ids,
         damaged: survey.damaged > 0,
@@ -258,6 +261,10 @@ fn previous_run(
 /// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest.
 fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<u64> {
     if !ring.complete || !ring.wrapped || options.period.is_some() || codec.smp || survey.events < 8 {
+        return None;
+    }
+    // A clock that reloads far below its mask falls back anywhere: its stamps tell nothing here.
+    if survey.most < codec.mask >> 2 {
         return None;
     }
     let (step, seq) = survey.largest?;

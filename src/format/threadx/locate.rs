@@ -229,8 +229,12 @@ fn take_known(
 /// Reads the same variables where the header came from an option: what the kernel says of its own trace only where it
 /// is the one that was asked for.
 fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
-    let Some(symbol) = symbols.lookup(HEADER).or_else(|| symbols.lookup(CURRENT_THREAD)) else { return };
-    let all = variables(symbols, pointer_width(&symbol, hints));
+    // The running thread may be an array, one pointer a core: its size is no pointer's.
+    let width = match symbols.lookup(HEADER) {
+        Some(symbol) => pointer_width(&symbol, hints),
+        None => hints.pointer.unwrap_or(Width::W4),
+    };
+    let all = variables(symbols, width);
     let wanted: Vec<(Addr, usize)> = stretches(&all)
         .iter()
         .map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0)))

@@ -68,7 +68,10 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
     let likely = |start: &u64| {
         let both = starts.contains(start) && registry_ends.contains(start);
         let before = start.saturating_sub(size).checked_rem(object) == Some(0);
-        let behind = ends.iter().filter_map(|e| e.checked_sub(*start)).any(|len| len >= entry && len % entry == 0);
+        let behind = ends
+            .iter()
+            .filter_map(|e| e.checked_sub(*start))
+            .any(|len| len >= entry && len.checked_rem(entry) == Some(0));
         u32::from(both).saturating_mul(4).saturating_add(u32::from(before).saturating_add(u32::from(behind)))
     };
     // The first of the best: what the kernel's pointers say comes before what the header says.

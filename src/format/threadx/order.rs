@@ -296,6 +296,10 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
         return false;
     };
     let clock = rough_clock(slots.codec.mask, direction);
+    // A clock that reloads far below its mask falls back anywhere: its stamps tell nothing here.
+    if [newest, here, oldest].into_iter().max().is_none_or(|most| most < slots.codec.mask >> 2) {
+        return false;
+    }
     // In a whole ring the step from the newest back to the oldest is the large one.
     if clock.step(here, oldest) <= slots.codec.mask >> 1
         || clock.step(newest, here) >= slots.codec.mask >> 6

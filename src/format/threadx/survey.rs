@@ -104,7 +104,8 @@ pub(super) struct Survey {
     pub elapsed: u64,
     pub marks_threshold: bool,
     pub marks_interrupted: bool,
-    pub has_threads: bool,
+    /// A thread's event without a threshold: an old kernel's.
+    pub unmarked: bool,
     pub systicks: Vec<Mark>,
     pub times: Vec<Mark>,
     /// By context: its last event.
@@ -150,8 +151,9 @@ impl Survey {
                         }
                     }
                     ContextKind::Thread => {
-                        this.has_threads = true;
-                        this.marks_threshold |= entry.priority & 0x8000_0000 != 0;
+                        let marked = entry.priority & 0x8000_0000 != 0;
+                        this.marks_threshold |= marked;
+                        this.unmarked |= !marked;
                     }
                     _ => {}
                 }
