@@ -29,10 +29,12 @@ pub enum Effect {
     Delete,
     /// The application leaves a mark.
     Mark,
+    /// A thread has used up its time slice.
+    Slice,
 }
 
 impl Effect {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Run, "run"),
         (Self::Ready, "ready"),
         (Self::Block, "block"),
@@ -45,6 +47,7 @@ impl Effect {
         (Self::Create, "create"),
         (Self::Delete, "delete"),
         (Self::Mark, "mark"),
+        (Self::Slice, "slice"),
     ];
 
     /// Its name in a catalogue file.

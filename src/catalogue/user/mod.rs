@@ -1,6 +1,6 @@
 //! What an application says of its own events: names, arguments, words and sentences, from a file of its own.
 //!
-//! Three kinds of text are read, told from their content: our own table ([`tsv`]), TraceX's custom events ([`trxc`]),
+//! Three kinds of text are read, told from their content: our own table (`tsv`), TraceX's custom events (`trxc`),
 //! and C headers ([`header`]).
 
 pub mod expr;
