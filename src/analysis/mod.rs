@@ -2,6 +2,7 @@
 //! they serve every system; only `tracex/` knows the ids of the system whose viewer it imitates.
 
 pub mod blocked;
+pub mod change;
 pub mod inversions;
 pub mod latency;
 pub mod profile;
@@ -17,7 +18,8 @@ use crate::query::{Query, QueryError};
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
-pub use state::{Change, Span, State, ThreadNo, Tracker, Wait, Who};
+pub use change::{Call, Change, Span, State, ThreadNo, Wait, Who};
+pub use state::Tracker;
 
 /// The reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
