@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use super::user::{Template, UserEvent};
-use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, Product};
+use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, ObjectType, Product, threadx_object};
 use crate::trace::DefId;
 
 /// Every definition of one system.
@@ -17,6 +17,7 @@ pub struct Catalogue {
     /// The ids that applications choose, and the class that their events have.
     user: Option<(RangeInclusive<u32>, &'static str)>,
     templates: HashMap<u32, Template>,
+    object_types: Option<fn(u32) -> Option<&'static ObjectType>>,
 }
 
 /// Which of two products gave the ids that both use.
@@ -56,6 +57,7 @@ impl Catalogue {
             enumerations,
             user: None,
             templates: HashMap::new(),
+            object_types: None,
         };
         for def in defs {
             all.put(def);
@@ -76,6 +78,14 @@ impl Catalogue {
         self.defs.push(def);
     }
 
+    /// The same definitions under other ids; those without one are left out.
+    #[must_use]
+    pub fn with_ids(self, id: impl Fn(u32) -> Option<u32>) -> Self {
+        let Self { defs, enumerations, user, templates, object_types, .. } = self;
+        let moved = defs.into_iter().filter_map(|def| Some(EventDef { id: id(def.id)?, ..def })).collect();
+        Self { user, templates, object_types, ..Self::new(moved, enumerations) }
+    }
+
     /// Gives the definition of this name another id, where there is one: a program has numbered it.
     pub fn renumber(&mut self, name: &str, id: u32) {
         let Some(place) = self.defs.iter().position(|d| d.name == name) else { return };
@@ -91,6 +101,12 @@ impl Catalogue {
     pub fn with_user_ids(mut self, ids: RangeInclusive<u32>, class: &'static str) -> Self {
         self.user = Some((ids, class));
         self
+    }
+
+    /// What a type code of the registry means, where the system's tables say so.
+    #[must_use]
+    pub fn object_type(&self, code: u32) -> Option<&'static ObjectType> {
+        self.object_types.and_then(|of| of(code))
     }
 
     /// The ids that applications choose; `None` where the system gives them no range of their own.
@@ -157,6 +173,7 @@ impl Catalogue {
         let enumerations = read_enumerations(include_str!("codes.tsv"));
         let mut all = Self::new(read_events(include_str!("threadx.tsv"), &enumerations), enumerations)
             .with_user_ids(4096..=65535, "TX_TRACE_USER_EVENTS");
+        all.object_types = Some(threadx_object);
         if names == Names::Classic {
             for def in read_events(include_str!("netx_classic.tsv"), &all.enumerations) {
                 all.put(def);
@@ -172,7 +189,7 @@ impl Catalogue {
         for (number, def) in defs.iter().enumerate() {
             by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
         }
-        Self { defs, by_id, enumerations, user: None, templates: HashMap::new() }
+        Self { defs, by_id, enumerations, user: None, templates: HashMap::new(), object_types: None }
     }
 
     /// The number of the definition of this id.

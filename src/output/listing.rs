@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Format, Out, TableOptions, View, json, report_writer};
-use crate::catalogue::{Catalogue, Show, threadx_object};
+use crate::catalogue::{Catalogue, Show};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Object};
 
@@ -110,12 +110,13 @@ fn registry_for_people(view: &View<'_>) -> Report {
 
 /// The parameters of an object by name: `stack=0x20002c60 size=768`.
 fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
-    let about = &view.trace.about;
-    let known = if about.format == "threadx" { threadx_object(object.type_code) } else { None };
-    let all = match known {
+    let all = match view.catalogue.object_type(object.type_code) {
         Some(known) => known.parameters([object.param1, object.param2], u64::from(view.digits() / 2)),
         // Nobody knows what they mean.
-        None => vec![("param1", object.param1, Show::Hex), ("param2", object.param2, Show::Hex)],
+        None => {
+            let all = [("param1", object.param1, Show::Hex), ("param2", object.param2, Show::Hex)];
+            all.into_iter().filter(|(_, value, _)| *value != 0).collect()
+        }
     };
     let say = |(name, value, show): &(&str, u64, Show)| match show {
         Show::Hex => format!("{name}={value:#x}"),

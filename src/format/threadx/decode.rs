@@ -397,6 +397,9 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
             ),
         ),
     ];
+    if super::usbx::is_old(capture) {
+        facts.push(("USBX", "before 6.1.8 by _ux_version_id: its events have the numbers of then".to_owned()));
+    }
     if raw.base != g.header & g.word.max() {
         facts.push((
             "copy",

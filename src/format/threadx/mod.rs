@@ -13,6 +13,7 @@ mod read;
 mod registry;
 mod ring;
 mod survey;
+mod usbx;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;
@@ -76,11 +77,18 @@ impl Format for ThreadX {
     fn capture(
         &self,
         memory: &mut dyn Memory,
-        _symbols: &dyn Symbols,
+        symbols: &dyn Symbols,
         located: &Located,
         extent: Extent,
     ) -> Result<Capture, Absence> {
-        read::capture(memory, located, extent)
+        let mut capture = read::capture(memory, located, extent)?;
+        usbx::capture(memory, symbols, &mut capture);
+        Ok(capture)
+    }
+
+    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
+        let catalogue = self.catalogue(names);
+        if usbx::is_old(capture) { usbx::renumber(catalogue) } else { catalogue }
     }
 
     fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
