@@ -8,6 +8,7 @@
 //! ```
 
 pub mod abi;
+pub mod analysis;
 pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]

@@ -28,6 +28,22 @@ pub enum Command {
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Read),
+    /// Who had the processor, and for how long
+    Profile(Reports),
+    /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
+    Stats(Reports),
+    /// How often each event was inserted, and by whom
+    Services(Reports),
+    /// The lowest that each thread's stack pointer was seen
+    Stack(Reports),
+    /// Priority inversions: who waited for whom, who ran meanwhile, how long
+    Inversions(Reports),
+    /// How long each thread waited, for what, and who woke it
+    Blocked(Reports),
+    /// From ready to running, interrupts, repeating events, spans between events
+    Latency(Reports),
+    /// All reports
+    Report(Reports),
     /// The catalogue of events: ids, names, fields
     Events(Events),
     /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
@@ -52,6 +68,23 @@ pub struct Read {
     pub clock: Clock,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Options of the reports.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Reports {
+    #[command(flatten)]
+    pub read: Read,
+    /// The numbers that TraceX gives, by its own definitions
+    #[arg(long)]
+    pub tracex: bool,
+    /// Period and jitter of a repeating event (latency; repeatable)
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true)]
+    pub every: Vec<String>,
+    /// Time from an event to the next of another: A..B, or A..B:FIELD where a field must be the same (latency;
+    /// repeatable)
+    #[arg(long, value_name = "A..B[:FIELD]", allow_hyphen_values = true)]
+    pub span: Vec<String>,
 }
 
 /// Where the bytes come from.
@@ -344,6 +377,11 @@ pub fn options_with_values() -> Vec<(String, bool)> {
     list.sort();
     list.dedup();
     list
+}
+
+/// The names of all commands.
+pub fn commands() -> Vec<String> {
+    Args::command().get_subcommands().map(|c| c.get_name().to_owned()).collect()
 }
 
 /// The commands that read no target, with what they do.

@@ -5,7 +5,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, gdb, info, interrupt, now};
+use super::{Outcome, demo, dump, events, gdb, info, interrupt, now, reports};
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -121,7 +121,7 @@ impl Reader<'_> {
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         let loaded = match ask {
-            Ask::List => self.load(Extent::All)?,
+            Ask::List | Ask::Reports(_) => self.load(Extent::All)?,
             Ask::Objects => self.load(Extent::Nothing)?,
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
@@ -242,6 +242,10 @@ fn print(
             Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
             None => Ok(()),
         },
+        Ask::Reports(wish) => {
+            let query = Query::compile_with(filters, trace, catalogue, &|name| names.address_of(name))?;
+            reports::print(wish, &query, &view, format, &options, &mut sink)
+        }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink).map(|all| {
             if !all {
                 outcome = Outcome::No;

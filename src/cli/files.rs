@@ -67,7 +67,7 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>) -> Result<(), Fail
 
 /// A command's name may stand in an option file too.
 fn is_command(word: &str) -> bool {
-    ["last", "list", "show", "info", "objects", "events", "dump", "demo", "gdb"].contains(&word)
+    args::commands().iter().any(|c| c == word)
 }
 
 fn relative(dir: &Path, path: &str) -> OsString {

@@ -14,6 +14,7 @@ mod message;
 mod names;
 mod now;
 mod plan;
+mod reports;
 mod sink;
 
 use std::ffi::OsString;

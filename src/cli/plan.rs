@@ -8,6 +8,7 @@ use super::args::{self, Command};
 use super::dump::DumpTask;
 use super::message::Failure;
 use crate::abi::Addr;
+use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
 use crate::format::{self, DecodeOptions};
 use crate::query::{Amount, Filters, Key, Position};
@@ -64,6 +65,8 @@ pub enum Ask {
     Info,
     /// The registry.
     Objects,
+    /// Reports.
+    Reports(Wish),
 }
 
 /// What options say of the clock; the rate may be a symbol.
@@ -123,12 +126,20 @@ pub struct Output {
 
 /// Resolves what was typed.
 pub fn plan(args: args::Args) -> Result<Plan, Failure> {
-    let (ask, mut read): (fn() -> Ask, _) = match args.command {
-        Command::Last(read) => (|| Ask::Last(Amount::Events(20)), read),
-        Command::List(read) => (|| Ask::List, read),
-        Command::Show(read) => (|| Ask::Show(Vec::new()), read),
-        Command::Info(read) => (|| Ask::Info, read),
-        Command::Objects(read) => (|| Ask::Objects, read),
+    let (mut ask, mut read) = match args.command {
+        Command::Last(read) => (Ask::Last(Amount::Events(20)), read),
+        Command::List(read) => (Ask::List, read),
+        Command::Show(read) => (Ask::Show(Vec::new()), read),
+        Command::Info(read) => (Ask::Info, read),
+        Command::Objects(read) => (Ask::Objects, read),
+        Command::Profile(r) => reports(&[Name::Profile], r),
+        Command::Stats(r) => reports(&[Name::Stats], r),
+        Command::Services(r) => reports(&[Name::Services], r),
+        Command::Stack(r) => reports(&[Name::Stack], r),
+        Command::Inversions(r) => reports(&[Name::Inversions], r),
+        Command::Blocked(r) => reports(&[Name::Blocked], r),
+        Command::Latency(r) => reports(&[Name::Latency], r),
+        Command::Report(r) => reports(&Name::ALL, r),
         Command::Events(e) => {
             let format = format_named(e.format_in.as_deref())?.or_else(|| format::ALL.first().copied());
             let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
@@ -182,7 +193,6 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             return Ok(Plan { task, output: output(args::Output::default())? });
         }
     };
-    let mut ask = ask();
     let files = words(&mut ask, read.words)?;
     if let Ask::Show(positions) = &ask
         && positions.is_empty()
@@ -193,7 +203,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         ));
     }
     let output = output(read.output)?;
-    if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects) {
+    if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects | Ask::Reports(_)) {
         return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
     }
     let previous = read.source.previous;
@@ -213,6 +223,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     };
     question.clock.options.previous = previous;
     Ok(Plan { task: Task::Read(Box::new(question)), output })
+}
+
+/// What a report command asks for, and its other options.
+fn reports(names: &[Name], r: args::Reports) -> (Ask, args::Read) {
+    let wish = Wish { names: names.to_vec(), tracex: r.tracex, every: r.every, spans: r.span };
+    (Ask::Reports(wish), r.read)
 }
 
 /// `--event-enum A,B`, and twice.

@@ -331,7 +331,7 @@ impl<'a> Query<'a> {
     #[must_use]
     #[inline]
     pub fn keeps(&self, event: &Event) -> bool {
-        self.in_range(event)
+        self.is_in_range(event)
             && self.defs.as_ref().is_none_or(|set| {
                 event.def.and_then(|d| set.has(d.0)).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
             })
@@ -348,8 +348,10 @@ impl<'a> Query<'a> {
             || self.around.as_ref().is_some_and(|all| all.iter().all(|(_, last)| event.seq > *last))
     }
 
+    /// True where the event lies in the range of `--from`, `--to` and `--around`.
     #[inline]
-    fn in_range(&self, event: &Event) -> bool {
+    #[must_use]
+    pub fn is_in_range(&self, event: &Event) -> bool {
         let after = match self.from {
             None => true,
             Some(Bound::Seq(n)) => event.seq >= n,

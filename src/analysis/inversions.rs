@@ -1,0 +1,14 @@
+//! `inversions`.
+
+use super::{Tracker, Visitor, Whole};
+use crate::report::Report;
+
+/// In the making.
+#[derive(Debug, Default)]
+pub struct Inversions {}
+
+impl Visitor for Inversions {
+    fn finish(&mut self, _: &Whole, _: &Tracker<'_>) -> Vec<Report> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,226 @@
+//! REPORTS: one pass over the events feeds all of them through one tracker. They ask for effects, never for ids, so that
+//! they serve every system; only `tracex/` knows the ids of the system whose viewer it imitates.
+
+pub mod blocked;
+pub mod change;
+pub mod inversions;
+pub mod latency;
+pub mod profile;
+pub mod roles;
+pub mod services;
+pub mod stack;
+pub mod state;
+pub mod stats;
+pub mod tracex;
+
+use crate::catalogue::Catalogue;
+use crate::query::{Query, QueryError};
+use crate::report::{Cell, Report};
+use crate::trace::{Event, Trace};
+
+pub use change::{Call, Change, Span, State, ThreadNo, Wait, Who};
+pub use state::Tracker;
+
+/// The reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// Who had the processor, for how long.
+    Profile,
+    /// Counters.
+    Stats,
+    /// How often each event was inserted.
+    Services,
+    /// How low each stack pointer went.
+    Stack,
+    /// Priority inversions.
+    Inversions,
+    /// How long threads waited.
+    Blocked,
+    /// How long things took.
+    Latency,
+}
+
+impl Name {
+    /// All of them, in the order of `report`.
+    pub const ALL: [Self; 7] =
+        [Self::Profile, Self::Stats, Self::Services, Self::Stack, Self::Inversions, Self::Blocked, Self::Latency];
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// These reports, in this order.
+    pub names: Vec<Name>,
+    /// By the definitions of the vendor's viewer.
+    pub tracex: bool,
+    /// Repeating events: names, globs or ids.
+    pub every: Vec<String>,
+    /// Spans between events: `A..B`, `A..B:FIELD`.
+    pub spans: Vec<String>,
+}
+
+/// Makes the reports.
+///
+/// # Errors
+/// Where a wish names what is not there.
+pub fn reports(
+    trace: &Trace,
+    catalogue: &Catalogue,
+    query: &Query<'_>,
+    wish: &Wish,
+) -> Result<Vec<Report>, QueryError> {
+    if wish.tracex {
+        return tracex::reports(trace, catalogue, query, &wish.names);
+    }
+    let mut visitors: Vec<Box<dyn Visitor>> = Vec::new();
+    for name in &wish.names {
+        visitors.push(match name {
+            Name::Profile => Box::<profile::Profile>::default(),
+            Name::Stats => Box::<stats::Stats>::default(),
+            Name::Services => Box::<services::Services>::default(),
+            Name::Stack => Box::<stack::Stack>::default(),
+            Name::Inversions => Box::<inversions::Inversions>::default(),
+            Name::Blocked => Box::<blocked::Blocked>::default(),
+            Name::Latency => Box::new(latency::Latency::new(trace, catalogue, wish)?),
+        });
+    }
+    Ok(run(trace, catalogue, query, &mut visitors))
+}
+
+/// A report in the making.
+pub trait Visitor {
+    /// Somebody had a core up to this event.
+    fn span(&mut self, span: &Span, tracker: &Tracker<'_>) {
+        let _ = (span, tracker);
+    }
+
+    /// The event changes something. The tracker already knows.
+    fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
+        let _ = (event, change, tracker);
+    }
+
+    /// An event that the filters keep, after its changes.
+    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        let _ = (event, tracker);
+    }
+
+    /// Everything was seen.
+    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report>;
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Whole {
+    /// Number of events in the trace.
+    pub events: u64,
+    /// Number of events that the filters keep.
+    pub kept: u64,
+    /// Ticks of the first event and of the last.
+    pub span: Option<(i64, i64)>,
+    /// True where filters leave something out: reports say so.
+    pub filtered: bool,
+    /// True where the trace has lost its beginning: states before the first event that tells are unknown.
+    pub wrapped: bool,
+    /// Number of cores.
+    pub cores: u16,
+}
+
+impl Whole {
+    /// Ticks from the first event to the last.
+    #[must_use]
+    pub fn ticks(&self) -> i64 {
+        self.span.map_or(0, |(from, to)| to.saturating_sub(from))
+    }
+
+    /// What every report says of its window.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.filtered {
+            notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
+        }
+        notes
+    }
+}
+
+/// Runs reports over a trace in one pass. The tracker sees every event, so that states are right; reports see what the
+/// filters keep, and the time between events that the filters' range keeps.
+#[must_use]
+pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &mut [Box<dyn Visitor>]) -> Vec<Report> {
+    let mut tracker = Tracker::new(trace, catalogue);
+    let mut whole = Whole {
+        filtered: !query.keeps_all(),
+        wrapped: trace.about.wrapped,
+        cores: trace.about.cores,
+        ..Whole::default()
+    };
+    let mut spans: Vec<Span> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
+    for event in trace.events() {
+        whole.events = whole.events.saturating_add(1);
+        let in_range = query.is_in_range(&event);
+        let kept = in_range && query.keeps(&event);
+        tracker.step(&event, &mut |s| spans.push(s), &mut |_, c| changes.push(c));
+        if in_range {
+            let from = whole.span.map_or(event.ticks, |(from, _)| from);
+            // The time up to the first event of the window lies outside it.
+            let inside = whole.span.is_some();
+            whole.span = Some((from.min(event.ticks), whole.span.map_or(event.ticks, |(_, to)| to).max(event.ticks)));
+            for span in spans.iter().filter(|s| inside && s.from >= from) {
+                visitors.iter_mut().for_each(|v| v.span(span, &tracker));
+            }
+        }
+        if kept {
+            whole.kept = whole.kept.saturating_add(1);
+            for change in &changes {
+                visitors.iter_mut().for_each(|v| v.change(&event, change, &tracker));
+            }
+            visitors.iter_mut().for_each(|v| v.event(&event, &tracker));
+        }
+        spans.clear();
+        changes.clear();
+    }
+    visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect()
+}
+
+/// Part of a whole in percent; 0 of nothing.
+#[must_use]
+pub fn share(part: i64, whole: i64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a share is shown with two decimals")]
+    if whole > 0 { part as f64 * 100.0 / whole as f64 } else { 0.0 }
+}
+
+/// A thread as a cell.
+#[must_use]
+pub fn thread_cell(no: ThreadNo, tracker: &Tracker<'_>) -> Cell {
+    let Some(thread) = tracker.thread(no) else { return Cell::Empty };
+    Cell::Named(thread.address, tracker.name(no).map(str::to_owned))
+}
+
+/// An object as a cell.
+#[must_use]
+pub fn object_cell(address: crate::abi::Addr, tracker: &Tracker<'_>) -> Cell {
+    let name = tracker.trace.objects.at(address).map(|o| o.name.clone()).filter(|n| !n.is_empty());
+    Cell::Named(address, name)
+}
+
+/// A word for who has a core.
+#[must_use]
+pub const fn word(who: Who) -> &'static str {
+    match who {
+        Who::Thread(_) => "thread",
+        Who::Isr => "isr",
+        Who::Idle => "idle",
+        Who::Init => "init",
+        Who::Unknown => "unknown",
+    }
+}
+
+/// Who had a core, as a cell: a thread by name, the others by their word.
+#[must_use]
+pub fn who_cell(who: Who, tracker: &Tracker<'_>) -> Cell {
+    match who {
+        Who::Thread(no) => thread_cell(no, tracker),
+        other => Cell::Text(word(other).to_owned()),
+    }
+}

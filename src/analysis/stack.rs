@@ -1,0 +1,14 @@
+//! `stack`.
+
+use super::{Tracker, Visitor, Whole};
+use crate::report::Report;
+
+/// In the making.
+#[derive(Debug, Default)]
+pub struct Stack {}
+
+impl Visitor for Stack {
+    fn finish(&mut self, _: &Whole, _: &Tracker<'_>) -> Vec<Report> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,522 @@
+//! The one tracker: who runs on each core, the state of each thread, the owner of each lock, interrupt depth, and what
+//! of all this is unknown. It asks definitions for their effects, never for ids.
+
+use std::collections::HashMap;
+
+use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Wait, Who};
+use super::roles::{Role, Roles};
+use crate::abi::Addr;
+use crate::catalogue::{Catalogue, Effect};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
+
+/// One core.
+#[derive(Debug, Clone)]
+struct Core {
+    /// Who has it below interrupts.
+    running: Who,
+    /// Who has it once the interrupt is over.
+    pending: Option<Who>,
+    frames: Vec<Frame>,
+    /// Ticks of its last event; `None` before the first.
+    last: Option<i64>,
+    /// True where its last event was an interrupt's that never said it began.
+    bare_isr: bool,
+    /// Ticks at which whoever runs was last seen to.
+    seen: i64,
+    /// True where its last event gave the core up and did not tell to whom.
+    gave_up: bool,
+}
+
+impl Core {
+    const fn new() -> Self {
+        Self {
+            running: Who::Unknown,
+            pending: None,
+            frames: Vec::new(),
+            last: None,
+            bare_isr: false,
+            seen: i64::MIN,
+            gave_up: false,
+        }
+    }
+}
+
+/// Follows a trace event by event.
+pub struct Tracker<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// What its ids mean.
+    pub catalogue: &'a Catalogue,
+    threads: Vec<Thread>,
+    by_address: HashMap<Addr, ThreadNo>,
+    by_context: Vec<Option<ThreadNo>>,
+    cores: Vec<Core>,
+    spare: Core,
+    locks: HashMap<Addr, Lock>,
+    roles: Roles,
+}
+
+/// The most locks that are followed: a damaged trace may name any number.
+const MOST_LOCKS: usize = 1 << 16;
+
+impl<'a> Tracker<'a> {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(trace: &'a Trace, catalogue: &'a Catalogue) -> Self {
+        Self {
+            trace,
+            catalogue,
+            threads: Vec::new(),
+            by_address: HashMap::new(),
+            by_context: vec![None; trace.contexts.len()],
+            cores: Vec::new(),
+            spare: Core::new(),
+            locks: HashMap::new(),
+            roles: Roles::of(catalogue),
+        }
+    }
+
+    /// What an event is for, whatever its id.
+    #[must_use]
+    pub fn role(&self, event: &Event) -> Option<&Role> {
+        self.roles.get(event.def?)
+    }
+
+    /// A thread.
+    #[must_use]
+    pub fn thread(&self, no: ThreadNo) -> Option<&Thread> {
+        self.threads.get(no.index())
+    }
+
+    /// All threads that events have named so far.
+    pub fn threads(&self) -> impl Iterator<Item = (ThreadNo, &Thread)> {
+        self.threads.iter().enumerate().map(|(i, t)| (ThreadNo(u32::try_from(i).unwrap_or(u32::MAX)), t))
+    }
+
+    /// A lock that events have named.
+    #[must_use]
+    pub fn lock(&self, address: Addr) -> Option<&Lock> {
+        self.locks.get(&address)
+    }
+
+    /// The interrupts that are open on a core, the innermost last.
+    #[must_use]
+    pub fn frames(&self, core: u16) -> &[Frame] {
+        self.cores.get(usize::from(core)).map_or(&[], |c| &c.frames)
+    }
+
+    /// Who has a core below its interrupts.
+    #[must_use]
+    pub fn running(&self, core: u16) -> Who {
+        self.cores.get(usize::from(core)).map_or(Who::Unknown, |c| c.running)
+    }
+
+    /// The name of a thread, where one is known. Hostile: escape before printing.
+    #[must_use]
+    pub fn name(&self, no: ThreadNo) -> Option<&str> {
+        let thread = self.thread(no)?;
+        let own = thread.context.and_then(|c| self.trace.contexts.get(c)).and_then(|c| c.name.as_deref());
+        own.or_else(|| self.trace.objects.at(thread.address).filter(|o| o.is_thread).map(|o| o.name.as_str()))
+            .filter(|n| !n.is_empty())
+    }
+
+    /// The thread at an address; it is added where it is new.
+    fn thread_at(&mut self, address: Addr) -> ThreadNo {
+        if let Some(no) = self.by_address.get(&address) {
+            return *no;
+        }
+        let no = ThreadNo(u32::try_from(self.threads.len()).unwrap_or(u32::MAX));
+        let context = self.trace.contexts.find(ContextKind::Thread, address);
+        self.threads.push(Thread {
+            address,
+            context,
+            priority: self.trace.objects.at(address).and_then(|o| o.priority),
+            state: State::Unknown,
+            since: 0,
+            since_seq: None,
+            last_call: None,
+            blocked_in: None,
+        });
+        self.by_address.insert(address, no);
+        no
+    }
+
+    /// The thread that a context is.
+    fn thread_of(&mut self, id: ContextId) -> Option<ThreadNo> {
+        let index = usize::try_from(id.0).ok()?;
+        if let Some(Some(no)) = self.by_context.get(index) {
+            return Some(*no);
+        }
+        let context = self.trace.contexts.get(id)?;
+        if context.kind != ContextKind::Thread {
+            return None;
+        }
+        let no = self.thread_at(context.address);
+        if let Some(place) = self.by_context.get_mut(index) {
+            *place = Some(no);
+        }
+        Some(no)
+    }
+
+    fn core(&mut self, core: u16) -> &mut Core {
+        let index = usize::from(core);
+        if index >= self.cores.len() {
+            self.cores.resize(index.saturating_add(1), Core::new());
+        }
+        // Just made long enough; the spare core is never used.
+        self.cores.get_mut(index).unwrap_or(&mut self.spare)
+    }
+
+    /// Who an event says is at work on its core: itself, and who is below where it is an interrupt.
+    fn told(&mut self, event: &Event) -> (ContextKind, Option<Who>) {
+        let Some(context) = self.trace.contexts.get(event.context) else { return (ContextKind::Unknown, None) };
+        match context.kind {
+            ContextKind::Thread => (ContextKind::Thread, self.thread_of(event.context).map(Who::Thread)),
+            ContextKind::Isr => {
+                let below = event.interrupted.and_then(|i| match self.trace.contexts.get(i)?.kind {
+                    ContextKind::Thread => self.thread_of(i).map(Who::Thread),
+                    ContextKind::Idle => Some(Who::Idle),
+                    _ => None,
+                });
+                (ContextKind::Isr, below)
+            }
+            ContextKind::Init => (ContextKind::Init, Some(Who::Init)),
+            ContextKind::Idle => (ContextKind::Idle, Some(Who::Idle)),
+            ContextKind::Unknown => (ContextKind::Unknown, None),
+        }
+    }
+
+    /// Takes one event. `span` hears who had the core up to it, `change` what it changes.
+    pub fn step(&mut self, event: &Event, span: &mut dyn FnMut(Span), change: &mut dyn FnMut(&Self, Change)) {
+        let (kind, below) = self.told(event);
+        self.arrive(event, kind, below, span, change);
+        let Some(def) = event.def else { return };
+        let Some(role) = self.roles.get(def).cloned() else { return };
+        let words: Vec<u64> = if role.acts { self.trace.words(event).to_vec() } else { Vec::new() };
+        if !role.is_scheduling
+            && let (ContextKind::Thread, Some(Who::Thread(no))) = (kind, below)
+        {
+            let object = role.object.and_then(|w| words.get(w)).copied();
+            if let Some(thread) = self.threads.get_mut(no.index()) {
+                thread.last_call = Some(Call { seq: event.seq, ticks: event.ticks, def, object });
+            }
+        }
+        if !role.acts {
+            return;
+        }
+        let by = match kind {
+            ContextKind::Thread => below.unwrap_or(Who::Unknown),
+            ContextKind::Isr => Who::Isr,
+            ContextKind::Init => Who::Init,
+            _ => Who::Unknown,
+        };
+        self.interrupts(event, &role, &words, change);
+        self.states(event, def, &role, &words, by, change);
+        self.locks(event, &role, &words, by, change);
+        self.runs(event, def, &role, &words, kind, change);
+    }
+
+    /// The time up to an event, and what its context tells of the core.
+    fn arrive(
+        &mut self,
+        event: &Event,
+        kind: ContextKind,
+        below: Option<Who>,
+        span: &mut dyn FnMut(Span),
+        change: &mut dyn FnMut(&Self, Change),
+    ) {
+        let core = self.core(event.core);
+        let last = core.last.replace(event.ticks);
+        let is_isr = kind == ContextKind::Isr;
+        let predicted = match (core.frames.is_empty(), core.bare_isr) {
+            (false, _) => Who::Isr,
+            // The same interrupt goes on: what it interrupted is still what is below it.
+            (true, true) if is_isr && below == Some(core.running) => Who::Isr,
+            _ => core.pending.unwrap_or(core.running),
+        };
+        let leaves = !is_isr;
+        if leaves {
+            core.frames.clear();
+        }
+        let goes_on = is_isr && core.bare_isr && below == Some(core.running);
+        if !goes_on
+            && core.frames.is_empty()
+            && let Some(next) = core.pending.take()
+        {
+            self.switch(event, next, change);
+        }
+        let core = self.core(event.core);
+        let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
+        // Up to then whoever runs below interrupts was seen to.
+        let seen = core.seen;
+        if kind == ContextKind::Thread {
+            core.seen = event.ticks;
+        }
+        // What the event's own context says is certain.
+        let agrees = below.is_none_or(|b| b == running);
+        core.bare_isr = is_isr && core.frames.is_empty();
+        let mut spans = |who, from: i64, to: i64| {
+            if from <= to {
+                span(Span { core: event.core, who, from, to, seq: event.seq });
+            }
+        };
+        match (last, below.filter(|_| !agrees)) {
+            (Some(from), Some(below)) if predicted != Who::Isr => {
+                // It was made ready since the one before was last seen, by an interrupt, by another core or by an event
+                // that did not tell who runs next: it had the core from then on. Or the one before gave its core up, to whom it did not tell.
+                let since = match below {
+                    _ if gave_up => Some(from),
+                    Who::Thread(no) => {
+                        self.ready_since(no).filter(|at| (seen..=event.ticks).contains(at)).map(|at| at.max(from))
+                    }
+                    _ => None,
+                };
+                match since {
+                    Some(at) => {
+                        spans(predicted, from, at);
+                        spans(below, at, event.ticks);
+                    }
+                    None => spans(Who::Unknown, from, event.ticks),
+                }
+            }
+            (Some(from), _) => {
+                spans(if predicted == Who::Isr || agrees { predicted } else { Who::Unknown }, from, event.ticks)
+            }
+            (None, _) => {}
+        }
+        if let Some(below) = below.filter(|_| !agrees) {
+            self.surprise(event, below, change);
+        }
+        if let (ContextKind::Thread, Some(Who::Thread(no))) = (kind, below)
+            && let Some(thread) = self.threads.get_mut(no.index())
+        {
+            thread.priority = event.priority.or(thread.priority);
+            if thread.state != State::Running {
+                (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, None);
+            }
+        }
+        if is_isr && self.core(event.core).frames.is_empty() && !self.enters(event) {
+            change(self, Change::Unannounced);
+        }
+    }
+
+    fn enters(&self, event: &Event) -> bool {
+        event.def.and_then(|d| self.roles.get(d)).is_some_and(|r| r.isr_enter)
+    }
+
+    /// Ticks since which a thread is ready, where an event told so.
+    fn ready_since(&self, no: ThreadNo) -> Option<i64> {
+        let thread = self.thread(no)?;
+        (thread.state == State::Ready && thread.since_seq.is_some()).then_some(thread.since)
+    }
+
+    /// The core is found with somebody else than the events so far told.
+    fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let core = self.core(event.core);
+        core.pending = None;
+        if core.running == Who::Unknown {
+            core.running = below;
+            return;
+        }
+        self.switch(event, below, change);
+    }
+
+    fn interrupts(&mut self, event: &Event, role: &Role, words: &[u64], change: &mut dyn FnMut(&Self, Change)) {
+        if role.isr_enter {
+            let number = role.isr_number.and_then(|w| words.get(w)).copied();
+            let core = self.core(event.core);
+            let depth = core.frames.len();
+            if depth < 256 {
+                core.frames.push(Frame { number, since: event.ticks, seq: event.seq });
+            }
+            core.bare_isr = false;
+            change(self, Change::Entered { number, depth });
+        } else if role.isr_exit {
+            let core = self.core(event.core);
+            let frame = core.frames.pop();
+            core.bare_isr = false;
+            if let Some(frame) = frame {
+                change(self, Change::Exited { frame });
+            }
+            let core = self.core(event.core);
+            if core.frames.is_empty()
+                && let Some(next) = core.pending.take()
+            {
+                self.switch(event, next, change);
+            }
+        }
+    }
+
+    fn states(
+        &mut self,
+        event: &Event,
+        def: DefId,
+        role: &Role,
+        words: &[u64],
+        by: Who,
+        change: &mut dyn FnMut(&Self, Change),
+    ) {
+        let effects = &self.catalogue[def].effects;
+        let ready = effects.target(Effect::Ready, words).filter(|_| role.ready);
+        let block = effects.target(Effect::Block, words).filter(|_| role.block);
+        if let Some(address) = ready.filter(|a| *a != 0) {
+            let no = self.thread_at(address);
+            let was = role.state.and_then(|w| words.get(w)).copied();
+            let interrupt = self.frames(event.core).last().and_then(|f| f.number);
+            let mut waited = None;
+            if let Some(thread) = self.threads.get_mut(no.index()) {
+                if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq) {
+                    waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, code });
+                }
+                if !matches!(thread.state, State::Running | State::Ready) || thread.since_seq.is_none() {
+                    (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
+                }
+            }
+            change(self, Change::Readied { thread: no, by, interrupt, waited, was });
+            if let Some(lock) = waited.and_then(|w| w.call).filter(|c| self.is_acquire(c)).and_then(|c| c.object) {
+                self.handed(lock, no, was, change);
+            }
+        }
+        if let Some(address) = block.filter(|a| *a != 0) {
+            let no = self.thread_at(address);
+            let code = role.state.and_then(|w| words.get(w)).copied();
+            let own = by == Who::Thread(no);
+            let mut call = None;
+            if let Some(thread) = self.threads.get_mut(no.index()) {
+                call = thread.last_call.filter(|_| own);
+                (thread.state, thread.since, thread.since_seq) = (State::Blocked(code), event.ticks, Some(event.seq));
+                thread.blocked_in = call;
+            }
+            change(self, Change::Blocked { thread: no, by, code, call });
+        }
+    }
+
+    fn is_acquire(&self, call: &Call) -> bool {
+        self.catalogue[call.def].effects.has(Effect::Acquire)
+    }
+
+    /// A thread that waited for a lock goes on: it has it now, unless it gave up.
+    fn handed(&mut self, lock: Addr, thread: ThreadNo, _was: Option<u64>, change: &mut dyn FnMut(&Self, Change)) {
+        let Some(state) = self.locks.get_mut(&lock) else { return };
+        state.waiters.retain(|w| *w != thread);
+        // The owner still has it: the wait was given up, by its time or by somebody.
+        if state.owner.is_none() {
+            state.owner = Some(thread);
+            change(self, Change::Acquired { lock, thread });
+        }
+    }
+
+    fn locks(&mut self, _event: &Event, role: &Role, words: &[u64], by: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let word = |at: Option<usize>| at.and_then(|w| words.get(w)).copied();
+        if let Some(object) = word(role.delete) {
+            self.locks.remove(&object);
+            change(self, Change::Deleted { object });
+        }
+        let Who::Thread(no) = by else { return };
+        if let Some(lock) = word(role.acquire) {
+            let owner = word(role.owner).filter(|o| *o != 0).map(|o| self.thread_at(o));
+            if self.locks.len() >= MOST_LOCKS && !self.locks.contains_key(&lock) {
+                return;
+            }
+            let state = self.locks.entry(lock).or_default();
+            let told = role.owner.is_some();
+            if told {
+                state.owner = owner;
+            }
+            match state.owner {
+                Some(owner) if owner != no => {
+                    if !state.waiters.contains(&no) {
+                        state.waiters.push(no);
+                    }
+                    change(self, Change::Contended { lock, waiter: no, owner });
+                }
+                Some(_) => {}
+                None => {
+                    state.owner = Some(no);
+                    change(self, Change::Acquired { lock, thread: no });
+                }
+            }
+        }
+        if let Some(lock) = word(role.release) {
+            // A count above one is a lock that its owner took more than once.
+            if word(role.own_count).is_some_and(|n| n > 1) {
+                return;
+            }
+            let owner = self.locks.get_mut(&lock).and_then(|s| s.owner.take()).or(Some(no));
+            change(self, Change::Released { lock, thread: owner });
+        }
+    }
+
+    fn runs(
+        &mut self,
+        event: &Event,
+        def: DefId,
+        role: &Role,
+        words: &[u64],
+        kind: ContextKind,
+        change: &mut dyn FnMut(&Self, Change),
+    ) {
+        if !role.run {
+            // A thread that blocks and names no successor leaves its core to somebody unknown.
+            if role.block && !role.run_named {
+                let blocked = self.catalogue[def].effects.target(Effect::Block, words).map(|a| self.thread_at(a));
+                let core = self.core(event.core);
+                if blocked.is_some_and(|no| core.running == Who::Thread(no)) {
+                    core.running = Who::Unknown;
+                }
+            }
+            return;
+        }
+        let Some(target) = self.catalogue[def].effects.target(Effect::Run, words) else { return };
+        let next = match target {
+            // Filled in late, and not yet: after a resumption or a relinquishment somebody runs.
+            0 if !role.block => {
+                self.core(event.core).gave_up = !role.ready;
+                return;
+            }
+            0 => Who::Idle,
+            address => Who::Thread(self.thread_at(address)),
+        };
+        let sliced = role.is_slice;
+        let in_isr = kind == ContextKind::Isr || !self.core(event.core).frames.is_empty();
+        if sliced {
+            let from = self.core(event.core).running;
+            change(self, Change::Sliced { from, to: next });
+        }
+        if in_isr {
+            self.core(event.core).pending = Some(next);
+        } else {
+            self.switch(event, next, change);
+        }
+    }
+
+    /// The core goes to somebody.
+    fn switch(&mut self, event: &Event, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let core = self.core(event.core);
+        let before = std::mem::replace(&mut core.running, next);
+        if before == next {
+            return;
+        }
+        let mut preempted = None;
+        if let Who::Thread(no) = before
+            && let Some(thread) = self.threads.get_mut(no.index())
+            && thread.state == State::Running
+        {
+            (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
+            preempted = Some(no);
+        }
+        change(self, Change::Switch { from: before, to: next });
+        let Who::Thread(no) = next else { return };
+        if let Some(thread) = preempted {
+            change(self, Change::Preempted { thread, by: no });
+        }
+        let mut ready = None;
+        if let Some(thread) = self.threads.get_mut(no.index()) {
+            if thread.state == State::Ready {
+                ready = thread.since_seq.map(|seq| (thread.since, seq));
+            }
+            (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, Some(event.seq));
+        }
+        change(self, Change::Dispatched { thread: no, ready });
+    }
+}

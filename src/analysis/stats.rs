@@ -1,0 +1,14 @@
+//! `stats`.
+
+use super::{Tracker, Visitor, Whole};
+use crate::report::Report;
+
+/// In the making.
+#[derive(Debug, Default)]
+pub struct Stats {}
+
+impl Visitor for Stats {
+    fn finish(&mut self, _: &Whole, _: &Tracker<'_>) -> Vec<Report> {
+        Vec::new()
+    }
+}
