@@ -244,11 +244,11 @@ fn text_dumps_that_are_damaged() {
     let damaged = [&records[..], &[":nonsense\n".to_owned(), end.clone()]].concat();
     issue(&format!("last {}", hex("line.hex", &damaged)), "lost", "dump-damaged", "1 line that no record");
     issue(&format!("last {}", hex("cut.hex", &records)), "note", "dump-cut", "it has no end record");
-    let after = [&records[..], &[end.clone()], &records[last..]].concat();
+    let after = [&records[..], std::slice::from_ref(&end), &records[last..]].concat();
     issue(&format!("last {}", hex("after.hex", &after)), "note", "dump-after-end", "behind the end record");
     let twice = [&records[..], &[ihex(0, 0x60, &[1, 2, 3, 4]), end.clone()]].concat();
     issue(&format!("last {}", hex("twice.hex", &twice)), "inferred", "dump-overlap", "given twice, and differently");
-    let whole = hex("whole.hex", &[&records[..], &[end.clone()]].concat());
+    let whole = hex("whole.hex", &[&records[..], std::slice::from_ref(&end)].concat());
     issue(&format!("last {whole}@0x30000000"), "note", "dump-moved", "it was moved to 0x30000000, as you said");
     let empty = [":020000042000DB\n".to_owned(), end].concat();
     let empty = files.put("empty.hex", empty);
