@@ -424,9 +424,17 @@ fn stubs_that_fail() {
     // The first two answers are to qSupported and `?`.
     error(&line(Stub { closes_at: 3, ..Stub::default() }), 2, "source-failed", "the stub closed the connection");
     error(&line(Stub { silent: true, ..Stub::default() }), 2, "no-answer", "within 400ms");
-    // It knows no feature, and then runs on, deaf.
+    // It waits for the first question, knows no feature, and then runs on, deaf.
     let out = program()
-        .args(["last", "--timeout", "0.3", "--format", "json", "--remote", "|printf '+$#00'; sleep 20"])
+        .args([
+            "last",
+            "--timeout",
+            "0.3",
+            "--format",
+            "json",
+            "--remote",
+            "|head -c 20 >/dev/null; printf '+$#00'; sleep 20",
+        ])
         .output()
         .unwrap();
     is_error("deaf", &out, 2, "target-runs", "did not stop within 300ms");
