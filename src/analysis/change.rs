@@ -3,7 +3,7 @@
 use crate::abi::Addr;
 use crate::trace::{ContextId, DefId};
 
-/// Dense number of a thread in a [`Tracker`].
+/// Dense number of a thread in a [`Tracker`](super::Tracker).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadNo(pub u32);
 

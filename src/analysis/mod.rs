@@ -5,6 +5,7 @@ pub mod blocked;
 pub mod change;
 pub mod inversions;
 pub mod latency;
+pub mod outcome;
 pub mod profile;
 pub mod roles;
 pub mod services;
@@ -19,6 +20,7 @@ use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
 pub use change::{Call, Change, Span, State, ThreadNo, Wait, Who};
+pub use outcome::{Outcome, Outcomes, Waker};
 pub use state::Tracker;
 
 /// The reports.

@@ -1,11 +1,14 @@
 //! Runs a plan: read, let the target go, print.
 
+use std::sync::Arc;
+
 use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
 use super::{Outcome, demo, dump, events, gdb, info, interrupt, now, reports};
+use crate::analysis::Outcomes;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
@@ -72,6 +75,12 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
         }
         Reader { session: &mut session, filters: &filters, names, options }.answer(&ask)
     })();
+    let loaded = loaded.map(|mut answer| {
+        if matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md {
+            answer.origin = Some(reports::Origin::of(&mut session));
+        }
+        answer
+    });
     if loaded.is_err() {
         message::issues(session.issues());
     }
@@ -104,6 +113,7 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
 struct Answer {
     loaded: Loaded,
     info: Option<info::Info>,
+    origin: Option<reports::Origin>,
 }
 
 /// Reads what a question needs, and no more.
@@ -128,10 +138,10 @@ impl Reader<'_> {
             Ask::Info => {
                 let loaded = self.load(Extent::All)?;
                 let info = info::gather(self.session, &loaded);
-                return Ok(Answer { loaded, info: Some(info) });
+                return Ok(Answer { loaded, info: Some(info), origin: None });
             }
         };
-        Ok(Answer { loaded, info: None })
+        Ok(Answer { loaded, info: None, origin: None })
     }
 
     /// The newest events that the filters keep: read backwards, each time twice as many.
@@ -232,7 +242,8 @@ fn print(
     let Loaded { trace, catalogue, .. } = &answer.loaded;
     let names = SymbolNames::new(session, trace);
     let view = View { trace, catalogue, names: &names, source: session.name() };
-    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
+    let options =
+        TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
     let format = format_of(output.format);
     let issues = &trace.issues;
     let mut outcome = Outcome::Done;
@@ -244,7 +255,7 @@ fn print(
         },
         Ask::Reports(wish) => {
             let query = Query::compile_with(filters, trace, catalogue, &|name| names.address_of(name))?;
-            reports::print(wish, &query, &view, format, &options, &mut sink)
+            reports::print(wish, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink).map(|all| {
             if !all {
@@ -309,6 +320,10 @@ fn selection(
     if matches!(ask, Ask::Last(_)) {
         options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
     }
+    if format == Format::Table && options.width >= output::WIDEST {
+        let (first, last) = shown().fold((u64::MAX, 0), |(a, b), e| (a.min(e.seq), b.max(e.seq)));
+        options.outcomes = Some(Arc::new(Outcomes::of(&loaded.trace, &loaded.catalogue, first, last)));
+    }
     let Some(mut writer) = output::event_sink(format, &mut *sink, &options) else {
         return Err(Failure::usage("usage", "--format md is for reports"));
     };
@@ -360,7 +375,15 @@ fn show(
     }
     let newest = view.trace.newest().map(|e| e.ticks);
     let mut writer: Box<dyn EventSink + '_> = match format {
-        Format::Table => Box::new(Show::new(&mut *sink, options.paint.clone(), newest)),
+        Format::Table => {
+            let all = Outcomes::of(
+                view.trace,
+                view.catalogue,
+                wanted.iter().map(|e| e.seq).min().unwrap_or(0),
+                wanted.iter().map(|e| e.seq).max().unwrap_or(0),
+            );
+            Box::new(Show::new(&mut *sink, options.paint.clone(), newest).with_outcomes(Arc::new(all)))
+        }
         other => match output::event_sink(other, &mut *sink, options) {
             Some(writer) => writer,
             None => return Err(Failure::usage("usage", "--format md is for reports")),

@@ -11,7 +11,7 @@ use super::plan::{EventsTask, EventsText, Output};
 use super::sink::Sink;
 use crate::catalogue::Product;
 use crate::catalogue::user::UserEvents;
-use crate::output::{self, TableOptions, TimeFrom};
+use crate::output::{self, TableOptions};
 use crate::query::Filters;
 use crate::session::events::EventNames;
 
@@ -49,7 +49,7 @@ pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
         message::say("tx-trace: no event of the application is known: --elf FILE or --events FILE names them");
     }
     let mut sink = Sink::open(output, None)?;
-    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin };
+    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };
     if output.format == args::Format::Table {
         // As with events: three columns in 80, one more from 120, all from 200.
         report.truncate_columns(match options.width {

@@ -1,15 +1,63 @@
 //! The report commands: one pass over the events, then tables, JSON, CSV or Markdown.
 
+use std::fmt::Write as _;
 use std::io::Write;
+
+use sha2::{Digest, Sha256};
 
 use super::message::{self, Failure};
 use crate::analysis::{self, Wish};
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::session::Session;
+
+/// What a report in a file must say of itself: a bug report is read where the files are not.
+pub struct Origin {
+    rows: Vec<(&'static str, String)>,
+}
+
+impl Origin {
+    /// Names the source, the trace's bytes and the program.
+    pub fn of(session: &mut Session) -> Self {
+        let hex = |bytes: &[u8]| {
+            bytes.iter().fold(String::new(), |mut text, b| {
+                // Writing into a string does not fail.
+                let _ = write!(text, "{b:02x}");
+                text
+            })
+        };
+        let mut rows = vec![("source", session.name().to_owned())];
+        if let Ok(raw) = session.raw() {
+            let digest = Sha256::digest(raw.bytes.as_slice());
+            rows.push((
+                "trace",
+                format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)),
+            ));
+        }
+        if let Some(elf) = session.elf() {
+            rows.push(("ELF", elf.describe()));
+            rows.push(("build id", elf.build_id().map_or("none".to_owned(), |id| hex(&id))));
+        }
+        Self { rows }
+    }
+
+    fn report(&self) -> Report {
+        let column = |name| Column { name, kind: Kind::Text };
+        let row = |(what, value): &(&str, String)| vec![Cell::Text((*what).to_owned()), Cell::Text(value.clone())];
+        Report {
+            name: "trace",
+            columns: vec![column("what"), column("value")],
+            rows: self.rows.iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    }
+}
 
 /// Makes the reports and prints them.
 pub fn print(
     wish: &Wish,
+    origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -22,7 +70,13 @@ pub fn print(
     let reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
+    if let Some(origin) = origin {
+        writer.report(&origin.report())?;
+    }
     for report in &reports {
+        if reports.len() > 1 {
+            writer.heading(report.name)?;
+        }
         writer.report(report)?;
     }
     writer.finish(&view.trace.issues)?;

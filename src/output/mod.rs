@@ -30,7 +30,7 @@ pub use report::{CsvReports, JsonReports, MdReports, TableReports};
 pub use row::{Arg, Rows};
 pub use scale::Scale;
 pub use show::Show;
-pub use table::{Table, TableOptions, TimeFrom};
+pub use table::{Table, TableOptions, TimeFrom, WIDEST};
 pub use window::Window;
 
 use crate::abi::{Addr, Width};
@@ -141,6 +141,15 @@ pub trait ReportWriter {
     /// Where the writer fails.
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
         let _ = view;
+        Ok(())
+    }
+
+    /// The name of the report that follows, where there are several and the format does not tell by itself.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn heading(&mut self, name: &str) -> io::Result<()> {
+        let _ = name;
         Ok(())
     }
 

@@ -94,6 +94,16 @@ fn fit(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<usize> {
 }
 
 impl<W: Write> ReportWriter for TableReports<'_, W> {
+    fn heading(&mut self, name: &str) -> io::Result<()> {
+        if self.any {
+            self.out.buf.push(b'\n');
+        }
+        self.any = false;
+        self.out.buf.extend_from_slice(self.options.paint.text(Ink::Bold, &escape(name)).as_bytes());
+        self.out.buf.push(b'\n');
+        Ok(())
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         if self.any {
             self.out.buf.push(b'\n');

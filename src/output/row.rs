@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use super::View;
 use super::num;
+use super::scale::Scale;
 use crate::abi::{Addr, Endian};
+use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
 use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product};
 use crate::query::context_word;
@@ -165,6 +167,23 @@ impl Rows {
             ContextKind::Idle => Some("idle".to_owned()),
             ContextKind::Isr | ContextKind::Init | ContextKind::Unknown => None,
         })
+    }
+
+    /// What became of a call, as a sentence. Hostile: escape before printing.
+    pub fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
+        let scale = Scale::choose(view.trace.clock.hz, outcome.ticks.unsigned_abs(), 5);
+        let mut time = Vec::new();
+        scale.write(&mut time, outcome.ticks);
+        let time = format!("{} {}", String::from_utf8(time).unwrap_or_default(), scale.unit);
+        match outcome.by {
+            Waker::Nobody => format!("-> blocks, and still waits after {time}"),
+            Waker::Unknown => format!("-> blocks {time}"),
+            Waker::Thread(id) => format!("-> blocks {time}, woken by {}", self.who(view, id)),
+            Waker::Interrupt(number) => {
+                let name = number.and_then(|n| self.exception(view, n).map(str::to_owned));
+                format!("-> blocks {time}, woken by {}", name.as_deref().unwrap_or("an interrupt"))
+            }
+        }
     }
 
     /// What the event is called: its definition's name, or one made from its id.

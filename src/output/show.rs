@@ -1,12 +1,14 @@
 //! One event in full: every word, what it means, and what is known about the moment.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
+use crate::analysis::Outcomes;
 use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 
 /// Width of the labels on the left.
@@ -20,12 +22,20 @@ pub struct Show<W> {
     rows: Rows,
     newest: Option<i64>,
     any: bool,
+    outcomes: Option<Arc<Outcomes>>,
 }
 
 impl<W: Write> Show<W> {
     /// Events that are written to `out`. `newest` is the ticks of the newest event, where they are known.
     pub fn new(out: W, paint: Paint, newest: Option<i64>) -> Self {
-        Self { out: Out::new(out), paint, rows: Rows::new(), newest, any: false }
+        Self { out: Out::new(out), paint, rows: Rows::new(), newest, any: false, outcomes: None }
+    }
+
+    /// Tells also what became of calls.
+    #[must_use]
+    pub fn with_outcomes(mut self, outcomes: Arc<Outcomes>) -> Self {
+        self.outcomes = Some(outcomes);
+        self
     }
 
     fn line(&mut self, label: &str, text: &str) {
@@ -191,6 +201,10 @@ impl<W: Write> EventSink for Show<W> {
         self.extras(view, event);
         if let Some(said) = self.rows.sentence(view, event) {
             self.line("says", &escape(&said));
+        }
+        if let Some(outcome) = self.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
+            let said = self.rows.outcome(view, outcome);
+            self.line("outcome", &escape(said.trim_start_matches("-> ")));
         }
         self.words(view, event);
         self.out.row()?;

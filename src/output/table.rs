@@ -1,6 +1,7 @@
 //! The table of events: made for a tired reader, streamed row by row.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::line::{Line, width_of};
 use super::paint::{Ink, Paint, ink_of};
@@ -8,6 +9,7 @@ use super::row::Rows;
 use super::scale::Scale;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
+use crate::analysis::Outcomes;
 use crate::catalogue::{Effect, EventDef};
 use crate::trace::{ContextId, ContextKind, Event, Issue};
 
@@ -30,18 +32,20 @@ pub struct TableOptions {
     pub paint: Paint,
     /// What the time column counts from.
     pub time: TimeFrom,
+    /// What became of calls: shown where the line is wide enough.
+    pub outcomes: Option<Arc<Outcomes>>,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { width: 80, paint: Paint::default(), time: TimeFrom::Origin }
+        Self { width: 80, paint: Paint::default(), time: TimeFrom::Origin, outcomes: None }
     }
 }
 
 /// From so many columns time and priority are shown.
 const WIDE: usize = 120;
 /// From so many the raw stamp and the threshold as well.
-const WIDEST: usize = 200;
+pub const WIDEST: usize = 200;
 /// Spaces between columns.
 const GAP: usize = 2;
 /// An event's name is padded to at most so many columns; a longer one pushes its arguments to the right. Narrow lines
@@ -319,6 +323,12 @@ impl<W: Write> EventSink for Table<W> {
         };
         view.trace.asides(event, &mut argument);
         rows.table_args(view, event, &mut argument);
+        if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
+            line.space(1);
+            line.mark(on);
+            line.text(&escape(&rows.outcome(view, outcome)));
+            line.unmark(off);
+        }
         self.out.buf.extend_from_slice(self.line.end());
         self.out.row()?;
         Ok(Flow::More)
