@@ -24,9 +24,9 @@ pub enum Command {
     List(Read),
     /// Events in full, by sequence number; -1 is the newest
     Show(Read),
-    /// Source, header, layout, clock, fill, kernel, and whether ELF and memory belong together
+    /// What was found: source, layout, clock, kernel, and whether ELF and memory belong together
     Info(Read),
-    /// The trace's object registry
+    /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Read),
     /// Who had the processor, and for how long
     Profile(Reports),
@@ -44,11 +44,11 @@ pub enum Command {
     Latency(Reports),
     /// All reports
     Report(Reports),
-    /// The catalogue: ids, names, fields
+    /// The catalogue of events: ids, names, fields
     Events(Events),
     /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
     Dump(Dump),
-    /// The whole path on a built-in dead target, no hardware
+    /// Reads a built-in dead target, without hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
     Gdb(Gdb),
@@ -57,7 +57,7 @@ pub enum Command {
 /// Options of the commands that read a target.
 #[derive(Debug, Default, ClapArgs)]
 pub struct Read {
-    /// N or SEQ (a word of digits; `last` also takes a time such as 5ms), and FILEs, told from their content
+    /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, told from their content (a file named 50 is ./50)
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
     pub words: Vec<String>,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub struct Reports {
 #[derive(Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Source")]
 pub struct Source {
-    /// The program's ELF file, for symbols
+    /// The program's ELF file: where the trace is, and names
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
     /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:
@@ -100,19 +100,19 @@ pub struct Source {
     /// An ELF core file
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// A memory dump, at an address (repeatable)
+    /// A memory dump, and where its first byte belongs (repeatable)
     #[arg(long, value_name = "FILE[@ADDR]")]
     pub image: Vec<OsString>,
-    /// A bare trace buffer, - for standard input (repeatable: buffers of one run, oldest first)
+    /// A trace buffer alone, - for standard input (repeatable: buffers of one run, oldest first)
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub trace: Vec<PathBuf>,
-    /// Address of a symbol (repeatable)
+    /// The address of a symbol that the ELF does not tell (repeatable)
     #[arg(long, value_name = "NAME=ADDR")]
     pub symbol: Vec<String>,
-    /// Where the trace describes itself
+    /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR")]
     pub header: Option<String>,
-    /// Search all memory for a trace
+    /// Search all memory for a trace, whatever the symbols say
     #[arg(long)]
     pub scan: bool,
     /// The run before the last start, as far as this one has not written over it
@@ -124,13 +124,13 @@ pub struct Source {
     /// The entry point that the debugger sees
     #[arg(long, value_name = "ADDR", hide = true)]
     pub entry: Option<String>,
-    /// What the trace was written by
+    /// The system that wrote the trace: threadx, uia, qnx
     #[arg(long, value_name = "FORMAT")]
     pub format_in: Option<String>,
-    /// Bound on the connection and on each reply, in seconds
+    /// How long to wait for the connection, and for each reply
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub timeout: String,
-    /// How to leave a target: as-found, running, halted
+    /// How to leave a live target
     #[arg(long, value_name = "HOW", default_value = "as-found")]
     pub leave: Leave,
 }
@@ -151,16 +151,16 @@ pub enum Leave {
 #[derive(Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Filters (a comma list is or; different filters are and; ! in front excludes)")]
 pub struct Filters {
-    /// Events of these threads: name, glob or address
+    /// Events of these threads: names, globs or addresses
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub thread: Vec<String>,
-    /// These events: name, glob, id or range of ids
+    /// These events: names, globs, ids or ranges of ids
     #[arg(long, value_name = "EVENT", allow_hyphen_values = true)]
     pub event: Vec<String>,
     /// Events of these classes: queue, tx_queue, tx, fx, nx, ux, user
     #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
     pub class: Vec<String>,
-    /// Events that name these objects
+    /// Events about these objects: names, globs or addresses
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub object: Vec<String>,
     /// Events from these contexts: thread, isr, init
@@ -169,13 +169,13 @@ pub struct Filters {
     /// Events of these cores
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub core_id: Vec<String>,
-    /// Events with this argument: NAME=VALUE, also != < >
+    /// Events with this argument, by its name or i1 to i4; also != < >
     #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub arg: Vec<String>,
-    /// From this position on: a sequence number, -N, 1200t, 1.5ms
+    /// From this event on: SEQ, -N from the newest, ticks 1200t, time 1.5ms
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Up to this position
+    /// Up to this event, with it
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// The events around this one
@@ -196,10 +196,10 @@ pub struct Clock {
     /// Ticks until the clock starts over
     #[arg(long, value_name = "TICKS")]
     pub period: Option<String>,
-    /// Whose meaning the ids 441 to 448 have: duo, classic
+    /// Whose events the ids 441 to 448 are: those of NetX duo or classic
     #[arg(long, value_name = "STACK", default_value = "duo")]
     pub netx: String,
-    /// Release of QNX whose numbers the events have: 6.4, 7.1, 8.0 (7 and 8 are not verified)
+    /// The release of QNX that wrote it: 6.4, 7.1, 8.0 (7 and 8 are not verified)
     #[arg(long, value_name = "RELEASE")]
     pub qnx_version: Option<String>,
     #[command(flatten)]
@@ -221,19 +221,19 @@ pub struct UserEvents {
 #[derive(Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
-    /// table, json, csv, md (md: reports)
+    /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
     /// Write to a file, - for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// auto, always, never
+    /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// Columns of the table
+    /// Width of the table, in columns
     #[arg(long, value_name = "N")]
     pub width: Option<String>,
-    /// Fail (2) where an issue says that something was lost
+    /// Exit with 2 where something was lost
     #[arg(long)]
     pub strict: bool,
 }
@@ -248,7 +248,7 @@ pub enum Format {
     Json,
     /// Comma-separated values
     Csv,
-    /// Markdown
+    /// Markdown, of reports
     Md,
 }
 
@@ -281,25 +281,25 @@ pub struct Events {
     /// Only of these classes
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<String>,
-    /// What the trace was written by
+    /// The system that wrote the trace: threadx, uia, qnx
     #[arg(long, value_name = "FORMAT")]
     pub format_in: Option<String>,
-    /// Whose meaning the ids 441 to 448 have: duo, classic
+    /// Whose events the ids 441 to 448 are: those of NetX duo or classic
     #[arg(long, value_name = "STACK", default_value = "duo")]
     pub netx: String,
-    /// table, json, csv, md; of the application's events also tsv and trxc (TraceX)
+    /// How to print; tsv and trxc are of the application's events
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: EventsFormat,
     /// Write to a file, - for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// auto, always, never
+    /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// Columns of the table
+    /// Width of the table, in columns
     #[arg(long, value_name = "N")]
     pub width: Option<String>,
-    /// Fail (2) where an issue says that something was lost
+    /// Exit with 2 where something was lost
     #[arg(long)]
     pub strict: bool,
 }
@@ -345,10 +345,10 @@ pub struct Demo {
 /// Options of `gdb`.
 #[derive(Debug, ClapArgs)]
 pub struct Gdb {
-    /// For a GDB without Python
+    /// The one for a GDB without Python
     #[arg(long)]
     pub no_python: bool,
-    /// Write it where GDB's start file can source it, and say which line that takes
+    /// Write it to a place of its own, and print the lines that load it
     #[arg(long)]
     pub install: bool,
 }

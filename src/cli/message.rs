@@ -1,5 +1,6 @@
 //! All that goes to stderr: one clear sentence, what was tried, and what to try next.
 
+use std::ffi::OsString;
 use std::io::Write;
 
 use super::Outcome;
@@ -59,9 +60,43 @@ pub fn fail(failure: &Failure) -> Outcome {
     failure.outcome
 }
 
+/// True where the words ask for JSON on standard output. They are looked at as they are: what is wrong with them may be
+/// why nothing else can be done with them.
+pub fn wants_json(words: &[OsString]) -> bool {
+    let is = |word: &OsString, text: &str| word.to_str() == Some(text);
+    let json = words.iter().any(|w| is(w, "--format=json"))
+        || words.windows(2).any(|pair| matches!(pair, [a, b] if is(a, "--format") && is(b, "json")));
+    let file = |w: &OsString| w.to_str().is_some_and(|w| w.starts_with("-o") || w.starts_with("--output"));
+    json && !words.iter().any(file)
+}
+
+/// A mistake in what was typed, before anything is opened; who asked for JSON gets its `error` line as well.
+pub fn refuse(failure: &Failure, json: bool) -> Outcome {
+    if json {
+        error_line(&output::ErrorLine {
+            code: failure.code,
+            message: &failure.message,
+            tried: &failure.tried,
+            hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
+        });
+    }
+    fail(failure)
+}
+
+fn error_line(line: &output::ErrorLine<'_>) {
+    // Who does not read it is told by the exit code.
+    let _ = output::write_error(&mut std::io::stdout(), line);
+}
+
 /// What clap has to say: help and version are answers, the rest is a mistake.
-pub fn usage(error: &clap::Error) -> Outcome {
+pub fn usage(error: &clap::Error, json: bool) -> Outcome {
     if error.use_stderr() {
+        if json {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            let message = first.strip_prefix("error: ").unwrap_or(first);
+            error_line(&output::ErrorLine { code: "usage", message, tried: &[], hint: None });
+        }
         say_raw(&error.render().to_string());
         return Outcome::Failed;
     }

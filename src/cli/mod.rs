@@ -50,16 +50,18 @@ pub fn main() -> ExitCode {
 /// Runs one command line (without the program's name).
 #[must_use]
 pub fn run(words: Vec<OsString>) -> Outcome {
+    let typed = message::wants_json(&words);
     let words = match files::expand(words) {
         Ok(words) => words,
-        Err(e) => return message::fail(&e),
+        Err(e) => return message::refuse(&e, typed),
     };
+    let json = message::wants_json(&words);
     let args = match args::parse(&words) {
         Ok(args) => args,
-        Err(e) => return message::usage(&e),
+        Err(e) => return message::usage(&e, json),
     };
     match plan::plan(args) {
         Ok(plan) => command::run(plan),
-        Err(e) => message::fail(&e),
+        Err(e) => message::refuse(&e, json),
     }
 }

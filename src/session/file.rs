@@ -26,10 +26,14 @@ pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence
 
 /// Unpacks bytes that are compressed; what is sound of them is used.
 pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+    unpack_within(gzip::DEFAULT_BOUND, name, bytes, issues)
+}
+
+fn unpack_within(bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
     if !gzip::is_gzip(&bytes) {
         return Ok(File { name, bytes });
     }
-    let unpacked = gzip::unpack(&bytes, gzip::DEFAULT_BOUND);
+    let unpacked = gzip::unpack(&bytes, bound);
     let len = unpacked.bytes.len();
     let (code, severity, sentence) = match unpacked.end {
         End::Whole => ("", Severity::Note, String::new()),
@@ -176,5 +180,25 @@ const fn a(kind: Kind) -> &'static str {
         Kind::IntelHex => "an Intel HEX file",
         Kind::SRecord => "an S-record file",
         Kind::HexDump => "a hex dump",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_is_unpacked_has_a_bound_that_is_told() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&[7; 5000]).unwrap();
+        let packed = Bytes::from(packed.finish().unwrap());
+        let mut issues = Vec::new();
+        let file = unpack_within(4096, "ram.gz".to_owned(), packed, &mut issues).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(file.bytes.len(), 4096);
+        let [issue] = issues.as_slice() else { panic!("{issues:?}") };
+        assert_eq!((issue.code, issue.severity), ("gzip-too-large", Severity::Lost));
+        assert!(issue.message.starts_with("ram.gz: it holds more than 4096 bytes"), "{}", issue.message);
     }
 }

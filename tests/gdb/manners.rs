@@ -92,7 +92,7 @@ fn json_has_its_error_line() {
 #[test]
 fn completion() {
     let commands = [
-        "complete tx-trace la",
+        "complete tx-trace las",
         "complete tx-trace last 5 --cl",
         "complete tx-trace last --class tx_q",
         "complete tx-trace list --event=tx_queue_send",

@@ -227,6 +227,8 @@ impl Link {
 
     /// Brings the link to a state where the next packet can only be an answer to the next request.
     pub(super) fn prepare(&mut self) -> Result<(), RspError> {
+        // Who asks again after Ctrl-C is told that, and not what did not come in time.
+        self.hear()?;
         let doubt = self.outstanding || self.cautious && (!self.acks || self.ack_first == Some(false));
         if doubt && self.features.is_some() && !self.resync() {
             let error = RspError::Stalled {
@@ -450,14 +452,22 @@ impl Link {
         })
     }
 
+    /// Ctrl-C.
+    fn hear(&self) -> Result<(), RspError> {
+        match self.interrupt {
+            Some(flag) if !self.deaf && flag.load(Ordering::Relaxed) => {
+                Err(RspError::Interrupted { endpoint: self.name.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The next token; `None` once the deadline has passed and nothing complete is here.
     fn token(&mut self, deadline: Instant) -> Result<Option<Kind>, RspError> {
         let mut buf = [0; 16 << 10];
         let mut looked = false;
         loop {
-            if !self.deaf && self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                return Err(RspError::Interrupted { endpoint: self.name.clone() });
-            }
+            self.hear()?;
             match self.decoder.next_token() {
                 Ok(Some(kind)) => return Ok(Some(kind)),
                 Ok(None) => {}
