@@ -21,6 +21,8 @@ pub struct Role {
     pub run_named: bool,
     /// A time slice ends.
     pub is_slice: bool,
+    /// The caller may lose its core here.
+    pub yields: bool,
     /// An interrupt begins.
     pub isr_enter: bool,
     /// An interrupt ends.
@@ -80,6 +82,7 @@ impl Role {
             run,
             run_named: run,
             is_slice: has(Effect::Slice),
+            yields: has(Effect::Yield),
             isr_enter: has(Effect::IsrEnter),
             isr_exit: has(Effect::IsrExit),
             isr_number: word(Effect::IsrEnter).or_else(|| word(Effect::IsrExit)),

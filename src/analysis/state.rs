@@ -456,6 +456,9 @@ impl<'a> Tracker<'a> {
         kind: ContextKind,
         change: &mut dyn FnMut(&Self, Change),
     ) {
+        if role.yields && kind == ContextKind::Thread {
+            self.core(event.core).gave_up = true;
+        }
         if !role.run {
             // A thread that blocks and names no successor leaves its core to somebody unknown.
             if role.block && !role.run_named {
@@ -477,6 +480,11 @@ impl<'a> Tracker<'a> {
             0 => Who::Idle,
             address => Who::Thread(self.thread_at(address)),
         };
+        let core = self.core(event.core);
+        if next == core.running {
+            // It keeps the core for now, whoever became ready.
+            core.seen = event.ticks.saturating_add(1);
+        }
         let sliced = role.is_slice;
         let in_isr = kind == ContextKind::Isr || !self.core(event.core).frames.is_empty();
         if sliced {

@@ -31,10 +31,12 @@ pub enum Effect {
     Mark,
     /// A thread has used up its time slice.
     Slice,
+    /// The caller may lose its core here, to whom is not told.
+    Yield,
 }
 
 impl Effect {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 14] = [
         (Self::Run, "run"),
         (Self::Ready, "ready"),
         (Self::Block, "block"),
@@ -48,6 +50,7 @@ impl Effect {
         (Self::Delete, "delete"),
         (Self::Mark, "mark"),
         (Self::Slice, "slice"),
+        (Self::Yield, "yield"),
     ];
 
     /// Its name in a catalogue file.
