@@ -126,6 +126,8 @@ pub enum Change {
         thread: ThreadNo,
         /// Ticks and event since which it was ready, where that is known.
         ready: Option<(i64, u64)>,
+        /// Ticks at which it got the core: earlier than the event where only that tells that an interrupt's end did it.
+        at: i64,
     },
     /// A thread becomes ready.
     Readied {
