@@ -250,7 +250,7 @@ impl<'a> Tracker<'a> {
             && core.frames.is_empty()
             && let Some(next) = core.pending.take()
         {
-            self.switch(event, ended.unwrap_or(event.ticks), next, change);
+            self.switch(event, ended.or(Some(event.ticks)), next, change);
         }
         let core = self.core(event.core);
         let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
@@ -319,13 +319,25 @@ impl<'a> Tracker<'a> {
 
     /// The core is found with somebody else than the events so far told.
     fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let told = self.tells_itself(event, below).then_some(event.ticks);
         let core = self.core(event.core);
         core.pending = None;
         if core.running == Who::Unknown {
             core.running = below;
+            if let (Who::Thread(no), Some(_)) = (below, told) {
+                self.dispatched(event, told, no, change);
+            }
             return;
         }
-        self.switch(event, event.ticks, below, change);
+        self.switch(event, told, below, change);
+    }
+
+    /// True where the event says of its own context that it begins to run.
+    fn tells_itself(&self, event: &Event, own: Who) -> bool {
+        let (Some(def), Who::Thread(no)) = (event.def, own) else { return false };
+        let effects = &self.catalogue[def].effects;
+        let target = effects.target(Effect::Run, self.trace.words(event));
+        effects.has(Effect::Run) && target.is_none_or(|t| self.thread(no).is_some_and(|own| own.address == t))
     }
 
     fn interrupts(&mut self, event: &Event, role: &Role, words: &[u64], change: &mut dyn FnMut(&Self, Change)) {
@@ -489,12 +501,13 @@ impl<'a> Tracker<'a> {
         if in_isr {
             self.core(event.core).pending = Some(next);
         } else {
-            self.switch(event, event.ticks, next, change);
+            self.switch(event, Some(event.ticks), next, change);
         }
     }
 
-    /// The core goes to somebody, at these ticks.
-    fn switch(&mut self, event: &Event, at: i64, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+    /// The core goes to somebody, at these ticks where they are known.
+    fn switch(&mut self, event: &Event, at: Option<i64>, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let since = at.unwrap_or(event.ticks);
         let core = self.core(event.core);
         let before = std::mem::replace(&mut core.running, next);
         if before == next {
@@ -505,7 +518,7 @@ impl<'a> Tracker<'a> {
             && let Some(thread) = self.threads.get_mut(no.index())
             && thread.state == State::Running
         {
-            (thread.state, thread.since, thread.since_seq) = (State::Ready, at, Some(event.seq));
+            (thread.state, thread.since, thread.since_seq) = (State::Ready, since, Some(event.seq));
             preempted = Some(no);
         }
         change(self, Change::Switch { from: before, to: next });
@@ -513,12 +526,17 @@ impl<'a> Tracker<'a> {
         if let Some(thread) = preempted {
             change(self, Change::Preempted { thread, by: no });
         }
+        self.dispatched(event, at, no, change);
+    }
+
+    fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, change: &mut dyn FnMut(&Self, Change)) {
+        let since = at.unwrap_or(event.ticks);
         let mut ready = None;
         if let Some(thread) = self.threads.get_mut(no.index()) {
             if thread.state == State::Ready {
                 ready = thread.since_seq.map(|seq| (thread.since, seq));
             }
-            (thread.state, thread.since, thread.since_seq) = (State::Running, at, Some(event.seq));
+            (thread.state, thread.since, thread.since_seq) = (State::Running, since, Some(event.seq));
         }
         change(self, Change::Dispatched { thread: no, ready, at });
     }

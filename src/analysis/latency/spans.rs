@@ -144,7 +144,7 @@ impl Spans {
     pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
         let mut columns = vec![column("span", Kind::Text)];
         columns.extend(COLUMNS);
-        columns.extend([column("unmatched_from", Kind::Count), column("unmatched_to", Kind::Count)]);
+        columns.extend([column("no_end", Kind::Count), column("no_start", Kind::Count)]);
         let mut rows = Vec::new();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         for span in &self.all {
@@ -158,7 +158,7 @@ impl Spans {
         let any = self.all.iter().any(|s| s.timing.count() > 0);
         let mut notes = notes(whole, tracker, any, backwards);
         notes.push(
-            "from each A to the next B, whoever inserts them; unmatched: an A that no B follows, a B that no A precedes"
+            "from each A to the next B, whoever inserts them; no_end: A that no B follows; no_start: B that no A precedes"
                 .to_owned(),
         );
         for span in &self.all {

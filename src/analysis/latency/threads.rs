@@ -15,6 +15,8 @@ struct One {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: Vec<One>,
+    /// Starts that no event told of.
+    untold: u64,
 }
 
 impl Threads {
@@ -35,7 +37,10 @@ impl Threads {
             }
             Change::Dispatched { thread, ready: Some((since, seq)), at } => {
                 if let Some(one) = self.at(thread).filter(|o| o.woken == Some(seq)) {
-                    one.timing.add(since, at, event.seq);
+                    match at {
+                        Some(at) => one.timing.add(since, at, event.seq),
+                        None => self.untold = self.untold.saturating_add(1),
+                    }
                 }
             }
             _ => {}
@@ -75,6 +80,12 @@ impl Threads {
                  thread that lost its core is not counted"
                     .to_owned(),
             );
+        }
+        if self.untold > 0 {
+            notes.push(format!(
+                "{} starts are left out: no event told when, the thread was found running (on another core, for one)",
+                self.untold
+            ));
         }
         if waits {
             notes.push("waiting: at the end of the trace ready for so long, and without a core".to_owned());
