@@ -92,6 +92,13 @@ impl Histogram {
     pub fn percentile(&self, percent: u8) -> Option<u64> {
         let (low, high) = self.ends?;
         let rank = u128::from(self.count).saturating_mul(u128::from(percent.min(100))).div_ceil(100).max(1);
+        // The ends are known exactly.
+        if rank >= u128::from(self.count) {
+            return Some(high);
+        }
+        if rank == 1 {
+            return Some(low);
+        }
         let mut below = 0u128;
         for (power, steps) in self.powers.iter().enumerate() {
             for (step, n) in steps.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Period and jitter of repeating events: `--every`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::timing::{COLUMNS, Timing, column, notes};
 use crate::analysis::{Tracker, Whole};
@@ -26,9 +26,16 @@ impl One {
     }
 }
 
+fn first_of_name(catalogue: &Catalogue) -> Vec<usize> {
+    let mut names = HashMap::new();
+    catalogue.iter().enumerate().map(|(i, def)| *names.entry(def.name.as_str()).or_insert(i)).collect()
+}
+
 #[derive(Debug)]
 pub(super) struct Every {
     asked: Vec<(String, EventSet, bool)>,
+    /// For each definition the first of its name: a system may have several for one event.
+    first: Vec<usize>,
     /// By definition.
     defs: Vec<One>,
     /// Events without one, by id.
@@ -44,7 +51,8 @@ impl Every {
         let one = |text: &String| Ok((text.clone(), EventSet::compile(text, catalogue)?, false));
         Ok(Some(Self {
             asked: asked.iter().map(one).collect::<Result<_, QueryError>>()?,
-            defs: Vec::new(),
+            first: first_of_name(catalogue),
+            defs: vec![One::default(); catalogue.iter().count()],
             unknown: BTreeMap::new(),
             beyond: 0,
         }))
@@ -61,10 +69,8 @@ impl Every {
             return;
         }
         if let Some(index) = event.def.and_then(|d| usize::try_from(d.0).ok()) {
-            if index >= self.defs.len() {
-                self.defs.resize(index.saturating_add(1), One::default());
-            }
-            self.defs.get_mut(index).into_iter().for_each(|one| one.event(event));
+            let place = self.first.get(index).and_then(|first| self.defs.get_mut(*first));
+            place.into_iter().for_each(|one| one.event(event));
         } else if self.unknown.len() < MOST || self.unknown.contains_key(&event.id) {
             self.unknown.entry(event.id).or_default().event(event);
         } else {
