@@ -91,7 +91,9 @@ pub(super) fn notes(whole: &Whole, tracker: &Tracker<'_>, any: bool, backwards: 
         notes.push(format!("median and p99 are within 1 %, min and max exact; max_seq ended the longest{unit}"));
     }
     if backwards > 0 {
-        notes.push(format!("{backwards} ended before they began, by the clocks of their cores: not counted"));
+        notes.push(format!(
+            "{backwards} ended before they began (the events are not recorded in the order of their time): not counted"
+        ));
     }
     notes
 }
