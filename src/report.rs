@@ -25,6 +25,8 @@ pub enum Kind {
     Event,
     /// The sequence number of an event.
     Seq,
+    /// The number of an interrupt: a writer that knows the processor's exceptions shows the name.
+    Interrupt,
     /// An address in code: a writer that knows functions shows its function.
     Code,
 }

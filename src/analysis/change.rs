@@ -126,6 +126,9 @@ pub enum Change {
         thread: ThreadNo,
         /// Ticks and event since which it was ready, where that is known.
         ready: Option<(i64, u64)>,
+        /// Ticks at which it got the core: the end of the interrupt that gave it the core, where the event is the first
+        /// after it. `None` where no event told of it, and this one finds it running.
+        at: Option<i64>,
     },
     /// A thread becomes ready.
     Readied {

@@ -3,6 +3,7 @@
 
 pub mod blocked;
 pub mod change;
+pub mod histogram;
 pub mod inversions;
 pub mod latency;
 pub mod outcome;
@@ -13,6 +14,7 @@ pub mod stack;
 pub mod state;
 pub mod stats;
 pub mod tracex;
+pub mod usage;
 
 use crate::catalogue::Catalogue;
 use crate::query::{Query, QueryError};
@@ -40,12 +42,22 @@ pub enum Name {
     Blocked,
     /// How long things took.
     Latency,
+    /// How queues, locks, semaphores and pools were used.
+    Use,
 }
 
 impl Name {
     /// All of them, in the order of `report`.
-    pub const ALL: [Self; 7] =
-        [Self::Profile, Self::Stats, Self::Services, Self::Stack, Self::Inversions, Self::Blocked, Self::Latency];
+    pub const ALL: [Self; 8] = [
+        Self::Profile,
+        Self::Stats,
+        Self::Services,
+        Self::Stack,
+        Self::Inversions,
+        Self::Blocked,
+        Self::Latency,
+        Self::Use,
+    ];
 }
 
 /// What is wanted.
@@ -84,6 +96,7 @@ pub fn reports(
             Name::Inversions => Box::<inversions::Inversions>::default(),
             Name::Blocked => Box::<blocked::Blocked>::default(),
             Name::Latency => Box::new(latency::Latency::new(trace, catalogue, wish)?),
+            Name::Use => Box::new(usage::Use::new(trace, catalogue)),
         });
     }
     Ok(run(trace, catalogue, query, &mut visitors))

@@ -14,8 +14,10 @@ use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
 struct Core {
     /// Who has it below interrupts.
     running: Who,
-    /// Who has it once the interrupt is over.
+    /// Who has it once interrupts, or initialization, are over.
     pending: Option<Who>,
+    /// Ticks at which the interrupt ended that left somebody pending.
+    ended: Option<i64>,
     frames: Vec<Frame>,
     /// Ticks of its last event; `None` before the first.
     last: Option<i64>,
@@ -32,6 +34,7 @@ impl Core {
         Self {
             running: Who::Unknown,
             pending: None,
+            ended: None,
             frames: Vec::new(),
             last: None,
             bare_isr: false,
@@ -231,19 +234,23 @@ impl<'a> Tracker<'a> {
         let predicted = match (core.frames.is_empty(), core.bare_isr) {
             (false, _) => Who::Isr,
             // The same interrupt goes on: what it interrupted is still what is below it.
-            (true, true) if is_isr && below == Some(core.running) => Who::Isr,
+            (true, bare) if is_isr && below == Some(core.running) && (bare || core.pending.is_some()) => Who::Isr,
+            // Threads are made ready, and none runs before initialization is over.
+            _ if kind == ContextKind::Init => core.running,
             _ => core.pending.unwrap_or(core.running),
         };
         let leaves = !is_isr;
         if leaves {
             core.frames.clear();
         }
-        let goes_on = is_isr && core.bare_isr && below == Some(core.running);
+        // An interrupt that follows another at once: the thread between them never ran.
+        let goes_on = (is_isr && below == Some(core.running)) || kind == ContextKind::Init;
+        let ended = core.ended.take();
         if !goes_on
             && core.frames.is_empty()
             && let Some(next) = core.pending.take()
         {
-            self.switch(event, next, change);
+            self.switch(event, ended.or(Some(event.ticks)), next, change);
         }
         let core = self.core(event.core);
         let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
@@ -312,13 +319,25 @@ impl<'a> Tracker<'a> {
 
     /// The core is found with somebody else than the events so far told.
     fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let told = self.tells_itself(event, below).then_some(event.ticks);
         let core = self.core(event.core);
         core.pending = None;
         if core.running == Who::Unknown {
             core.running = below;
+            if let (Who::Thread(no), Some(_)) = (below, told) {
+                self.dispatched(event, told, no, change);
+            }
             return;
         }
-        self.switch(event, below, change);
+        self.switch(event, told, below, change);
+    }
+
+    /// True where the event says of its own context that it begins to run.
+    fn tells_itself(&self, event: &Event, own: Who) -> bool {
+        let (Some(def), Who::Thread(no)) = (event.def, own) else { return false };
+        let effects = &self.catalogue[def].effects;
+        let target = effects.target(Effect::Run, self.trace.words(event));
+        effects.has(Effect::Run) && target.is_none_or(|t| self.thread(no).is_some_and(|own| own.address == t))
     }
 
     fn interrupts(&mut self, event: &Event, role: &Role, words: &[u64], change: &mut dyn FnMut(&Self, Change)) {
@@ -338,12 +357,8 @@ impl<'a> Tracker<'a> {
             if let Some(frame) = frame {
                 change(self, Change::Exited { frame });
             }
-            let core = self.core(event.core);
-            if core.frames.is_empty()
-                && let Some(next) = core.pending.take()
-            {
-                self.switch(event, next, change);
-            }
+            // Who runs now is seen at the next event: it may be of an interrupt that followed at once.
+            self.core(event.core).ended = Some(event.ticks);
         }
     }
 
@@ -486,7 +501,7 @@ impl<'a> Tracker<'a> {
             core.seen = event.ticks.saturating_add(1);
         }
         let sliced = role.is_slice;
-        let in_isr = kind == ContextKind::Isr || !self.core(event.core).frames.is_empty();
+        let in_isr = matches!(kind, ContextKind::Isr | ContextKind::Init) || !self.core(event.core).frames.is_empty();
         if sliced {
             let from = self.core(event.core).running;
             change(self, Change::Sliced { from, to: next });
@@ -494,12 +509,13 @@ impl<'a> Tracker<'a> {
         if in_isr {
             self.core(event.core).pending = Some(next);
         } else {
-            self.switch(event, next, change);
+            self.switch(event, Some(event.ticks), next, change);
         }
     }
 
-    /// The core goes to somebody.
-    fn switch(&mut self, event: &Event, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+    /// The core goes to somebody, at these ticks where they are known.
+    fn switch(&mut self, event: &Event, at: Option<i64>, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+        let since = at.unwrap_or(event.ticks);
         let core = self.core(event.core);
         let before = std::mem::replace(&mut core.running, next);
         if before == next {
@@ -510,7 +526,7 @@ impl<'a> Tracker<'a> {
             && let Some(thread) = self.threads.get_mut(no.index())
             && thread.state == State::Running
         {
-            (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
+            (thread.state, thread.since, thread.since_seq) = (State::Ready, since, Some(event.seq));
             preempted = Some(no);
         }
         change(self, Change::Switch { from: before, to: next });
@@ -518,13 +534,18 @@ impl<'a> Tracker<'a> {
         if let Some(thread) = preempted {
             change(self, Change::Preempted { thread, by: no });
         }
+        self.dispatched(event, at, no, change);
+    }
+
+    fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, change: &mut dyn FnMut(&Self, Change)) {
+        let since = at.unwrap_or(event.ticks);
         let mut ready = None;
         if let Some(thread) = self.threads.get_mut(no.index()) {
             if thread.state == State::Ready {
                 ready = thread.since_seq.map(|seq| (thread.since, seq));
             }
-            (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, Some(event.seq));
+            (thread.state, thread.since, thread.since_seq) = (State::Running, since, Some(event.seq));
         }
-        change(self, Change::Dispatched { thread: no, ready });
+        change(self, Change::Dispatched { thread: no, ready, at });
     }
 }

@@ -27,7 +27,7 @@ pub enum Command {
     /// What was found: source, layout, clock, kernel, and whether ELF and memory belong together
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
-    Objects(Read),
+    Objects(Objects),
     /// Who had the processor, and for how long
     Profile(Reports),
     /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
@@ -68,6 +68,16 @@ pub struct Read {
     pub clock: Clock,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Options of `objects`.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Objects {
+    #[command(flatten)]
+    pub read: Read,
+    /// How each queue, lock, semaphore and pool was used, and its high-water mark as far as the trace shows
+    #[arg(long = "use")]
+    pub usage: bool,
 }
 
 /// Options of the reports.

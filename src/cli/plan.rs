@@ -131,7 +131,8 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::List(read) => (Ask::List, read),
         Command::Show(read) => (Ask::Show(Vec::new()), read),
         Command::Info(read) => (Ask::Info, read),
-        Command::Objects(read) => (Ask::Objects, read),
+        Command::Objects(o) if o.usage => (Ask::Reports(Wish { names: vec![Name::Use], ..Wish::default() }), o.read),
+        Command::Objects(o) => (Ask::Objects, o.read),
         Command::Profile(r) => reports(&[Name::Profile], r),
         Command::Stats(r) => reports(&[Name::Stats], r),
         Command::Services(r) => reports(&[Name::Services], r),
@@ -201,6 +202,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             "usage",
             "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
         ));
+    }
+    if let Ask::Reports(wish) = &ask
+        && !wish.names.contains(&Name::Latency)
+        && !(wish.every.is_empty() && wish.spans.is_empty())
+    {
+        return Err(Failure::usage("usage", "--every and --span go with latency and report"));
     }
     let output = output(read.output)?;
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects | Ask::Reports(_)) {

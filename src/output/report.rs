@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::line::{Line, width_of, wrap};
 use super::paint::Ink;
-use super::{Out, ReportWriter, Resolve, TableOptions, View, csv, digits, escape, json, num};
+use super::{Out, ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json, num};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Issue;
@@ -13,9 +13,36 @@ use crate::trace::Issue;
 struct Words<'w> {
     digits: u32,
     names: &'w dyn Resolve,
+    /// Ticks in a second, where people are to read time in its units.
+    hz: Option<f64>,
+    /// The unit of the report that is being written.
+    scale: Scale,
 }
 
-impl Words<'_> {
+/// Digits before the point that a time may take before a coarser unit is chosen.
+const DIGITS: u32 = 6;
+
+impl<'w> Words<'w> {
+    fn new(word: Width, names: &'w dyn Resolve) -> Self {
+        Self { digits: digits(word), names, hz: None, scale: Scale::TICKS }
+    }
+
+    /// Chooses the unit for a report: one for all of its times, so that they can be compared.
+    fn measure(&mut self, report: &Report) {
+        let ticks = |cell: &Cell| if let Cell::Ticks(n) = cell { Some(n.unsigned_abs()) } else { None };
+        let most = report.rows.iter().flatten().filter_map(ticks).max().unwrap_or(0);
+        self.scale = Scale::choose(self.hz, most, DIGITS);
+    }
+
+    /// The head of a column: its name, and the unit that its times are in.
+    fn head(&self, column: &Column) -> String {
+        match (column.kind, column.name) {
+            (Kind::Ticks, "ticks") => self.scale.unit.to_owned(),
+            (Kind::Ticks, name) if self.scale != Scale::TICKS => format!("{name} {}", self.scale.unit),
+            (_, name) => name.to_owned(),
+        }
+    }
+
     /// A cell as people read it; escaped.
     fn text(&self, column: &Column, cell: &Cell) -> String {
         let mut out = Vec::new();
@@ -23,8 +50,11 @@ impl Words<'_> {
             Cell::Empty | Cell::Flag(false) => {}
             Cell::Flag(true) => out.extend_from_slice(b"yes"),
             Cell::Text(text) => return escape(text),
-            Cell::Count(n) => num::dec(&mut out, *n),
-            Cell::Ticks(n) => num::signed(&mut out, *n),
+            Cell::Count(n) => match self.exception(column, *n) {
+                Some(name) => return escape(&name),
+                None => num::dec(&mut out, *n),
+            },
+            Cell::Ticks(n) => self.scale.write(&mut out, *n),
             Cell::Address(address) => match self.function(column, *address) {
                 Some(name) => return escape(&name),
                 None => num::hex(&mut out, *address, self.digits),
@@ -34,6 +64,11 @@ impl Words<'_> {
             Cell::Named(address, _) => num::hex(&mut out, *address, self.digits),
         }
         String::from_utf8(out).unwrap_or_default()
+    }
+
+    fn exception(&self, column: &Column, number: u64) -> Option<String> {
+        let number = u32::try_from(number).ok().filter(|_| column.kind == Kind::Interrupt)?;
+        self.names.exception(number)
     }
 
     fn function(&self, column: &Column, address: u64) -> Option<String> {
@@ -68,7 +103,7 @@ pub struct TableReports<'w, W> {
 impl<'w, W: Write> TableReports<'w, W> {
     /// Tables that are written to `out`.
     pub fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), options, words: Words { digits: digits(word), names }, any: false }
+        Self { out: Out::new(out), options, words: Words::new(word, names), any: false }
     }
 }
 
@@ -76,8 +111,8 @@ impl<'w, W: Write> TableReports<'w, W> {
 const NARROW: usize = 12;
 
 /// Widths of columns that fit into a line as well as they can: the widest text gives way first.
-fn fit(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<usize> {
-    let mut widths: Vec<usize> = columns.iter().map(|c| width_of(c.name)).collect();
+fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = heads.iter().map(|h| width_of(h)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(width_of(cell));
@@ -94,6 +129,11 @@ fn fit(columns: &[Column], rows: &[Vec<String>], most: usize) -> Vec<usize> {
 }
 
 impl<W: Write> ReportWriter for TableReports<'_, W> {
+    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
+        self.words.hz = view.trace.clock.hz;
+        Ok(())
+    }
+
     fn heading(&mut self, name: &str) -> io::Result<()> {
         if self.any {
             self.out.buf.push(b'\n');
@@ -109,24 +149,32 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             self.out.buf.push(b'\n');
         }
         self.any = true;
+        self.words.measure(report);
         let text = |row: &Vec<Cell>| report.columns.iter().zip(row).map(|(c, cell)| self.words.text(c, cell)).collect();
         let rows: Vec<Vec<String>> = report.rows.iter().map(text).collect();
-        let widths = fit(&report.columns, &rows, self.options.width);
+        let heads: Vec<String> = report.columns.iter().map(|c| self.words.head(c)).collect();
+        let mut widths = fit(&report.columns, &heads, &rows, self.options.width);
+        // Half a number would be another number.
+        let fits = room(&report.columns, &widths, self.options.width);
+        widths.truncate(fits);
         let mut line = Line::new(self.options.width);
         let (on, off) = self.options.paint.around(Ink::Head);
         line.mark(on);
-        put(&mut line, report.columns.iter().map(|c| c.name), &report.columns, &widths);
+        put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
         line.unmark(off);
         self.out.buf.extend_from_slice(line.end());
         for row in &rows {
-            for part in folded(row, &report.columns, &widths) {
+            let row = row.get(..fits).unwrap_or(row);
+            for part in folded(row, report.columns.get(..fits).unwrap_or(&report.columns), &widths) {
                 line.clear();
                 put(&mut line, part.iter().map(String::as_str), &report.columns, &widths);
                 self.out.buf.extend_from_slice(line.end());
             }
             self.out.row()?;
         }
-        for note in &report.notes {
+        let left = heads.get(fits..).filter(|h| !h.is_empty());
+        let left = left.map(|heads| format!("no room for {}: --width shows more", heads.join(", ")));
+        for note in report.notes.iter().chain(&left) {
             let indent = "note: ".len();
             for (i, part) in wrap(&escape(note), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
                 line.clear();
@@ -141,6 +189,20 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// How many columns a line has room for: those at its end that hold numbers stand whole or not at all.
+fn room(columns: &[Column], widths: &[usize], most: usize) -> usize {
+    let mut fits = columns.len().min(widths.len());
+    loop {
+        let gaps = fits.saturating_sub(1).saturating_mul(2);
+        let total = widths.iter().take(fits).fold(gaps, |all, w| all.saturating_add(*w));
+        let last = fits.checked_sub(1).and_then(|i| columns.get(i));
+        if total <= most || fits < 2 || last.is_none_or(|c| !c.kind.is_right()) {
+            return fits;
+        }
+        fits = fits.saturating_sub(1);
     }
 }
 
@@ -179,7 +241,7 @@ pub struct JsonReports<'w, W> {
 impl<'w, W: Write> JsonReports<'w, W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words { digits: digits(word), names } }
+        Self { out: Out::new(out), words: Words::new(word, names) }
     }
 }
 
@@ -244,7 +306,7 @@ pub struct CsvReports<'w, W> {
 impl<'w, W: Write> CsvReports<'w, W> {
     /// Comma-separated values that are written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words { digits: digits(word), names }, any: false }
+        Self { out: Out::new(out), words: Words::new(word, names), any: false }
     }
 }
 
@@ -308,7 +370,7 @@ pub struct MdReports<'w, W> {
 impl<'w, W: Write> MdReports<'w, W> {
     /// Markdown that is written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words { digits: digits(word), names }, any: false }
+        Self { out: Out::new(out), words: Words::new(word, names), any: false }
     }
 }
 
@@ -323,7 +385,13 @@ fn md(out: &mut Vec<u8>, text: &str) {
 }
 
 impl<W: Write> ReportWriter for MdReports<'_, W> {
+    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
+        self.words.hz = view.trace.clock.hz;
+        Ok(())
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
+        self.words.measure(report);
         let out = &mut self.out.buf;
         if self.any {
             out.push(b'\n');
@@ -334,7 +402,7 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
         out.extend_from_slice(b"\n\n|");
         for column in &report.columns {
             out.push(b' ');
-            md(out, column.name);
+            md(out, &self.words.head(column));
             out.extend_from_slice(b" |");
         }
         out.extend_from_slice(b"\n|");

@@ -110,13 +110,13 @@ impl Args {
 }
 
 /// The word (from 0) that `i1`, or `info1`, names.
-fn word_number(name: &str) -> Option<usize> {
+pub(super) fn word_number(name: &str) -> Option<usize> {
     let low = name.to_ascii_lowercase();
     let n: usize = low.strip_prefix("info").or_else(|| low.strip_prefix('i'))?.parse().ok()?;
     n.checked_sub(1)
 }
 
-fn is_named(field: &FieldDef, name: &str) -> bool {
+pub(super) fn is_named(field: &FieldDef, name: &str) -> bool {
     field.name.eq_ignore_ascii_case(name) || field.label.eq_ignore_ascii_case(name)
 }
 
@@ -203,7 +203,7 @@ pub(super) fn compile(terms: &Terms, scope: &Scope<'_>) -> Result<Option<Args>, 
     Ok(Some(all))
 }
 
-fn fields(def: &EventDef) -> impl Iterator<Item = (usize, &FieldDef)> {
+pub(super) fn fields(def: &EventDef) -> impl Iterator<Item = (usize, &FieldDef)> {
     def.fields.iter().enumerate().filter_map(|(i, f)| f.as_ref().map(|f| (i, f)))
 }
 

@@ -5,11 +5,13 @@ mod arg;
 mod glob;
 mod position;
 mod select;
+mod set;
 
 use std::fmt;
 
 pub use glob::{Glob, is_pattern, nearest};
 pub use position::{Amount, Bound, Edge, Position};
+pub use set::{EventField, EventSet};
 
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product};

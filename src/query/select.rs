@@ -86,6 +86,7 @@ enum What {
 }
 
 /// `--event` and `--class`, compiled.
+#[derive(Debug, Clone)]
 pub(super) struct Ids {
     user: Option<RangeInclusive<u32>>,
     events: Vec<(bool, Vec<What>)>,

@@ -1,0 +1,110 @@
+//! Period and jitter of repeating events: `--every`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::timing::{COLUMNS, Timing, column, notes};
+use crate::analysis::{Tracker, Whole};
+use crate::catalogue::Catalogue;
+use crate::query::{EventSet, QueryError};
+use crate::report::{Cell, Kind, Report};
+use crate::trace::Event;
+
+/// Ids without a definition that are told apart: a damaged trace may hold any number of them.
+const MOST: usize = 4096;
+
+#[derive(Debug, Clone, Default)]
+struct One {
+    timing: Timing,
+    last: Option<i64>,
+}
+
+impl One {
+    fn event(&mut self, event: &Event) {
+        if let Some(from) = self.last.replace(event.ticks) {
+            self.timing.add(from, event.ticks, event.seq);
+        }
+    }
+}
+
+fn first_of_name(catalogue: &Catalogue) -> Vec<usize> {
+    let mut names = HashMap::new();
+    catalogue.iter().enumerate().map(|(i, def)| *names.entry(def.name.as_str()).or_insert(i)).collect()
+}
+
+#[derive(Debug)]
+pub(super) struct Every {
+    asked: Vec<(String, EventSet, bool)>,
+    /// For each definition the first of its name: a system may have several for one event.
+    first: Vec<usize>,
+    /// By definition.
+    defs: Vec<One>,
+    /// Events without one, by id.
+    unknown: BTreeMap<u32, One>,
+    beyond: u64,
+}
+
+impl Every {
+    pub fn new(asked: &[String], catalogue: &Catalogue) -> Result<Option<Self>, QueryError> {
+        if asked.is_empty() {
+            return Ok(None);
+        }
+        let one = |text: &String| Ok((text.clone(), EventSet::compile(text, catalogue)?, false));
+        Ok(Some(Self {
+            asked: asked.iter().map(one).collect::<Result<_, QueryError>>()?,
+            first: first_of_name(catalogue),
+            defs: vec![One::default(); catalogue.iter().count()],
+            unknown: BTreeMap::new(),
+            beyond: 0,
+        }))
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        let mut wanted = false;
+        for (_, set, met) in &mut self.asked {
+            let has = set.has(event);
+            *met |= has;
+            wanted |= has;
+        }
+        if !wanted {
+            return;
+        }
+        if let Some(index) = event.def.and_then(|d| usize::try_from(d.0).ok()) {
+            let place = self.first.get(index).and_then(|first| self.defs.get_mut(*first));
+            place.into_iter().for_each(|one| one.event(event));
+        } else if self.unknown.len() < MOST || self.unknown.contains_key(&event.id) {
+            self.unknown.entry(event.id).or_default().event(event);
+        } else {
+            self.beyond = self.beyond.saturating_add(1);
+        }
+    }
+
+    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let catalogue = tracker.catalogue;
+        let defs = catalogue.iter().zip(&self.defs).map(|(d, one)| (d.name.clone(), one));
+        let all = defs.chain(self.unknown.iter().map(|(id, one)| (catalogue.made_up_name(*id), one)));
+        let mut columns = vec![column("event", Kind::Event)];
+        columns.extend(COLUMNS);
+        columns.push(column("jitter", Kind::Ticks));
+        let (mut rows, mut backwards) = (Vec::new(), 0u64);
+        for (name, one) in all.filter(|(_, one)| one.last.is_some()) {
+            let mut row = vec![Cell::Text(name)];
+            row.extend(one.timing.cells());
+            row.push(one.timing.jitter());
+            rows.push(row);
+            backwards = backwards.saturating_add(one.timing.backwards);
+        }
+        let mut notes = notes(whole, tracker, !rows.is_empty(), backwards);
+        if !rows.is_empty() {
+            notes.push(
+                "from each event to the next of its name; jitter: the largest distance from the median".to_owned(),
+            );
+        }
+        for (text, ..) in self.asked.iter().filter(|(.., met)| !met) {
+            notes.push(format!("--every {text}: no such event among those that were looked at"));
+        }
+        if self.beyond > 0 {
+            notes.push(format!("more than {MOST} ids without a name: {} events of others are left out", self.beyond));
+        }
+        Report { name: "latency_every", columns, rows, notes }
+    }
+}

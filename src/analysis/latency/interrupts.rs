@@ -1,0 +1,117 @@
+//! How long interrupts take, by number.
+
+use std::collections::BTreeMap;
+
+use super::timing::{COLUMNS, Timing, column, notes};
+use crate::analysis::{Change, Tracker, Whole};
+use crate::catalogue::ArgKind;
+use crate::report::{Cell, Kind, Report};
+use crate::trace::Event;
+
+/// Real interrupts are few; a damaged trace may name any number.
+const MOST: usize = 4096;
+
+#[derive(Debug, Default)]
+struct One {
+    timing: Timing,
+    begun: u64,
+    ended: u64,
+    /// True where the number is an address.
+    is_address: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Interrupts {
+    all: BTreeMap<Option<u64>, One>,
+    /// Those of more numbers than are told apart.
+    beyond: u64,
+    unannounced: u64,
+}
+
+impl Interrupts {
+    fn at(&mut self, event: &Event, number: Option<u64>) -> Option<&mut One> {
+        // The number that the processor told wins over the one that the application chose.
+        let number = event.isr.map(u64::from).or(number);
+        if self.all.len() >= MOST && !self.all.contains_key(&number) {
+            self.beyond = self.beyond.saturating_add(1);
+            return None;
+        }
+        Some(self.all.entry(number).or_default())
+    }
+
+    pub fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
+        match *change {
+            Change::Entered { number, .. } => {
+                let kind = || {
+                    let word = tracker.role(event)?.isr_number?;
+                    Some(tracker.catalogue.def(event.def?)?.field(word)?.kind)
+                };
+                let is_address =
+                    kind().is_some_and(|k| matches!(k, ArgKind::Ptr | ArgKind::Addr | ArgKind::Code | ArgKind::Str));
+                if let Some(one) = self.at(event, number) {
+                    one.begun = one.begun.saturating_add(1);
+                    one.is_address = is_address;
+                }
+            }
+            Change::Exited { frame } => {
+                if let Some(one) = self.at(event, frame.number) {
+                    one.ended = one.ended.saturating_add(1);
+                    one.timing.add(frame.since, event.ticks, event.seq);
+                }
+            }
+            Change::Unannounced => self.unannounced = self.unannounced.saturating_add(1),
+            _ => {}
+        }
+    }
+
+    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let mut columns = vec![column("interrupt", Kind::Interrupt)];
+        columns.extend(COLUMNS);
+        columns.push(column("unended", Kind::Count));
+        let mut rows = Vec::new();
+        let (mut unended, mut never, mut backwards) = (0u64, true, 0u64);
+        for (number, one) in &self.all {
+            let open = one.begun.saturating_sub(one.ended);
+            unended = unended.saturating_add(open);
+            never &= one.ended == 0;
+            backwards = backwards.saturating_add(one.timing.backwards);
+            let mut row = vec![match number {
+                Some(n) if one.is_address => Cell::Address(*n),
+                Some(n) => Cell::Count(*n),
+                None => Cell::Empty,
+            }];
+            row.extend(one.timing.cells());
+            row.push(Cell::Count(open));
+            rows.push((one.timing.max(), row));
+        }
+        rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
+        let mut notes = notes(whole, tracker, !never, backwards);
+        if rows.is_empty() {
+            notes.push("no event tells that an interrupt begins".to_owned());
+        } else if never {
+            notes.push("no event tells that an interrupt ends: their durations are not known".to_owned());
+        } else {
+            notes.push(
+                "from the event that begins an interrupt to the one that ends it; those that interrupt it are included"
+                    .to_owned(),
+            );
+            if unended > 0 {
+                notes.push(
+                    "unended: begun, and no event tells of the end, or not yet; how long these took is not known"
+                        .to_owned(),
+                );
+            }
+        }
+        if self.unannounced > 0 {
+            notes.push(format!(
+                "{} events are of interrupts that no event announced: not counted here",
+                self.unannounced
+            ));
+        }
+        if self.beyond > 0 {
+            notes
+                .push(format!("more than {MOST} numbers of interrupts: {} events of others are left out", self.beyond));
+        }
+        Report { name: "latency_interrupts", columns, rows: rows.into_iter().map(|(_, row)| row).collect(), notes }
+    }
+}

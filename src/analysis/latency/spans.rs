@@ -1,0 +1,180 @@
+//! Spans from one event to the next of another: `--span`.
+
+use std::collections::HashMap;
+
+use super::timing::{COLUMNS, Timing, column, notes};
+use crate::abi::Endian;
+use crate::analysis::{Tracker, Whole};
+use crate::catalogue::Catalogue;
+use crate::query::{EventField, EventSet, QueryError};
+use crate::report::{Cell, Kind, Report};
+use crate::trace::{Event, Trace};
+
+/// Beginnings that may wait for their ends at a time.
+const MOST_OPEN: usize = 1 << 16;
+
+/// An end of a span.
+#[derive(Debug)]
+struct End {
+    set: EventSet,
+    /// The field whose value must be the same at both ends.
+    field: Option<EventField>,
+}
+
+impl End {
+    /// The value that pairs the event; `Some(None)` where it should have one and has not.
+    #[allow(clippy::option_option, reason = "not this event, this event without a value, and the value")]
+    fn value(&self, event: &Event, words: &[u64], endian: Endian) -> Option<Option<u64>> {
+        if !self.set.has(event) {
+            return None;
+        }
+        Some(match &self.field {
+            None => Some(0),
+            Some(field) => field.value(event, words, endian),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Span {
+    text: String,
+    from: End,
+    to: End,
+    timing: Timing,
+    /// Ticks of the beginnings that wait for their end, by the value that pairs them.
+    open: HashMap<u64, Vec<i64>>,
+    waiting: usize,
+    /// Beginnings for which there was no room.
+    overflow: u64,
+    /// Ends without a beginning.
+    unmatched: u64,
+    /// Events that have no value to be paired by.
+    valueless: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Spans {
+    all: Vec<Span>,
+    endian: Endian,
+}
+
+/// `A..B` or `A..B:FIELD`.
+fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, QueryError> {
+    let wrong = || {
+        QueryError::usage(format!("--span {text}: A..B or A..B:FIELD is wanted, where A and B are events"))
+            .hint("--span tx_queue_send..tx_queue_receive:queue_ptr")
+    };
+    let (from, rest) = text.split_once("..").ok_or_else(wrong)?;
+    let (from, rest) = (from.trim(), rest.trim());
+    if from.is_empty() || rest.is_empty() {
+        return Err(wrong());
+    }
+    let set = |text: &str| EventSet::compile(text, catalogue);
+    // A name of the application's may hold a colon itself.
+    let (to, field) = match rest.rsplit_once(':') {
+        Some((to, field)) => match set(rest) {
+            Ok(whole) => (whole, None),
+            Err(_) if to.is_empty() || field.is_empty() => return Err(wrong()),
+            Err(_) => (set(to)?, Some(field.trim())),
+        },
+        None => (set(rest)?, None),
+    };
+    let end = |set: EventSet| {
+        let field = field.map(|name| EventField::compile(name, &set, catalogue)).transpose();
+        field.map(|field| End { set, field })
+    };
+    Ok(Span {
+        text: text.to_owned(),
+        from: end(set(from)?)?,
+        to: end(to)?,
+        timing: Timing::default(),
+        open: HashMap::new(),
+        waiting: 0,
+        overflow: 0,
+        unmatched: 0,
+        valueless: 0,
+    })
+}
+
+impl Span {
+    fn event(&mut self, event: &Event, words: &[u64], endian: Endian) {
+        let (from, to) = (self.from.value(event, words, endian), self.to.value(event, words, endian));
+        if from == Some(None) || to == Some(None) {
+            self.valueless = self.valueless.saturating_add(1);
+        }
+        // An event that is both ends one span before it begins the next.
+        if let Some(Some(value)) = to {
+            let begun = self.open.remove(&value).unwrap_or_default();
+            if begun.is_empty() {
+                self.unmatched = self.unmatched.saturating_add(1);
+            }
+            self.waiting = self.waiting.saturating_sub(begun.len());
+            for since in begun {
+                self.timing.add(since, event.ticks, event.seq);
+            }
+        }
+        if let Some(Some(value)) = from {
+            if self.waiting >= MOST_OPEN {
+                self.overflow = self.overflow.saturating_add(1);
+            } else {
+                self.open.entry(value).or_default().push(event.ticks);
+                self.waiting = self.waiting.saturating_add(1);
+            }
+        }
+    }
+}
+
+impl Spans {
+    pub fn new(asked: &[String], trace: &Trace, catalogue: &Catalogue) -> Result<Option<Self>, QueryError> {
+        if asked.is_empty() {
+            return Ok(None);
+        }
+        let all = asked.iter().map(|text| parse(text, catalogue)).collect::<Result<_, _>>()?;
+        Ok(Some(Self { all, endian: trace.about.endian }))
+    }
+
+    pub fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        for span in &mut self.all {
+            if span.from.set.has(event) || span.to.set.has(event) {
+                span.event(event, tracker.trace.words(event), self.endian);
+            }
+        }
+    }
+
+    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let mut columns = vec![column("span", Kind::Text)];
+        columns.extend(COLUMNS);
+        columns.extend([column("no_end", Kind::Count), column("no_start", Kind::Count)]);
+        let mut rows = Vec::new();
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        for span in &self.all {
+            let mut row = vec![Cell::Text(span.text.clone())];
+            row.extend(span.timing.cells());
+            row.push(Cell::Count(count(span.waiting).saturating_add(span.overflow)));
+            row.push(Cell::Count(span.unmatched));
+            rows.push(row);
+        }
+        let backwards = self.all.iter().fold(0u64, |n, s| n.saturating_add(s.timing.backwards));
+        let any = self.all.iter().any(|s| s.timing.count() > 0);
+        let mut notes = notes(whole, tracker, any, backwards);
+        notes.push(
+            "from each A to the next B, whoever inserts them; no_end: A that no B follows; no_start: B that no A precedes"
+                .to_owned(),
+        );
+        for span in &self.all {
+            if span.valueless > 0 {
+                notes.push(format!(
+                    "--span {}: {} events without a value of the field that could be relied on are left out",
+                    span.text, span.valueless
+                ));
+            }
+            if span.overflow > 0 {
+                notes.push(format!(
+                    "--span {}: {MOST_OPEN} of A waited for a B at a time; {} more were not followed",
+                    span.text, span.overflow
+                ));
+            }
+        }
+        Report { name: "latency_spans", columns, rows, notes }
+    }
+}

@@ -1,0 +1,95 @@
+//! From ready to running, by thread.
+
+use super::timing::{COLUMNS, Timing, column, notes, ticks};
+use crate::analysis::{Change, State, ThreadNo, Tracker, Whole, thread_cell};
+use crate::report::{Kind, Report};
+use crate::trace::Event;
+
+#[derive(Debug, Clone, Default)]
+struct One {
+    timing: Timing,
+    /// The event that made it ready. A thread that lost its core is ready as well, but nobody woke it.
+    woken: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    all: Vec<One>,
+    /// Starts that no event told of.
+    untold: u64,
+}
+
+impl Threads {
+    fn at(&mut self, no: ThreadNo) -> Option<&mut One> {
+        let index = no.index();
+        if index >= self.all.len() {
+            self.all.resize(index.checked_add(1)?, One::default());
+        }
+        self.all.get_mut(index)
+    }
+
+    pub fn change(&mut self, event: &Event, change: &Change) {
+        match *change {
+            Change::Readied { thread, .. } => {
+                if let Some(one) = self.at(thread) {
+                    one.woken = Some(event.seq);
+                }
+            }
+            Change::Dispatched { thread, ready: Some((since, seq)), at } => {
+                if let Some(one) = self.at(thread).filter(|o| o.woken == Some(seq)) {
+                    match at {
+                        Some(at) => one.timing.add(since, at, event.seq),
+                        None => self.untold = self.untold.saturating_add(1),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let mut columns = vec![column("thread", Kind::Thread)];
+        columns.extend(COLUMNS);
+        columns.push(column("waiting", Kind::Ticks));
+        let mut rows = Vec::new();
+        let (mut backwards, mut waits, nothing) = (0u64, false, One::default());
+        for (no, thread) in tracker.threads() {
+            let one = self.all.get(no.index()).unwrap_or(&nothing);
+            // Where filters leave events out, the end of the trace is not the end of what is looked at.
+            let since =
+                (thread.state == State::Ready && thread.since_seq.is_some() && !whole.filtered).then_some(thread.since);
+            let waiting =
+                since.zip(whole.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());
+            backwards = backwards.saturating_add(one.timing.backwards);
+            if one.timing.count() == 0 && waiting.is_none() {
+                continue;
+            }
+            waits |= waiting.is_some();
+            let mut row = vec![thread_cell(no, tracker)];
+            row.extend(one.timing.cells());
+            row.push(ticks(waiting));
+            rows.push((one.timing.max().max(waiting.unwrap_or(0)), row));
+        }
+        rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
+        let mut notes = notes(whole, tracker, !rows.is_empty(), backwards);
+        if rows.is_empty() {
+            notes.push("no event tells when a thread becomes ready and then runs".to_owned());
+        } else {
+            notes.push(
+                "from the event that made a thread ready to its start on a core (0: one event does both); the wait of a \
+                 thread that lost its core is not counted"
+                    .to_owned(),
+            );
+        }
+        if self.untold > 0 {
+            notes.push(format!(
+                "{} starts are left out: no event told when, the thread was found running (on another core, for one)",
+                self.untold
+            ));
+        }
+        if waits {
+            notes.push("waiting: at the end of the trace ready for so long, and without a core".to_owned());
+        }
+        Report { name: "latency_threads", columns, rows: rows.into_iter().map(|(_, row)| row).collect(), notes }
+    }
+}

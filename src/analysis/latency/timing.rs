@@ -1,0 +1,99 @@
+//! Durations of one kind, and how all of these reports show them.
+
+use crate::analysis::histogram::Histogram;
+use crate::analysis::{Tracker, Whole};
+use crate::report::{Cell, Column, Kind};
+
+/// Durations of one kind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Timing {
+    histogram: Histogram,
+    /// The event that ended the longest.
+    worst: u64,
+    /// How many ended before they began, by the clock: nothing can be said of them.
+    pub backwards: u64,
+}
+
+impl Timing {
+    /// Counts one that the event of this number ended.
+    pub fn add(&mut self, from: i64, to: i64, seq: u64) {
+        let Some(ticks) = to.checked_sub(from).and_then(|t| u64::try_from(t).ok()) else {
+            self.backwards = self.backwards.saturating_add(1);
+            return;
+        };
+        if self.histogram.max().is_none_or(|max| ticks > max) {
+            self.worst = seq;
+        }
+        self.histogram.add(ticks);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.histogram.count()
+    }
+
+    /// The longest; 0 of none.
+    pub fn max(&self) -> u64 {
+        self.histogram.max().unwrap_or(0)
+    }
+
+    /// The largest distance from the median.
+    pub fn jitter(&self) -> Cell {
+        let jitter = || {
+            let median = self.histogram.percentile(50)?;
+            Some(self.histogram.max()?.abs_diff(median).max(median.abs_diff(self.histogram.min()?)))
+        };
+        ticks(jitter())
+    }
+
+    /// What [`COLUMNS`] hold.
+    pub fn cells(&self) -> [Cell; 6] {
+        let all = &self.histogram;
+        [
+            Cell::Count(all.count()),
+            ticks(all.min()),
+            ticks(all.percentile(50)),
+            ticks(all.percentile(99)),
+            ticks(all.max()),
+            if all.count() > 0 { Cell::Count(self.worst) } else { Cell::Empty },
+        ]
+    }
+}
+
+/// Ticks as a cell.
+pub(super) fn ticks(n: Option<u64>) -> Cell {
+    n.map_or(Cell::Empty, |n| Cell::Ticks(i64::try_from(n).unwrap_or(i64::MAX)))
+}
+
+pub(super) const fn column(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind }
+}
+
+/// How durations are shown.
+pub(super) const COLUMNS: [Column; 6] = [
+    column("count", Kind::Count),
+    column("min", Kind::Ticks),
+    column("median", Kind::Ticks),
+    column("p99", Kind::Ticks),
+    column("max", Kind::Ticks),
+    column("max_seq", Kind::Seq),
+];
+
+/// What is true of all of these reports.
+pub(super) fn notes(whole: &Whole, tracker: &Tracker<'_>, any: bool, backwards: u64) -> Vec<String> {
+    let mut notes = whole.notes();
+    let clock = &tracker.trace.clock;
+    if !clock.runs {
+        notes.push("the clock stands still: no duration can be told".to_owned());
+    }
+    if any {
+        let unit = if clock.hz.is_none() { "; in ticks of the trace's clock (--hz gives them a unit)" } else { "" };
+        notes.push(format!("median and p99 are within 1 %, min and max exact; max_seq ended the longest{unit}"));
+    }
+    if backwards > 0 {
+        notes.push(format!(
+            "{backwards} ended before they began (the events are not recorded in the order of their time): not counted"
+        ));
+    }
+    notes
+}
