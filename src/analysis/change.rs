@@ -124,6 +124,9 @@ pub enum Change {
     Dispatched {
         /// The thread.
         thread: ThreadNo,
+        /// Ticks since which it has the core: before those of the event where an interrupt that ended gave it, as its end
+        /// does not yet tell whether another interrupt follows.
+        at: i64,
         /// Ticks and event since which it was ready, where that is known.
         ready: Option<(i64, u64)>,
     },

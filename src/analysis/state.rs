@@ -228,22 +228,29 @@ impl<'a> Tracker<'a> {
         let core = self.core(event.core);
         let last = core.last.replace(event.ticks);
         let is_isr = kind == ContextKind::Isr;
+        // An interrupt that follows upon another at once still finds the one below it that the first one took the core
+        // from: the switch comes after both.
+        let follows = is_isr && core.frames.is_empty() && core.pending.is_some() && below == Some(core.running);
         let predicted = match (core.frames.is_empty(), core.bare_isr) {
             (false, _) => Who::Isr,
             // The same interrupt goes on: what it interrupted is still what is below it.
             (true, true) if is_isr && below == Some(core.running) => Who::Isr,
+            _ if follows => core.running,
             _ => core.pending.unwrap_or(core.running),
         };
+        // Where the interrupt's end was told, the switch followed upon it.
+        let ended = last.filter(|_| core.frames.is_empty());
         let leaves = !is_isr;
         if leaves {
             core.frames.clear();
         }
         let goes_on = is_isr && core.bare_isr && below == Some(core.running);
         if !goes_on
+            && !follows
             && core.frames.is_empty()
             && let Some(next) = core.pending.take()
         {
-            self.switch(event, next, change);
+            self.switch(&Event { ticks: ended.unwrap_or(event.ticks), ..*event }, next, change);
         }
         let core = self.core(event.core);
         let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
@@ -287,11 +294,23 @@ impl<'a> Tracker<'a> {
         if let Some(below) = below.filter(|_| !agrees) {
             self.surprise(event, below, change);
         }
-        if let (ContextKind::Thread, Some(Who::Thread(no))) = (kind, below)
+        // A thread that has blocked and tells itself to whom its core goes: it does not run on.
+        let hands_over = running == Who::Unknown
+            && event.def.and_then(|d| self.roles.get(d)).is_some_and(|r| r.run && !r.ready && !r.block);
+        if let Some(Who::Thread(no)) = below
             && let Some(thread) = self.threads.get_mut(no.index())
         {
-            thread.priority = event.priority.or(thread.priority);
-            if thread.state != State::Running {
+            let runs_on = match (kind, thread.state) {
+                (ContextKind::Thread, State::Running) => false,
+                (ContextKind::Thread, State::Blocked(_)) => !hands_over,
+                (ContextKind::Thread, _) => true,
+                // What an interrupt says of the thread below it is as certain, where nothing else is known.
+                (_, state) => state == State::Unknown,
+            };
+            if kind == ContextKind::Thread {
+                thread.priority = event.priority.or(thread.priority);
+            }
+            if runs_on {
                 (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, None);
             }
         }
@@ -337,12 +356,6 @@ impl<'a> Tracker<'a> {
             core.bare_isr = false;
             if let Some(frame) = frame {
                 change(self, Change::Exited { frame });
-            }
-            let core = self.core(event.core);
-            if core.frames.is_empty()
-                && let Some(next) = core.pending.take()
-            {
-                self.switch(event, next, change);
             }
         }
     }
@@ -490,7 +503,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The core goes to somebody.
+    /// The core goes to somebody, at the ticks of `event`.
     fn switch(&mut self, event: &Event, next: Who, change: &mut dyn FnMut(&Self, Change)) {
         let core = self.core(event.core);
         let before = std::mem::replace(&mut core.running, next);
@@ -517,6 +530,6 @@ impl<'a> Tracker<'a> {
             }
             (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, Some(event.seq));
         }
-        change(self, Change::Dispatched { thread: no, ready });
+        change(self, Change::Dispatched { thread: no, at: event.ticks, ready });
     }
 }

@@ -17,6 +17,8 @@ pub struct Catalogue {
     /// The ids that applications choose, and the class that their events have.
     user: Option<(RangeInclusive<u32>, &'static str)>,
     templates: HashMap<u32, Template>,
+    /// True where a larger number is a more urgent priority.
+    larger_is_urgent: bool,
 }
 
 /// Which of two products gave the ids that both use.
@@ -56,6 +58,7 @@ impl Catalogue {
             enumerations,
             user: None,
             templates: HashMap::new(),
+            larger_is_urgent: false,
         };
         for def in defs {
             all.put(def);
@@ -91,6 +94,19 @@ impl Catalogue {
     pub fn with_user_ids(mut self, ids: RangeInclusive<u32>, class: &'static str) -> Self {
         self.user = Some((ids, class));
         self
+    }
+
+    /// The same for a system in which a larger number is a more urgent priority.
+    #[must_use]
+    pub fn with_larger_urgent(mut self) -> Self {
+        self.larger_is_urgent = true;
+        self
+    }
+
+    /// True where priority `a` is more urgent than `b`.
+    #[must_use]
+    pub fn is_more_urgent(&self, a: u16, b: u16) -> bool {
+        if self.larger_is_urgent { a > b } else { a < b }
     }
 
     /// The ids that applications choose; `None` where the system gives them no range of their own.
@@ -172,7 +188,7 @@ impl Catalogue {
         for (number, def) in defs.iter().enumerate() {
             by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
         }
-        Self { defs, by_id, enumerations, user: None, templates: HashMap::new() }
+        Self { defs, by_id, enumerations, user: None, templates: HashMap::new(), larger_is_urgent: false }
     }
 
     /// The number of the definition of this id.
