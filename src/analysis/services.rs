@@ -63,7 +63,7 @@ fn ratio(part: u64, whole: u64) -> Cell {
 
 /// Who a context is.
 fn context_cell(id: ContextId, tracker: &Tracker<'_>) -> Cell {
-    let Some(context) = tracker.trace.contexts.get(id) else { return Cell::Empty };
+    let Some(context) = tracker.trace.contexts.get(id) else { return Cell::Text("unknown".to_owned()) };
     if context.kind != ContextKind::Thread {
         return Cell::Text(context.kind.name().to_owned());
     }
@@ -82,7 +82,7 @@ fn context_key(id: ContextId, tracker: &Tracker<'_>) -> (String, u64) {
 }
 
 impl Visitor for Services {
-    fn event(&mut self, event: &Event, _: &Tracker<'_>) {
+    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
         let Some(def) = event.def else {
             if self.unknown.len() >= MOST_UNKNOWN && !self.unknown.contains_key(&(event.context, event.id)) {
                 self.left_out = self.left_out.saturating_add(1);
@@ -92,7 +92,9 @@ impl Visitor for Services {
             *n = n.saturating_add(1);
             return;
         };
-        let Ok(index) = usize::try_from(event.context.0) else { return };
+        // Behind all contexts there is one for events of nobody known.
+        let nobody = tracker.trace.contexts.len();
+        let index = usize::try_from(event.context.0).map_or(nobody, |i| i.min(nobody));
         if index >= self.contexts.len() {
             self.contexts.resize(index.saturating_add(1), Pages::default());
         }

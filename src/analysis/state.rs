@@ -14,7 +14,7 @@ use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
 struct Core {
     /// Who has it below interrupts.
     running: Who,
-    /// Who has it once the interrupt is over.
+    /// Who has it once the interrupt, or initialization, is over.
     pending: Option<Who>,
     frames: Vec<Frame>,
     /// Ticks of its last event; `None` before the first.
@@ -230,7 +230,9 @@ impl<'a> Tracker<'a> {
         let is_isr = kind == ContextKind::Isr;
         // An interrupt that follows upon another at once still finds the one below it that the first one took the core
         // from: the switch comes after both.
-        let follows = is_isr && core.frames.is_empty() && core.pending.is_some() && below == Some(core.running);
+        // And initialization goes on to its end, whoever it made ready.
+        let holds = is_isr || kind == ContextKind::Init;
+        let follows = holds && core.frames.is_empty() && core.pending.is_some() && below == Some(core.running);
         let predicted = match (core.frames.is_empty(), core.bare_isr) {
             (false, _) => Who::Isr,
             // The same interrupt goes on: what it interrupted is still what is below it.
@@ -331,9 +333,11 @@ impl<'a> Tracker<'a> {
 
     /// The core is found with somebody else than the events so far told.
     fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
+        // A thread that was made ready before the eyes of the trace has been given the core since.
+        let given = matches!(below, Who::Thread(no) if self.ready_since(no).is_some());
         let core = self.core(event.core);
         core.pending = None;
-        if core.running == Who::Unknown {
+        if core.running == Who::Unknown && !given {
             core.running = below;
             return;
         }
@@ -491,12 +495,12 @@ impl<'a> Tracker<'a> {
             address => Who::Thread(self.thread_at(address)),
         };
         let sliced = role.is_slice;
-        let in_isr = kind == ContextKind::Isr || !self.core(event.core).frames.is_empty();
+        let later = matches!(kind, ContextKind::Isr | ContextKind::Init) || !self.core(event.core).frames.is_empty();
         if sliced {
             let from = self.core(event.core).running;
             change(self, Change::Sliced { from, to: next });
         }
-        if in_isr {
+        if later {
             self.core(event.core).pending = Some(next);
         } else {
             self.switch(event, next, change);

@@ -7,7 +7,7 @@ use crate::analysis::change::Frame;
 use crate::analysis::{Tracker, Whole, object_cell};
 use crate::catalogue::ArgKind;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::Event;
+use crate::trace::{Event, Number};
 
 /// The most numbers that are told apart: a damaged trace may name any.
 const MOST_NUMBERS: usize = 1 << 12;
@@ -40,9 +40,11 @@ pub fn number_cell(number: Option<u64>, kind: Kind, tracker: &Tracker<'_>) -> Ce
     }
 }
 
-/// The number that an event tells of its interrupt: the processor's where it was asked, else `own`.
+/// The number that an event tells of its interrupt: the processor's where the processor was asked, else `own`, which
+/// the event told that began it (that of its end may be another).
 fn number(event: &Event, own: Option<u64>, tracker: &Tracker<'_>) -> Option<u64> {
-    if tracker.trace.interrupts.is_empty() { own } else { event.isr.map(u64::from) }
+    let asked = tracker.trace.interrupts.iter().any(|m| matches!(m.number, Number::Processor(_)));
+    if asked { event.isr.map(u64::from) } else { own }
 }
 
 impl Interrupts {

@@ -148,11 +148,7 @@ impl Stats {
     }
 
     fn resumed(&mut self, event: &Event, thread: ThreadNo, by: Who) {
-        let row = self.threads.row(thread);
-        bump(&mut row.woken);
-        if by == Who::Isr {
-            bump(&mut row.by_isr);
-        }
+        bump(&mut self.threads.row(thread).woken);
         let counts = &mut self.core(event.core).counts;
         bump(&mut counts.resumed);
         match by {
@@ -243,7 +239,7 @@ impl Visitor for Stats {
         if whole.cores > 1 {
             reports.push(self.by_core(blind, whole));
         }
-        reports.push(self.threads.report(blind, whole, tracker));
+        reports.extend(self.threads.report(blind, whole, tracker));
         reports.extend(self.threads.wakeups(&self.interrupts, tracker));
         reports.extend(self.interrupts.report(all.unannounced, whole, tracker));
         reports.extend(self.companions.reports(whole));

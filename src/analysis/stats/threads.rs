@@ -26,8 +26,6 @@ pub struct Row {
     pub stopped: u64,
     /// Was resumed.
     pub woken: u64,
-    /// Was resumed by an interrupt.
-    pub by_isr: u64,
 }
 
 /// Who did what to whom: the thread, whether it was resumed, by whom, in which interrupt.
@@ -61,9 +59,9 @@ impl Threads {
         bump(self.did.entry(deed).or_default());
     }
 
-    /// `stats_threads`: those that ran most first.
-    pub fn report(&self, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken", "by_isr"];
+    /// `stats_threads`: those that ran most first; none where nothing happened to any.
+    pub fn report(&self, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+        let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken"];
         let mut columns = vec![Column { name: "thread", kind: Kind::Thread }];
         columns.extend(counts.iter().map(|name| Column { name, kind: Kind::Count }));
         let mut report = Report { name: "stats_threads", columns, notes: whole.notes(), ..Report::default() };
@@ -85,18 +83,13 @@ impl Threads {
                 Cell::Count(row.blocked),
                 Cell::Count(row.stopped),
                 Cell::Count(row.woken),
-                Cell::Count(row.by_isr),
             ]);
         }
-        report.notes.push(
-            "blocked: suspended itself; stopped: suspended by others; woken: resumed by anybody; by_isr: of these, by \
-             an interrupt"
-                .to_owned(),
-        );
+        report.notes.push("blocked: suspended itself; stopped: suspended by others; woken: resumed".to_owned());
         if blind {
             report.notes.push(BLIND.to_owned());
         }
-        report
+        (!report.rows.is_empty()).then_some(report)
     }
 
     /// `stats_wakeups`: who resumed or suspended whom; none where nobody did.
