@@ -165,7 +165,7 @@ fn idle_ticks_are_no_switches() {
     assert_eq!((count(&r, "resumptions_by_threads"), count(&r, "resumptions_by_interrupts")), (1, 1));
     assert_eq!(rows(&r, "stats_threads"), ["alpha 1 0 0 0 1 0 1", "timer 1 0 0 0 1 0 1"]);
     assert_eq!(rows(&r, "stats_wakeups"), ["alpha resumed timer  1", "timer resumed isr 15 1"]);
-    assert_eq!(rows(&r, "stats_interrupts"), ["15 true 5 5 100 20 3"]));
+    assert_eq!(rows(&r, "stats_interrupts"), ["15 true 5 5 100 20 3"]);
 }
 
 #[test]
@@ -307,10 +307,7 @@ fn threads_at_high_addresses() {
     let r = of_cores(1, objects, &e);
     assert_eq!(rows(&r, "stats_threads"), ["high 1 0 0 0 1 1 1", "low 1 1 0 0 0 0 0"]);
     assert_eq!((count(&r, "suspensions_by_itself"), count(&r, "suspensions_by_others")), (1, 1));
-    assert_eq!(
-        rows(&r, "stats_wakeups"),
-        ["high suspended low  1", "high resumed low  1"]
-    );
+    assert_eq!(rows(&r, "stats_wakeups"), ["high suspended low  1", "high resumed low  1"]);
 }
 
 #[test]

@@ -40,6 +40,12 @@ impl Pages {
     }
 }
 
+/// Counts by the names of events.
+type ByName = BTreeMap<String, u64>;
+
+/// What tells those apart who inserted events: name, address, and whether it is a thread.
+type Key = (String, u64, bool);
+
 /// Counts events by context and definition.
 #[derive(Debug, Default)]
 pub struct Services {
@@ -50,7 +56,7 @@ pub struct Services {
 }
 
 /// Most first, then by name.
-fn sorted(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+fn sorted(counts: ByName) -> Vec<(String, u64)> {
     let mut list: Vec<(String, u64)> = counts.into_iter().collect();
     list.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
     list
@@ -104,13 +110,13 @@ impl Visitor for Services {
     }
 
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let mut all: BTreeMap<String, u64> = BTreeMap::new();
-        let mut by: BTreeMap<(String, u64, bool), (Cell, BTreeMap<String, u64>)> = BTreeMap::new();
+        let mut all = ByName::new();
+        let mut by: BTreeMap<Key, (Cell, ByName)> = BTreeMap::new();
         let mut take = |id: ContextId, name: String, n: u64| {
             let (word, address) = context_key(id, tracker);
             let cell = context_cell(id, tracker);
-            let key = (word, address, matches!(cell, Cell::Text(_)));
-            let (_, own) = by.entry(key).or_insert_with(|| (cell, BTreeMap::new()));
+            let key = (word, address, matches!(cell, Cell::Named(..)));
+            let (_, own) = by.entry(key).or_insert_with(|| (cell, ByName::new()));
             for counts in [own, &mut all] {
                 let sum = counts.entry(name.clone()).or_default();
                 *sum = sum.saturating_add(n);
@@ -138,7 +144,7 @@ impl Visitor for Services {
             ..Report::default()
         };
         threads.columns.extend(numbers);
-        let mut groups: Vec<(u64, Cell, BTreeMap<String, u64>)> =
+        let mut groups: Vec<(u64, Cell, ByName)> =
             by.into_values().map(|(cell, own)| (own.values().fold(0, |s, n| n.saturating_add(s)), cell, own)).collect();
         // The map was in order of names: those with as many events stay so.
         groups.sort_by_key(|(total, ..)| std::cmp::Reverse(*total));

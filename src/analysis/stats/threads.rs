@@ -85,7 +85,9 @@ impl Threads {
                 Cell::Count(row.woken),
             ]);
         }
-        report.notes.push("blocked: suspended itself; stopped: suspended by others; woken: resumed".to_owned());
+        report
+            .notes
+            .push("blocked: suspended itself; stopped: suspended by others; woken: resumed by anybody".to_owned());
         if blind {
             report.notes.push(BLIND.to_owned());
         }
