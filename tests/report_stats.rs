@@ -371,7 +371,7 @@ fn filters_are_said_and_counted_by() {
     filters.add(Key::Thread, "alpha").unwrap();
     let r = all_reports(&decode(&b, &catalogue, 1), &catalogue, &filters);
     assert_eq!((count(&r, "events"), count(&r, "resumptions"), count(&r, "suspensions")), (3, 1, 1));
-    for report in ["stats", "stats_threads", "services", "stack"] {
+    for report in ["stats", "stats_threads", "stats_wakeups", "services", "stack"] {
         assert_eq!(get(&r, report).notes[0], "filters keep 3 of 5 events; only they are counted", "{report}");
     }
     assert_eq!(get(&r, "services_threads").rows.iter().map(|r| word(&r[0])).collect::<Vec<_>>(), ["alpha"; 3]);

@@ -240,7 +240,7 @@ impl Visitor for Stats {
             reports.push(self.by_core(blind, whole));
         }
         reports.extend(self.threads.report(blind, whole, tracker));
-        reports.extend(self.threads.wakeups(&self.interrupts, tracker));
+        reports.extend(self.threads.wakeups(&self.interrupts, whole, tracker));
         reports.extend(self.interrupts.report(all.unannounced, whole, tracker));
         reports.extend(self.companions.reports(whole));
         reports

@@ -95,7 +95,7 @@ impl Threads {
     }
 
     /// `stats_wakeups`: who resumed or suspended whom; none where nobody did.
-    pub fn wakeups(&self, interrupts: &Interrupts, tracker: &Tracker<'_>) -> Option<Report> {
+    pub fn wakeups(&self, interrupts: &Interrupts, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
         let columns = vec![
             Column { name: "thread", kind: Kind::Thread },
             Column { name: "was", kind: Kind::Text },
@@ -103,7 +103,7 @@ impl Threads {
             Column { name: "interrupt", kind: interrupts.kind() },
             Column { name: "count", kind: Kind::Count },
         ];
-        let mut report = Report { name: "stats_wakeups", columns, ..Report::default() };
+        let mut report = Report { name: "stats_wakeups", columns, notes: whole.notes(), ..Report::default() };
         let mut rows: Vec<(&Deed, u64)> = self.did.iter().map(|(d, n)| (d, *n)).collect();
         let name = |no: ThreadNo| tracker.name(no).unwrap_or("");
         rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
