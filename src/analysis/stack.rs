@@ -1,14 +1,188 @@
-//! `stack`.
+//! `stack`: how low the stack pointers went that events carry.
 
-use super::{Tracker, Visitor, Whole};
-use crate::report::Report;
+use super::{ThreadNo, Tracker, Visitor, Whole, share};
+use crate::abi::Addr;
+use crate::catalogue::registered_stack;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::{ContextId, ContextKind, Event};
 
-/// In the making.
+/// What events of one context told.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// Where the registered stack lies.
+    stack: Option<(Addr, u64)>,
+    /// True once that was looked up.
+    known: bool,
+    /// Stack pointers in it.
+    inside: u64,
+    /// Stack pointers elsewhere, and the first event with one.
+    outside: u64,
+    first_outside: u64,
+    /// The lowest in it as bytes above its start, and its event.
+    lowest: Option<(u64, u64)>,
+}
+
+/// Follows the stack pointers of threads.
 #[derive(Debug, Default)]
-pub struct Stack {}
+pub struct Stack {
+    by: Vec<Seen>,
+}
+
+/// Where a thread's stack lies: only a thread that is registered at its address tells. The entry of something else
+/// that was there before says nothing.
+fn stack_at(address: Addr, tracker: &Tracker<'_>) -> Option<(Addr, u64)> {
+    registered_stack(tracker.trace.objects.at(address)?)
+}
 
 impl Visitor for Stack {
-    fn finish(&mut self, _: &Whole, _: &Tracker<'_>) -> Vec<Report> {
-        Vec::new()
+    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        let Some(word) = tracker.role(event).and_then(|r| r.stack) else { return };
+        let Some(context) = tracker.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread) else {
+            return;
+        };
+        let Some(pointer) = tracker.trace.words(event).get(word).copied() else { return };
+        let Ok(index) = usize::try_from(event.context.0) else { return };
+        if index >= self.by.len() {
+            self.by.resize(index.saturating_add(1), Seen::default());
+        }
+        let Some(seen) = self.by.get_mut(index) else { return };
+        if !seen.known {
+            (seen.known, seen.stack) = (true, stack_at(context.address, tracker));
+        }
+        let Some((start, size)) = seen.stack else { return };
+        // An empty stack's pointer stands just above it.
+        match pointer.checked_sub(start).filter(|free| *free <= size) {
+            Some(free) => {
+                seen.inside = seen.inside.saturating_add(1);
+                if seen.lowest.is_none_or(|(least, _)| free < least) {
+                    seen.lowest = Some((free, event.seq));
+                }
+            }
+            None => {
+                if seen.outside == 0 {
+                    seen.first_outside = event.seq;
+                }
+                seen.outside = seen.outside.saturating_add(1);
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
+        let columns = vec![
+            Column { name: "thread", kind: Kind::Thread },
+            Column { name: "size", kind: Kind::Count },
+            Column { name: "available", kind: Kind::Count },
+            Column { name: "used", kind: Kind::Real(1) },
+            Column { name: "seq", kind: Kind::Seq },
+            Column { name: "pointers", kind: Kind::Count },
+            Column { name: "remark", kind: Kind::Text },
+        ];
+        let mut report = Report { name: "stack", columns, notes: whole.notes(), ..Report::default() };
+        let mut rows = self.rows(tracker);
+        rows.sort_by(|a, b| a.key().cmp(&b.key()));
+        report.rows = rows.iter().map(Row::cells).collect();
+        if rows.is_empty() {
+            report.notes.push("neither stacks nor stack pointers are recorded in this trace".to_owned());
+        } else {
+            report.notes.push(
+                "available: the least that stack pointers in events left; between events, and in threads without any, \
+                 more may have been in use"
+                    .to_owned(),
+            );
+        }
+        if rows.iter().any(|r| r.seen.inside == 0 && r.seen.outside > 0) {
+            report.notes.push(
+                "not measurable here: no stack pointer of the thread lies in the stack that it is registered with; so \
+                 it is where threads run on stacks of a host system"
+                    .to_owned(),
+            );
+        }
+        vec![report]
+    }
+}
+
+/// A thread and its stack.
+struct Row {
+    cell: Cell,
+    name: String,
+    stack: Option<(Addr, u64)>,
+    seen: Seen,
+}
+
+impl Stack {
+    /// The registered threads, and those that events alone know.
+    fn rows(&self, tracker: &Tracker<'_>) -> Vec<Row> {
+        let contexts = &tracker.trace.contexts;
+        let seen = |id: Option<ContextId>| {
+            let index = id.and_then(|i| usize::try_from(i.0).ok());
+            index.and_then(|i| self.by.get(i)).copied().unwrap_or_default()
+        };
+        let mut rows = Vec::new();
+        for object in tracker.trace.objects.iter().filter(|o| o.is_thread) {
+            // Of two entries of one address the table gives one: the other is of a thread that was there before.
+            if !tracker.trace.objects.at(object.address).is_some_and(|o| std::ptr::eq(o, object)) {
+                continue;
+            }
+            let stack = registered_stack(object);
+            let seen = seen(contexts.find(ContextKind::Thread, object.address));
+            // A thread that was deleted, and did nothing in what the trace still holds.
+            if stack.is_none() || (object.deleted && seen.inside.saturating_add(seen.outside) == 0) {
+                continue;
+            }
+            let name = (!object.name.is_empty()).then(|| object.name.clone());
+            rows.push(Row { name: object.name.clone(), cell: Cell::Named(object.address, name), stack, seen });
+        }
+        for (no, thread) in tracker.threads() {
+            let seen = seen(contexts.find(ContextKind::Thread, thread.address));
+            if seen.known && seen.stack.is_none() {
+                rows.push(Row { cell: named(no, thread.address, tracker), name: String::new(), stack: None, seen });
+            }
+        }
+        rows
+    }
+}
+
+fn named(no: ThreadNo, address: Addr, tracker: &Tracker<'_>) -> Cell {
+    Cell::Named(address, tracker.name(no).map(str::to_owned))
+}
+
+impl Row {
+    /// The fullest first, then what cannot be measured, then those that events tell nothing of.
+    fn key(&self) -> (u8, u64, &str) {
+        let size = self.stack.map_or(0, |(_, size)| size);
+        match (self.seen.lowest, self.seen.outside) {
+            // A thousandth of a stack tells enough for an order.
+            (Some((free, _)), _) => (0, free.saturating_mul(1000).checked_div(size).unwrap_or(0), &self.name),
+            (None, 1..) => (1, 0, &self.name),
+            _ if self.seen.known => (2, 0, &self.name),
+            _ => (3, 0, &self.name),
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let Self { seen, stack, .. } = self;
+        let signed = |n| i64::try_from(n).unwrap_or(i64::MAX);
+        let size = stack.map(|(_, size)| size);
+        let used =
+            seen.lowest.zip(size).map(|((free, _), size)| share(signed(size.saturating_sub(free)), signed(size)));
+        let remark = match (stack, seen.inside, seen.outside) {
+            (None, ..) => "no stack is registered".to_owned(),
+            (_, 0, 0) => String::new(),
+            (_, 0, _) => "not measurable here".to_owned(),
+            (_, _, 0) => String::new(),
+            (_, _, n) => format!("{n} outside of the stack, first at {}", seen.first_outside),
+        };
+        vec![
+            self.cell.clone(),
+            size.map_or(Cell::Empty, Cell::Count),
+            seen.lowest.map_or(Cell::Empty, |(free, _)| Cell::Count(free)),
+            used.map_or(Cell::Empty, Cell::Real),
+            seen.lowest.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            match seen.inside.saturating_add(seen.outside) {
+                0 => Cell::Empty,
+                n => Cell::Count(n),
+            },
+            if remark.is_empty() { Cell::Empty } else { Cell::Text(remark) },
+        ]
     }
 }

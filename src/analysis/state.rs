@@ -294,11 +294,23 @@ impl<'a> Tracker<'a> {
         if let Some(below) = below.filter(|_| !agrees) {
             self.surprise(event, below, change);
         }
-        if let (ContextKind::Thread, Some(Who::Thread(no))) = (kind, below)
+        // A thread that has blocked and tells itself to whom its core goes: it does not run on.
+        let hands_over = running == Who::Unknown
+            && event.def.and_then(|d| self.roles.get(d)).is_some_and(|r| r.run && !r.ready && !r.block);
+        if let Some(Who::Thread(no)) = below
             && let Some(thread) = self.threads.get_mut(no.index())
         {
-            thread.priority = event.priority.or(thread.priority);
-            if thread.state != State::Running {
+            let runs_on = match (kind, thread.state) {
+                (ContextKind::Thread, State::Running) => false,
+                (ContextKind::Thread, State::Blocked(_)) => !hands_over,
+                (ContextKind::Thread, _) => true,
+                // What an interrupt says of the thread below it is as certain, where nothing else is known.
+                (_, state) => state == State::Unknown,
+            };
+            if kind == ContextKind::Thread {
+                thread.priority = event.priority.or(thread.priority);
+            }
+            if runs_on {
                 (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, None);
             }
         }
@@ -320,9 +332,11 @@ impl<'a> Tracker<'a> {
     /// The core is found with somebody else than the events so far told.
     fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
         let told = self.tells_itself(event, below).then_some(event.ticks);
+        // A thread that was made ready before the eyes of the trace has been given the core since.
+        let given = matches!(below, Who::Thread(no) if self.ready_since(no).is_some());
         let core = self.core(event.core);
         core.pending = None;
-        if core.running == Who::Unknown {
+        if core.running == Who::Unknown && !given {
             core.running = below;
             if let (Who::Thread(no), Some(_)) = (below, told) {
                 self.dispatched(event, told, no, change);

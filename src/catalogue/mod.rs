@@ -4,6 +4,7 @@
 //! system whose events are listed here.
 
 mod classes;
+mod counters;
 mod effect;
 mod field;
 mod interrupts;
@@ -14,9 +15,10 @@ mod uia;
 pub mod user;
 
 pub use classes::{classes, mask_names};
+pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
-pub use objects::{ObjectType, Show, threadx_object};
+pub use objects::{ObjectType, Show, registered_stack, threadx_object};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
 pub use table::{Catalogue, Names};
 pub use uia::{Declared, FIRST_DECLARED, uia_events};

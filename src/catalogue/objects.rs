@@ -2,6 +2,9 @@
 
 use std::sync::OnceLock;
 
+use crate::abi::Addr;
+use crate::trace::Object;
+
 /// One type of registered object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectType {
@@ -51,11 +54,25 @@ impl ObjectType {
     }
 }
 
+fn types() -> &'static [ObjectType] {
+    static TYPES: OnceLock<Vec<ObjectType>> = OnceLock::new();
+    TYPES.get_or_init(|| read(include_str!("objects.tsv")))
+}
+
 /// The type of this code in a ThreadX registry.
 #[must_use]
 pub fn threadx_object(code: u32) -> Option<&'static ObjectType> {
-    static TYPES: OnceLock<Vec<ObjectType>> = OnceLock::new();
-    TYPES.get_or_init(|| read(include_str!("objects.tsv"))).iter().find(|t| t.code == code)
+    types().iter().find(|t| t.code == code)
+}
+
+/// Start and size of a thread's stack, where its registration tells them.
+#[must_use]
+pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {
+    // Another system's registry may give the same code to something else.
+    let kind = threadx_object(object.type_code).filter(|t| object.is_thread && object.type_name == Some(t.name))?;
+    let values = [object.param1, object.param2];
+    let of = |name| kind.short.iter().zip(values).find(|(s, _)| s.is_some_and(|(n, _)| n == name)).map(|(_, v)| v);
+    Some((of("stack")?, of("size").filter(|size| *size > 0)?))
 }
 
 fn read(text: &'static str) -> Vec<ObjectType> {

@@ -111,7 +111,7 @@ impl QnxEvents {
             all.row(&row);
         }
         all.user();
-        Self { catalogue: Catalogue::listed(all.defs, all.enumerations), rules: all.rules }
+        Self { catalogue: Catalogue::listed(all.defs, all.enumerations).with_larger_urgent(), rules: all.rules }
     }
 }
 

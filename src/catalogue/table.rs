@@ -18,6 +18,8 @@ pub struct Catalogue {
     user: Option<(RangeInclusive<u32>, &'static str)>,
     templates: HashMap<u32, Template>,
     object_types: Option<fn(u32) -> Option<&'static ObjectType>>,
+    /// True where a larger number is a more urgent priority.
+    larger_is_urgent: bool,
 }
 
 /// Which of two products gave the ids that both use.
@@ -58,6 +60,7 @@ impl Catalogue {
             user: None,
             templates: HashMap::new(),
             object_types: None,
+            larger_is_urgent: false,
         };
         for def in defs {
             all.put(def);
@@ -81,9 +84,9 @@ impl Catalogue {
     /// The same definitions under other ids; those without one are left out.
     #[must_use]
     pub fn with_ids(self, id: impl Fn(u32) -> Option<u32>) -> Self {
-        let Self { defs, enumerations, user, templates, object_types, .. } = self;
+        let Self { defs, enumerations, user, templates, object_types, larger_is_urgent, .. } = self;
         let moved = defs.into_iter().filter_map(|def| Some(EventDef { id: id(def.id)?, ..def })).collect();
-        Self { user, templates, object_types, ..Self::new(moved, enumerations) }
+        Self { user, templates, object_types, larger_is_urgent, ..Self::new(moved, enumerations) }
     }
 
     /// Gives the definition of this name another id, where there is one: a program has numbered it.
@@ -107,6 +110,19 @@ impl Catalogue {
     #[must_use]
     pub fn object_type(&self, code: u32) -> Option<&'static ObjectType> {
         self.object_types.and_then(|of| of(code))
+    }
+
+    /// The same for a system in which a larger number is a more urgent priority.
+    #[must_use]
+    pub fn with_larger_urgent(mut self) -> Self {
+        self.larger_is_urgent = true;
+        self
+    }
+
+    /// True where priority `a` is more urgent than `b`.
+    #[must_use]
+    pub fn is_more_urgent(&self, a: u16, b: u16) -> bool {
+        if self.larger_is_urgent { a > b } else { a < b }
     }
 
     /// The ids that applications choose; `None` where the system gives them no range of their own.
@@ -189,7 +205,15 @@ impl Catalogue {
         for (number, def) in defs.iter().enumerate() {
             by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
         }
-        Self { defs, by_id, enumerations, user: None, templates: HashMap::new(), object_types: None }
+        Self {
+            defs,
+            by_id,
+            enumerations,
+            user: None,
+            templates: HashMap::new(),
+            object_types: None,
+            larger_is_urgent: false,
+        }
     }
 
     /// The number of the definition of this id.

@@ -1,0 +1,140 @@
+//! Interrupts that events announce: how many, how long.
+
+use std::collections::BTreeMap;
+
+use super::bump;
+use crate::analysis::change::Frame;
+use crate::analysis::{Tracker, Whole, object_cell};
+use crate::catalogue::ArgKind;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::{Event, Number};
+
+/// The most numbers that are told apart: a damaged trace may name any.
+const MOST_NUMBERS: usize = 1 << 12;
+
+/// One interrupt.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    count: u64,
+    ended: u64,
+    ticks: i64,
+    /// The longest, and the event that ends it.
+    max: Option<(i64, u64)>,
+}
+
+/// All of them, by number.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    rows: BTreeMap<Option<u64>, Row>,
+    /// True where the numbers are addresses of objects.
+    objects: bool,
+    left_out: u64,
+}
+
+/// The number of an interrupt as a cell.
+pub fn number_cell(number: Option<u64>, kind: Kind, tracker: &Tracker<'_>) -> Cell {
+    match number {
+        None => Cell::Empty,
+        Some(address) if kind == Kind::Object => object_cell(address, tracker),
+        Some(number) => Cell::Count(number),
+    }
+}
+
+/// The number that an event tells of its interrupt: the processor's where the processor was asked, else `own`, which
+/// the event told that began it (that of its end may be another).
+fn number(event: &Event, own: Option<u64>, tracker: &Tracker<'_>) -> Option<u64> {
+    let asked = tracker.trace.interrupts.iter().any(|m| matches!(m.number, Number::Processor(_)));
+    if asked { event.isr.map(u64::from) } else { own }
+}
+
+impl Interrupts {
+    /// How a column of numbers reads.
+    pub const fn kind(&self) -> Kind {
+        if self.objects { Kind::Object } else { Kind::Count }
+    }
+
+    /// The number of the interrupt that an event is in.
+    pub fn open(&self, event: &Event, tracker: &Tracker<'_>) -> Option<u64> {
+        number(event, tracker.frames(event.core).last().and_then(|f| f.number), tracker)
+    }
+
+    fn row(&mut self, number: Option<u64>) -> Option<&mut Row> {
+        if self.rows.len() >= MOST_NUMBERS && !self.rows.contains_key(&number) {
+            bump(&mut self.left_out);
+            return None;
+        }
+        Some(self.rows.entry(number).or_default())
+    }
+
+    /// One begins.
+    pub fn entered(&mut self, event: &Event, own: Option<u64>, tracker: &Tracker<'_>) {
+        let word = tracker.role(event).and_then(|r| r.isr_number);
+        let field = event.def.zip(word).and_then(|(def, word)| tracker.catalogue[def].field(word));
+        self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
+        if let Some(row) = self.row(number(event, own, tracker)) {
+            bump(&mut row.count);
+        }
+    }
+
+    /// One ends.
+    pub fn exited(&mut self, event: &Event, frame: &Frame, tracker: &Tracker<'_>) {
+        let Some(row) = self.row(number(event, frame.number, tracker)) else { return };
+        let ticks = event.ticks.saturating_sub(frame.since);
+        bump(&mut row.ended);
+        row.ticks = row.ticks.saturating_add(ticks);
+        if row.max.is_none_or(|(most, _)| ticks > most) {
+            row.max = Some((ticks, event.seq));
+        }
+    }
+
+    /// `stats_interrupts`, the most time first; none where there were none.
+    pub fn report(&self, unannounced: u64, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+        if self.rows.is_empty() && unannounced == 0 {
+            return None;
+        }
+        let columns = vec![
+            Column { name: "interrupt", kind: self.kind() },
+            Column { name: "announced", kind: Kind::Flag },
+            Column { name: "count", kind: Kind::Count },
+            Column { name: "ended", kind: Kind::Count },
+            Column { name: "ticks", kind: Kind::Ticks },
+            Column { name: "max", kind: Kind::Ticks },
+            Column { name: "max_seq", kind: Kind::Seq },
+        ];
+        let mut report = Report { name: "stats_interrupts", columns, notes: whole.notes(), ..Report::default() };
+        let mut rows: Vec<(&Option<u64>, &Row)> = self.rows.iter().collect();
+        rows.sort_by_key(|(number, row)| (std::cmp::Reverse(row.ticks), **number));
+        for (number, row) in rows {
+            report.rows.push(vec![
+                number_cell(*number, self.kind(), tracker),
+                Cell::Flag(true),
+                Cell::Count(row.count),
+                Cell::Count(row.ended),
+                if row.ended > 0 { Cell::Ticks(row.ticks) } else { Cell::Empty },
+                row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
+                row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            ]);
+        }
+        if unannounced > 0 {
+            let mut row = vec![Cell::Empty; report.columns.len()];
+            if let [_, announced, count, ..] = row.as_mut_slice() {
+                (*announced, *count) = (Cell::Flag(false), Cell::Count(unannounced));
+            }
+            report.rows.push(row);
+        }
+        if !self.rows.is_empty() {
+            report.notes.push(
+                "ticks: from the event that announces an interrupt to the one that ends it, others nested in it \
+                 included; what it does before and after these two events is not seen"
+                    .to_owned(),
+            );
+        }
+        if unannounced > 0 {
+            report.notes.push("an interrupt without announcement has no length and no number".to_owned());
+        }
+        if self.left_out > 0 {
+            report.notes.push(format!("{} events are of numbers for which there is no room here", self.left_out));
+        }
+        Some(report)
+    }
+}

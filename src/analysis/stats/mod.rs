@@ -1,0 +1,348 @@
+//! `stats`: counters of the whole, of each core, of each thread, of each interrupt, and who resumed whom. FileX's and
+//! NetX's counters where such events are there.
+
+mod companions;
+mod interrupts;
+mod threads;
+
+use self::companions::Companions;
+use self::interrupts::{Interrupts, number_cell};
+use self::threads::Threads;
+use super::{Change, Span, ThreadNo, Tracker, Visitor, Who, Whole};
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::Event;
+
+/// Why a thread that could go on lost its core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    /// To a more urgent one.
+    Preempted,
+    /// Its time slice was over.
+    Sliced,
+    /// It let go: the other is not more urgent, and no time slice was over.
+    Yielded,
+    /// A priority is not known.
+    Unexplained,
+}
+
+/// What is counted for each core; their sum is the whole.
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    switches: u64,
+    from_idle: u64,
+    idle: u64,
+    preemptions: u64,
+    slices: u64,
+    slice_events: u64,
+    yields: u64,
+    unexplained: u64,
+    suspended_self: u64,
+    suspended_by_others: u64,
+    suspended: u64,
+    resumed_by_threads: u64,
+    resumed_by_interrupts: u64,
+    resumed: u64,
+    announced: u64,
+    unannounced: u64,
+    nested: u64,
+    depth: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        let all = [
+            (&mut self.switches, other.switches),
+            (&mut self.from_idle, other.from_idle),
+            (&mut self.idle, other.idle),
+            (&mut self.preemptions, other.preemptions),
+            (&mut self.slices, other.slices),
+            (&mut self.slice_events, other.slice_events),
+            (&mut self.yields, other.yields),
+            (&mut self.unexplained, other.unexplained),
+            (&mut self.suspended_self, other.suspended_self),
+            (&mut self.suspended_by_others, other.suspended_by_others),
+            (&mut self.suspended, other.suspended),
+            (&mut self.resumed_by_threads, other.resumed_by_threads),
+            (&mut self.resumed_by_interrupts, other.resumed_by_interrupts),
+            (&mut self.resumed, other.resumed),
+            (&mut self.announced, other.announced),
+            (&mut self.unannounced, other.unannounced),
+            (&mut self.nested, other.nested),
+        ];
+        all.into_iter().for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        self.depth = self.depth.max(other.depth);
+    }
+}
+
+/// One core as it is counted.
+#[derive(Debug, Clone, Default)]
+struct Core {
+    counts: Counts,
+    /// Who takes the core because a time slice is over.
+    slice_to: Option<ThreadNo>,
+    /// True where the interrupt that is at work unannounced has been counted.
+    counted: bool,
+}
+
+/// Counts.
+#[derive(Debug, Default)]
+pub struct Stats {
+    cores: Vec<Core>,
+    spare: Core,
+    threads: Threads,
+    interrupts: Interrupts,
+    companions: Companions,
+}
+
+/// One more.
+fn bump(n: &mut u64) {
+    *n = n.saturating_add(1);
+}
+
+impl Stats {
+    fn core(&mut self, core: u16) -> &mut Core {
+        let index = usize::from(core);
+        if index >= self.cores.len() {
+            self.cores.resize(index.saturating_add(1), Core::default());
+        }
+        // Just made long enough; the spare core is never used.
+        self.cores.get_mut(index).unwrap_or(&mut self.spare)
+    }
+
+    fn lost(&mut self, event: &Event, thread: ThreadNo, by: ThreadNo, tracker: &Tracker<'_>) {
+        let slice = self.core(event.core).slice_to.take();
+        let priority = |no| tracker.thread(no).and_then(|t| t.priority);
+        let loss = match (priority(thread), priority(by)) {
+            _ if slice == Some(by) => Loss::Sliced,
+            (Some(own), Some(other)) if tracker.catalogue.is_more_urgent(other, own) => Loss::Preempted,
+            (Some(_), Some(_)) => Loss::Yielded,
+            _ => Loss::Unexplained,
+        };
+        let counts = &mut self.core(event.core).counts;
+        bump(match loss {
+            Loss::Preempted => &mut counts.preemptions,
+            Loss::Sliced => &mut counts.slices,
+            Loss::Yielded => &mut counts.yields,
+            Loss::Unexplained => &mut counts.unexplained,
+        });
+        let row = self.threads.row(thread);
+        match loss {
+            Loss::Preempted => bump(&mut row.preempted),
+            Loss::Sliced => bump(&mut row.sliced),
+            Loss::Yielded => bump(&mut row.yielded),
+            Loss::Unexplained => {}
+        }
+    }
+
+    fn suspended(&mut self, event: &Event, thread: ThreadNo, by: Who) {
+        let counts = &mut self.core(event.core).counts;
+        bump(&mut counts.suspended);
+        let own = by == Who::Thread(thread);
+        match by {
+            _ if own => bump(&mut counts.suspended_self),
+            Who::Thread(_) | Who::Isr => bump(&mut counts.suspended_by_others),
+            _ => {}
+        }
+        let row = self.threads.row(thread);
+        bump(if own { &mut row.blocked } else { &mut row.stopped });
+    }
+
+    fn resumed(&mut self, event: &Event, thread: ThreadNo, by: Who) {
+        bump(&mut self.threads.row(thread).woken);
+        let counts = &mut self.core(event.core).counts;
+        bump(&mut counts.resumed);
+        match by {
+            Who::Thread(_) => bump(&mut counts.resumed_by_threads),
+            Who::Isr => bump(&mut counts.resumed_by_interrupts),
+            _ => {}
+        }
+    }
+}
+
+impl Visitor for Stats {
+    fn span(&mut self, span: &Span, _: &Tracker<'_>) {
+        // Somebody else had the core: the next interrupt is another one.
+        if span.who != Who::Isr {
+            self.core(span.core).counted = false;
+        }
+    }
+
+    fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
+        match *change {
+            Change::Switch { from, to } => {
+                let core = self.core(event.core);
+                if to == Who::Idle {
+                    bump(&mut core.counts.idle);
+                }
+                if matches!(to, Who::Thread(_)) && from == Who::Idle {
+                    bump(&mut core.counts.from_idle);
+                }
+                if core.slice_to.map(Who::Thread) != Some(to) {
+                    core.slice_to = None;
+                }
+            }
+            Change::Dispatched { thread, .. } => {
+                let core = self.core(event.core);
+                bump(&mut core.counts.switches);
+                core.slice_to = None;
+                bump(&mut self.threads.row(thread).runs);
+            }
+            Change::Preempted { thread, by } => self.lost(event, thread, by, tracker),
+            Change::Sliced { from, to } => {
+                let core = self.core(event.core);
+                bump(&mut core.counts.slice_events);
+                core.slice_to = match to {
+                    Who::Thread(no) if to != from => Some(no),
+                    _ => None,
+                };
+            }
+            Change::Blocked { thread, by, .. } => {
+                self.suspended(event, thread, by);
+                if by != Who::Thread(thread) {
+                    self.threads.did(thread, false, by, self.interrupts.open(event, tracker));
+                }
+            }
+            Change::Readied { thread, by, .. } => {
+                self.resumed(event, thread, by);
+                self.threads.did(thread, true, by, self.interrupts.open(event, tracker));
+            }
+            Change::Entered { number, depth } => {
+                let counts = &mut self.core(event.core).counts;
+                bump(&mut counts.announced);
+                if depth > 0 {
+                    bump(&mut counts.nested);
+                }
+                counts.depth = counts.depth.max(u64::try_from(depth).unwrap_or(u64::MAX).saturating_add(1));
+                self.interrupts.entered(event, number, tracker);
+            }
+            Change::Exited { frame } => self.interrupts.exited(event, &frame, tracker),
+            Change::Unannounced => {
+                let core = self.core(event.core);
+                if !std::mem::replace(&mut core.counted, true) {
+                    bump(&mut core.counts.unannounced);
+                    core.counts.depth = core.counts.depth.max(1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        self.companions.event(event, tracker);
+    }
+
+    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
+        let mut all = Counts::default();
+        self.cores.iter().for_each(|c| all.add(&c.counts));
+        let blind = is_blind(&all, whole);
+        let mut reports = vec![self.whole(&all, blind, whole, tracker)];
+        if whole.cores > 1 {
+            reports.push(self.by_core(blind, whole));
+        }
+        reports.extend(self.threads.report(blind, whole, tracker));
+        reports.extend(self.threads.wakeups(&self.interrupts, whole, tracker));
+        reports.extend(self.interrupts.report(all.unannounced, whole, tracker));
+        reports.extend(self.companions.reports(whole));
+        reports
+    }
+}
+
+/// True where the trace holds switches, but nothing of the scheduler that would tell why.
+const fn is_blind(all: &Counts, whole: &Whole) -> bool {
+    !whole.filtered && all.suspended == 0 && all.resumed == 0 && all.preemptions.saturating_add(all.yields) > 0
+}
+
+/// The count of something that priorities tell; empty where it can be none of the switches and all of them.
+fn told(n: u64, unexplained: u64, blind: bool) -> Cell {
+    if blind || (n == 0 && unexplained > 0) { Cell::Empty } else { Cell::Count(n) }
+}
+
+/// What follows from counts where what causes a switch is not told.
+const BLIND: &str = "preemptions, yields: not told. The trace holds switches, but no suspension and no resumption, so \
+                     that a thread that waits and one that could go on look the same";
+
+impl Stats {
+    fn whole(&self, all: &Counts, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let columns = vec![Column { name: "counter", kind: Kind::Text }, Column { name: "value", kind: Kind::Count }];
+        let mut report = Report { name: "stats", columns, ..Report::default() };
+        let interrupts = all.announced.saturating_add(all.unannounced);
+        let rows = [
+            ("events", Cell::Count(whole.kept)),
+            ("context_switches", Cell::Count(all.switches)),
+            ("context_switches_from_idle", Cell::Count(all.from_idle)),
+            ("idle_entries", Cell::Count(all.idle)),
+            ("preemptions", told(all.preemptions, all.unexplained, blind)),
+            ("time_slices", Cell::Count(all.slices)),
+            ("time_slice_events", Cell::Count(all.slice_events)),
+            ("yields", told(all.yields, all.unexplained, blind)),
+            ("switches_unexplained", Cell::Count(all.unexplained)),
+            ("suspensions", Cell::Count(all.suspended)),
+            ("suspensions_by_itself", Cell::Count(all.suspended_self)),
+            ("suspensions_by_others", Cell::Count(all.suspended_by_others)),
+            ("resumptions", Cell::Count(all.resumed)),
+            ("resumptions_by_threads", Cell::Count(all.resumed_by_threads)),
+            ("resumptions_by_interrupts", Cell::Count(all.resumed_by_interrupts)),
+            ("interrupts", Cell::Count(interrupts)),
+            ("interrupts_announced", Cell::Count(all.announced)),
+            ("interrupts_unannounced", Cell::Count(all.unannounced)),
+            ("interrupts_nested", Cell::Count(all.nested)),
+            ("interrupt_depth", Cell::Count(all.depth)),
+        ];
+        report.rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
+        let notes = &mut report.notes;
+        *notes = whole.notes();
+        if whole.wrapped {
+            notes.push("older events are overwritten: these are the counts of what the trace still holds".to_owned());
+        }
+        if blind {
+            notes.push(BLIND.to_owned());
+        }
+        if all.unexplained > 0 {
+            notes.push(format!(
+                "switches_unexplained: {} times a thread that could go on lost its core, and no event tells the \
+                 priority of it or of the one that took it",
+                all.unexplained
+            ));
+        }
+        if all.unannounced > 0 {
+            notes.push(
+                "interrupts_unannounced: interrupts that inserted events and no event of their beginning; one after \
+                 the other without a thread's event between them count as one"
+                    .to_owned(),
+            );
+        }
+        if interrupts == 0 && !tracker.trace.is_empty() {
+            notes.push("interrupts: only those that insert events are in a trace".to_owned());
+        }
+        let others = all.suspended_self.saturating_add(all.suspended_by_others);
+        let unknown = [
+            ("suspensions", all.suspended.saturating_sub(others)),
+            (
+                "resumptions",
+                all.resumed.saturating_sub(all.resumed_by_threads.saturating_add(all.resumed_by_interrupts)),
+            ),
+        ];
+        for (what, n) in unknown.iter().filter(|(_, n)| *n > 0) {
+            notes.push(format!("{what}: of {n} no event tells by whom, or it was before the scheduler ran"));
+        }
+        report
+    }
+
+    fn by_core(&self, blind: bool, whole: &Whole) -> Report {
+        let names = ["core", "switches", "idle_entries", "preemptions", "time_slices", "interrupts", "nested"];
+        let columns = names.iter().map(|name| Column { name, kind: Kind::Count }).collect();
+        let mut report = Report { name: "stats_cores", columns, notes: whole.notes(), ..Report::default() };
+        for (number, Core { counts: c, .. }) in self.cores.iter().enumerate() {
+            report.rows.push(vec![
+                Cell::Count(u64::try_from(number).unwrap_or(u64::MAX)),
+                Cell::Count(c.switches),
+                Cell::Count(c.idle),
+                told(c.preemptions, c.unexplained, blind),
+                Cell::Count(c.slices),
+                Cell::Count(c.announced.saturating_add(c.unannounced)),
+                Cell::Count(c.nested),
+            ]);
+        }
+        report
+    }
+}

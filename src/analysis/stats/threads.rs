@@ -1,0 +1,124 @@
+//! What happened to each thread, and who did it.
+
+use std::collections::BTreeMap;
+
+use super::{BLIND, Interrupts, bump, number_cell};
+use crate::analysis::{ThreadNo, Tracker, Who, Whole, thread_cell, who_cell};
+use crate::report::{Cell, Column, Kind, Report};
+
+/// The most pairs that are told apart: a damaged trace may name any number.
+const MOST_PAIRS: usize = 1 << 14;
+
+/// One thread.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// How often it was given a core.
+    pub runs: u64,
+    /// Lost its core to a more urgent one.
+    pub preempted: u64,
+    /// Lost its core at the end of its time slice.
+    pub sliced: u64,
+    /// Let go of its core.
+    pub yielded: u64,
+    /// Suspended itself.
+    pub blocked: u64,
+    /// Was suspended.
+    pub stopped: u64,
+    /// Was resumed.
+    pub woken: u64,
+}
+
+/// Who did what to whom: the thread, whether it was resumed, by whom, in which interrupt.
+type Deed = (ThreadNo, bool, Who, Option<u64>);
+
+/// All threads.
+#[derive(Debug, Default)]
+pub struct Threads {
+    rows: Vec<Row>,
+    spare: Row,
+    did: BTreeMap<Deed, u64>,
+    left_out: u64,
+}
+
+impl Threads {
+    /// The row of a thread.
+    pub fn row(&mut self, no: ThreadNo) -> &mut Row {
+        if no.index() >= self.rows.len() && no.index() < usize::MAX {
+            self.rows.resize(no.index().saturating_add(1), Row::default());
+        }
+        self.rows.get_mut(no.index()).unwrap_or(&mut self.spare)
+    }
+
+    /// Somebody resumed a thread, or suspended it.
+    pub fn did(&mut self, thread: ThreadNo, resumed: bool, by: Who, interrupt: Option<u64>) {
+        let deed = (thread, resumed, by, interrupt.filter(|_| by == Who::Isr));
+        if self.did.len() >= MOST_PAIRS && !self.did.contains_key(&deed) {
+            bump(&mut self.left_out);
+            return;
+        }
+        bump(self.did.entry(deed).or_default());
+    }
+
+    /// `stats_threads`: those that ran most first; none where nothing happened to any.
+    pub fn report(&self, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+        let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken"];
+        let mut columns = vec![Column { name: "thread", kind: Kind::Thread }];
+        columns.extend(counts.iter().map(|name| Column { name, kind: Kind::Count }));
+        let mut report = Report { name: "stats_threads", columns, notes: whole.notes(), ..Report::default() };
+        let mut rows: Vec<(ThreadNo, &Row)> =
+            tracker.threads().filter_map(|(no, _)| Some((no, self.rows.get(no.index())?))).collect();
+        rows.sort_by(|(a, x), (b, y)| y.runs.cmp(&x.runs).then_with(|| tracker.name(*a).cmp(&tracker.name(*b))));
+        for (no, row) in rows {
+            let all = [row.runs, row.preempted, row.sliced, row.yielded, row.blocked, row.stopped, row.woken];
+            if all.iter().all(|n| *n == 0) {
+                continue;
+            }
+            let told = |n: u64| if blind { Cell::Empty } else { Cell::Count(n) };
+            report.rows.push(vec![
+                thread_cell(no, tracker),
+                Cell::Count(row.runs),
+                told(row.preempted),
+                Cell::Count(row.sliced),
+                told(row.yielded),
+                Cell::Count(row.blocked),
+                Cell::Count(row.stopped),
+                Cell::Count(row.woken),
+            ]);
+        }
+        report
+            .notes
+            .push("blocked: suspended itself; stopped: suspended by others; woken: resumed by anybody".to_owned());
+        if blind {
+            report.notes.push(BLIND.to_owned());
+        }
+        (!report.rows.is_empty()).then_some(report)
+    }
+
+    /// `stats_wakeups`: who resumed or suspended whom; none where nobody did.
+    pub fn wakeups(&self, interrupts: &Interrupts, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+        let columns = vec![
+            Column { name: "thread", kind: Kind::Thread },
+            Column { name: "was", kind: Kind::Text },
+            Column { name: "by", kind: Kind::Thread },
+            Column { name: "interrupt", kind: interrupts.kind() },
+            Column { name: "count", kind: Kind::Count },
+        ];
+        let mut report = Report { name: "stats_wakeups", columns, notes: whole.notes(), ..Report::default() };
+        let mut rows: Vec<(&Deed, u64)> = self.did.iter().map(|(d, n)| (d, *n)).collect();
+        let name = |no: ThreadNo| tracker.name(no).unwrap_or("");
+        rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
+        for ((thread, resumed, by, interrupt), n) in rows {
+            report.rows.push(vec![
+                thread_cell(*thread, tracker),
+                Cell::Text(if *resumed { "resumed" } else { "suspended" }.to_owned()),
+                who_cell(*by, tracker),
+                number_cell(*interrupt, interrupts.kind(), tracker),
+                Cell::Count(n),
+            ]);
+        }
+        if self.left_out > 0 {
+            report.notes.push(format!("{} more are of pairs for which there is no room here", self.left_out));
+        }
+        (!report.rows.is_empty()).then_some(report)
+    }
+}
