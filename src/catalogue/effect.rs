@@ -31,10 +31,14 @@ pub enum Effect {
     Mark,
     /// A thread has used up its time slice.
     Slice,
+    /// Somebody asks that a thread's wait be given up.
+    Abort,
+    /// A thread ends: it neither runs nor waits any more.
+    End,
 }
 
 impl Effect {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 15] = [
         (Self::Run, "run"),
         (Self::Ready, "ready"),
         (Self::Block, "block"),
@@ -48,6 +52,8 @@ impl Effect {
         (Self::Delete, "delete"),
         (Self::Mark, "mark"),
         (Self::Slice, "slice"),
+        (Self::Abort, "abort"),
+        (Self::End, "end"),
     ];
 
     /// Its name in a catalogue file.
