@@ -23,6 +23,7 @@ struct Kept {
     thread: ThreadNo,
     /// What is waited for; where no call names an object, the event that blocks and its code of the state.
     what: What,
+    /// The call that names the object.
     call: Option<DefId>,
 }
 
@@ -48,6 +49,8 @@ struct Row {
     max: Option<(i64, u64)>,
     wakers: Vec<(Waker, u64)>,
     timeouts: u64,
+    /// The call, where it names no object: the first that is known.
+    call: Option<DefId>,
     /// Ticks so far and the event that began it, where one goes on.
     open: Option<(i64, u64)>,
 }
@@ -58,6 +61,7 @@ struct Open {
     from: i64,
     seq: u64,
     key: Kept,
+    call: Option<DefId>,
     /// False where the filters keep neither the call nor the event that blocks.
     kept: bool,
 }
@@ -107,14 +111,13 @@ impl Blocked {
     }
 
     fn begins(&mut self, seen: &Seen<'_>, thread: ThreadNo, call: Option<Call>, code: Option<u64>, t: &Tracker<'_>) {
-        let what = call
-            .and_then(|c| c.object)
-            .map_or(What::State(seen.event.def, code), What::Object);
-        let key = Kept { thread, what, call: call.map(|c| c.def) };
+        let what = call.and_then(|c| c.object).map_or(What::State(seen.event.def, code), What::Object);
+        let def = call.map(|c| c.def);
+        let key = Kept { thread, what, call: def.filter(|_| matches!(what, What::Object(_))) };
         let context = t.thread(thread).and_then(|th| th.context).and_then(|c| usize::try_from(c.0).ok());
         let last = context.and_then(|c| self.last_kept.get(c).copied().flatten());
         let kept = seen.kept || !seen.inside || call.is_some_and(|c| last.is_some_and(|last| last >= c.seq));
-        let open = Open { from: seen.event.ticks, seq: seen.event.seq, key, kept };
+        let open = Open { from: seen.event.ticks, seq: seen.event.seq, key, call: def, kept };
         if let Some(place) = Self::place(&mut self.open, thread.index(), None) {
             *place = Some(open);
         }
@@ -129,6 +132,7 @@ impl Blocked {
         self.earlier = self.earlier.saturating_add(u64::from(earlier));
         let ticks = seen.event.ticks.saturating_sub(open.from);
         let Some(row) = self.row(open.key) else { return };
+        row.call = row.call.or(open.call);
         row.count = row.count.saturating_add(1);
         row.total = row.total.saturating_add(ticks);
         row.min = Some(row.min.map_or(ticks, |m| m.min(ticks)));
@@ -201,6 +205,7 @@ impl Visitor for Blocked {
         let still: Vec<Open> = self.open.iter().flatten().filter(|o| o.kept).copied().collect();
         for open in &still {
             if let Some(row) = self.row(open.key) {
+                row.call = row.call.or(open.call);
                 row.open = Some((to.saturating_sub(open.from), open.seq));
             }
         }
@@ -249,7 +254,7 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
         finished(row.total),
         row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, tracker)),
-        key.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
+        row.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
         row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         row.min.map_or(Cell::Empty, Cell::Ticks),
@@ -283,12 +288,14 @@ impl Blocked {
         }
         if !still.is_empty() {
             notes.push(
-                "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max".to_owned(),
+                "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max"
+                    .to_owned(),
             );
         }
         if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
             notes.push(
-                "timeouts: waits with a limit that ended although nobody acted on the object or aborted them".to_owned(),
+                "timeouts: waits with a limit that ended although nobody acted on the object or aborted them"
+                    .to_owned(),
             );
         }
         if self.earlier > 0 {
@@ -296,16 +303,18 @@ impl Blocked {
         }
         if self.before > 0 {
             notes.push(format!(
-                "{} threads were made ready by their first event: they waited since before the trace, or are new; not counted",
+                "threads that were made ready by their first event: {}; they waited since before the trace, or are new, and \
+                 are not counted",
                 self.before
             ));
         }
         if self.lost > 0 {
             notes.push(format!("more than {MOST_KINDS} kinds of waits: {} waits are not counted", self.lost));
         }
-        let mut silent = tracker.trace.objects.iter().filter(|o| {
-            o.is_thread && !o.deleted && !tracker.threads().any(|(_, thread)| thread.address == o.address)
-        });
+        let mut silent =
+            tracker.trace.objects.iter().filter(|o| {
+                o.is_thread && !o.deleted && !tracker.threads().any(|(_, thread)| thread.address == o.address)
+            });
         let names: Vec<String> = silent
             .by_ref()
             .take(MOST_NAMES)

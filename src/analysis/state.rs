@@ -111,6 +111,12 @@ impl<'a> Tracker<'a> {
         self.locks.get(&address)
     }
 
+    /// Number of cores that have events.
+    #[must_use]
+    pub fn cores(&self) -> u16 {
+        u16::try_from(self.cores.len()).unwrap_or(u16::MAX)
+    }
+
     /// The interrupts that are open on a core, the innermost last.
     #[must_use]
     pub fn frames(&self, core: u16) -> &[Frame] {

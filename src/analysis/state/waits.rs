@@ -13,7 +13,14 @@ const MOST_LOCKS: usize = 1 << 16;
 impl Tracker<'_> {
     /// Remembers the call that an event tells of. A mark of the application, or an event that nobody knows, is none: who
     /// inserts it is back from the call before.
-    pub(super) fn calls(&mut self, event: &Event, role: Option<&Role>, words: &[u64], kind: ContextKind, below: Option<Who>) {
+    pub(super) fn calls(
+        &mut self,
+        event: &Event,
+        role: Option<&Role>,
+        words: &[u64],
+        kind: ContextKind,
+        below: Option<Who>,
+    ) {
         if role.is_some_and(|r| r.is_scheduling) {
             return;
         }
