@@ -266,6 +266,8 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
 fn waker_cell(waker: Waker, tracker: &Tracker<'_>) -> Cell {
     match (waker.who, waker.interrupt) {
         (Who::Thread(no), _) => thread_cell(no, tracker),
+        // A number of that size is an address: the interrupt's own object, or its function.
+        (who, Some(number)) if number > 0xFFFF => Cell::Text(format!("{} {number:#x}", word(who))),
         (who, Some(number)) => Cell::Text(format!("{} {number}", word(who))),
         (who, None) => Cell::Text(word(who).to_owned()),
     }

@@ -26,6 +26,8 @@ struct Waiting {
     thread: ThreadNo,
     lock: Addr,
     kept: bool,
+    /// Who has the lock, or had it last: giving back is its owner's work still.
+    owner: Option<ThreadNo>,
     /// What it waits through now; a new one each time that the lock gets another owner.
     window: Option<Window>,
 }
@@ -83,7 +85,7 @@ impl Inversions {
             self.ownerless = self.ownerless.saturating_add(u64::from(seen.inside && kept));
         }
         let window = owner.and_then(|owner| self.window(lock, thread, owner, moment(seen.event), kept, tracker));
-        self.waiting.push(Waiting { thread, lock, kept, window });
+        self.waiting.push(Waiting { thread, lock, kept, owner, window });
     }
 
     /// A window, unless it is known that nothing is inverted.
@@ -172,6 +174,7 @@ impl Inversions {
         self.close_all(lock, End::Released, seen);
         let mut list = std::mem::take(&mut self.waiting);
         for waiting in list.iter_mut().filter(|w| w.lock == lock && w.thread != owner) {
+            waiting.owner = Some(owner);
             waiting.window = self.window(lock, waiting.thread, owner, moment(seen.event), waiting.kept, tracker);
         }
         self.waiting = list;
@@ -240,11 +243,8 @@ impl Visitor for Inversions {
         if self.waiting.is_empty() && self.closing.is_empty() {
             return;
         }
-        let chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)> = self
-            .waiting
-            .iter()
-            .map(|w| (w.thread, w.lock, w.window.as_ref().map(|w| w.owner).or_else(|| tracker.lock(w.lock)?.owner)))
-            .collect();
+        let chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)> =
+            self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)).collect();
         let several = self.several;
         let open = self.waiting.iter_mut().filter_map(|w| w.window.as_mut());
         for window in open.chain(&mut self.closing) {

@@ -47,6 +47,11 @@ impl Tracker<'_> {
         }
     }
 
+    /// True where a call is not the kernel's own: it may wait more than once.
+    fn is_above_kernel(&self, call: &Call) -> bool {
+        matches!(self.catalogue[call.def].product, Product::Fx | Product::Nx | Product::Ux)
+    }
+
     /// True where a thread that blocks after this call can do so because of it.
     fn can_block(&self, call: &Call) -> bool {
         match call.patience {
@@ -55,8 +60,7 @@ impl Tracker<'_> {
             // Of a kernel's own calls that do not say, those wait that ask for something, or that tell a thread's state:
             // they sleep, or suspend their caller. What stands above a kernel may wait inside of any call.
             None => {
-                let above = matches!(self.catalogue[call.def].product, Product::Fx | Product::Nx | Product::Ux);
-                above
+                self.is_above_kernel(call)
                     || self
                         .roles
                         .get(call.def)
@@ -88,9 +92,12 @@ impl Tracker<'_> {
                 _ => None,
             };
             let mut waited = None;
+            // A call of the kernel waits once: what its caller waits for next is something else.
+            let over = self.thread(no).and_then(|t| t.blocked_in).filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
             if let Some(thread) = self.threads.get_mut(no.index()) {
                 if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq) {
                     waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, code });
+                    thread.last_call = thread.last_call.filter(|c| Some(c.seq) != over);
                 }
                 if !matches!(thread.state, State::Running | State::Ready) || thread.since_seq.is_none() {
                     (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
