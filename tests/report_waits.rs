@@ -325,7 +325,7 @@ fn an_inversion_ends_by_timeout() {
     assert_eq!(row(&b, at, "count total timeouts woken_by"), "1 1020 1 System Timer Thread");
     // After a wait without end, the same events prove nothing.
     list[4] = get(H, 300, M1, FOREVER, LOW);
-    assert_eq!(row(&inversions(&list), 0, "ended"), "given up");
+    assert_eq!(row(&inversions(&list), 0, "ended"), "given_up");
     assert!((0..b.rows.len()).all(|i| cell(&blocked(&list), i, "timeouts") == "-"));
 }
 

@@ -234,9 +234,9 @@ const COLUMNS: [Column; 13] = [
     Column { name: "call", kind: Kind::Event },
     Column { name: "since", kind: Kind::Seq },
     Column { name: "max_seq", kind: Kind::Seq },
+    Column { name: "timeouts", kind: Kind::Count },
     Column { name: "min", kind: Kind::Ticks },
     Column { name: "woken", kind: Kind::Count },
-    Column { name: "timeouts", kind: Kind::Count },
 ];
 
 fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
@@ -257,9 +257,9 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
         row.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
         row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+        if row.timeouts > 0 { Cell::Count(row.timeouts) } else { Cell::Empty },
         row.min.map_or(Cell::Empty, Cell::Ticks),
         most.map_or(Cell::Empty, |(_, n)| Cell::Count(*n)),
-        if row.timeouts > 0 { Cell::Count(row.timeouts) } else { Cell::Empty },
     ]
 }
 

@@ -31,7 +31,7 @@ impl End {
             Self::Aborted => "aborted",
             Self::Deleted => "deleted",
             Self::Terminated => "terminated",
-            Self::GivenUp => "given up",
+            Self::GivenUp => "given_up",
         }
     }
 }
