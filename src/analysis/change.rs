@@ -41,6 +41,19 @@ pub enum State {
     Ready,
     /// It waits; the number is the system's code for what for.
     Blocked(Option<u64>),
+    /// It has ended.
+    Ended,
+}
+
+/// How long a caller is ready to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    None,
+    /// Up to a time.
+    Bounded,
+    /// For ever.
+    Forever,
 }
 
 /// A call that a thread made last, which may turn out to be why it blocks.
@@ -54,6 +67,8 @@ pub struct Call {
     pub def: DefId,
     /// The object that it acts on.
     pub object: Option<Addr>,
+    /// How long its caller is ready to wait, where it tells.
+    pub patience: Option<Patience>,
 }
 
 /// One thread, as far as the events so far tell.
@@ -142,6 +157,15 @@ pub enum Change {
         waited: Option<Wait>,
         /// The system's code of the state that it was in.
         was: Option<u64>,
+        /// The last call of whoever made it so: a thread's, or in an interrupt the interrupt's own.
+        call: Option<Call>,
+    },
+    /// A thread ends: it neither runs nor waits any more.
+    Ended {
+        /// The thread.
+        thread: ThreadNo,
+        /// What it waited for until then.
+        waited: Option<Wait>,
     },
     /// A thread stops being ready.
     Blocked {

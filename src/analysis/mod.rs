@@ -15,13 +15,14 @@ pub mod state;
 pub mod stats;
 pub mod tracex;
 pub mod usage;
+pub mod waits;
 
 use crate::catalogue::Catalogue;
 use crate::query::{Query, QueryError};
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
-pub use change::{Call, Change, Span, State, ThreadNo, Wait, Who};
+pub use change::{Call, Change, Patience, Span, State, ThreadNo, Wait, Who};
 pub use outcome::{Outcome, Outcomes, Waker};
 pub use state::Tracker;
 
@@ -114,6 +115,11 @@ pub trait Visitor {
         let _ = (event, change, tracker);
     }
 
+    /// The same for what goes on over several events: each change up to the end of the window, whatever the filters keep.
+    fn seen(&mut self, seen: &Seen<'_>, change: &Change, tracker: &Tracker<'_>) {
+        let _ = (seen, change, tracker);
+    }
+
     /// An event that the filters keep, after its changes.
     fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
         let _ = (event, tracker);
@@ -121,6 +127,17 @@ pub trait Visitor {
 
     /// Everything was seen.
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report>;
+}
+
+/// An event and whether it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'e> {
+    /// The event.
+    pub event: &'e Event,
+    /// False before the window.
+    pub inside: bool,
+    /// True where the filters keep it.
+    pub kept: bool,
 }
 
 /// What was looked at.
@@ -183,6 +200,12 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
             whole.span = Some((from.min(event.ticks), whole.span.map_or(event.ticks, |(_, to)| to).max(event.ticks)));
             for span in spans.iter().filter(|s| inside && s.from >= from) {
                 visitors.iter_mut().for_each(|v| v.span(span, &tracker));
+            }
+        }
+        if in_range || whole.span.is_none() {
+            let seen = Seen { event: &event, inside: in_range, kept };
+            for change in &changes {
+                visitors.iter_mut().for_each(|v| v.seen(&seen, change, &tracker));
             }
         }
         if kept {

@@ -53,7 +53,20 @@ pub struct Role {
     pub stack: Option<usize>,
     /// Word with how long the caller is ready to wait.
     pub wait: Option<usize>,
+    /// The value of that word which means for ever.
+    pub forever: Option<u64>,
+    /// Word with a thread whose wait is given up.
+    pub abort: Option<usize>,
+    /// A thread ends.
+    pub end: bool,
+    /// The application leaves a mark: whoever does is in no call.
+    pub is_mark: bool,
+    /// Codes of a thread's state that no thread leaves by itself: it has ended.
+    pub ended: Vec<u64>,
 }
+
+/// Words of an enumeration of thread states for threads that have ended.
+const ENDED: [&str; 2] = ["completed", "terminated"];
 
 impl Role {
     fn of(def: &EventDef) -> Self {
@@ -69,7 +82,14 @@ impl Role {
             .or_else(|| word(Effect::Release))
             .or_else(|| word(Effect::Put))
             .or_else(|| word(Effect::Get))
+            .or_else(|| word(Effect::Abort))
             .or_else(|| kind(ArgKind::Ptr));
+        let wait = named("wait_option");
+        let words = |at: Option<usize>| {
+            let field = at.and_then(|at| def.fields.get(at)).and_then(Option::as_ref);
+            field.and_then(|f| f.words.as_deref()).map_or(&[][..], |e| e.words.as_slice())
+        };
+        let ended = words(kind(ArgKind::State)).iter().filter(|(_, w)| ENDED.contains(&w.as_str()));
         Self {
             acts: effects.iter().next().is_some() && !(has(Effect::Mark) && effects.iter().count() == 1),
             is_scheduling: ready
@@ -97,7 +117,12 @@ impl Role {
             create: word(Effect::Create),
             delete: word(Effect::Delete),
             stack: kind(ArgKind::StackPtr),
-            wait: named("wait_option"),
+            wait,
+            forever: words(wait).iter().find(|(_, w)| w == "forever").map(|(v, _)| *v),
+            abort: word(Effect::Abort),
+            end: has(Effect::End),
+            is_mark: has(Effect::Mark),
+            ended: if block { ended.map(|(v, _)| *v).collect() } else { Vec::new() },
         }
     }
 }
@@ -111,6 +136,12 @@ impl Roles {
     #[must_use]
     pub fn of(catalogue: &Catalogue) -> Self {
         Self(catalogue.iter().map(Role::of).collect())
+    }
+
+    /// True where some call tells how long its caller is ready to wait: then one that does not tell waits for nothing.
+    #[must_use]
+    pub fn tell_patience(&self) -> bool {
+        self.0.iter().any(|r| r.wait.is_some())
     }
 
     /// The role of a definition.

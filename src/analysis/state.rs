@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Wait, Who};
+use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Who};
 use super::roles::{Role, Roles};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effect};
 use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
+
+mod waits;
 
 /// One core.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ struct Core {
     seen: i64,
     /// True where its last event gave the core up and did not tell to whom.
     gave_up: bool,
+    /// The last call from the interrupt that is open.
+    isr_call: Option<Call>,
 }
 
 impl Core {
@@ -40,6 +44,7 @@ impl Core {
             bare_isr: false,
             seen: i64::MIN,
             gave_up: false,
+            isr_call: None,
         }
     }
 }
@@ -57,15 +62,15 @@ pub struct Tracker<'a> {
     spare: Core,
     locks: HashMap<Addr, Lock>,
     roles: Roles,
+    /// True where calls that may wait say for how long.
+    tell_patience: bool,
 }
-
-/// The most locks that are followed: a damaged trace may name any number.
-const MOST_LOCKS: usize = 1 << 16;
 
 impl<'a> Tracker<'a> {
     /// Knows nothing yet.
     #[must_use]
     pub fn new(trace: &'a Trace, catalogue: &'a Catalogue) -> Self {
+        let roles = Roles::of(catalogue);
         Self {
             trace,
             catalogue,
@@ -75,7 +80,8 @@ impl<'a> Tracker<'a> {
             cores: Vec::new(),
             spare: Core::new(),
             locks: HashMap::new(),
-            roles: Roles::of(catalogue),
+            tell_patience: roles.tell_patience(),
+            roles,
         }
     }
 
@@ -83,6 +89,12 @@ impl<'a> Tracker<'a> {
     #[must_use]
     pub fn role(&self, event: &Event) -> Option<&Role> {
         self.roles.get(event.def?)
+    }
+
+    /// What a call is for.
+    #[must_use]
+    pub fn role_of(&self, def: DefId) -> Option<&Role> {
+        self.roles.get(def)
     }
 
     /// A thread.
@@ -100,6 +112,12 @@ impl<'a> Tracker<'a> {
     #[must_use]
     pub fn lock(&self, address: Addr) -> Option<&Lock> {
         self.locks.get(&address)
+    }
+
+    /// Number of cores that have events.
+    #[must_use]
+    pub fn cores(&self) -> u16 {
+        u16::try_from(self.cores.len()).unwrap_or(u16::MAX)
     }
 
     /// The interrupts that are open on a core, the innermost last.
@@ -193,17 +211,11 @@ impl<'a> Tracker<'a> {
     pub fn step(&mut self, event: &Event, span: &mut dyn FnMut(Span), change: &mut dyn FnMut(&Self, Change)) {
         let (kind, below) = self.told(event);
         self.arrive(event, kind, below, span, change);
-        let Some(def) = event.def else { return };
-        let Some(role) = self.roles.get(def).cloned() else { return };
-        let words: Vec<u64> = if role.acts { self.trace.words(event).to_vec() } else { Vec::new() };
-        if !role.is_scheduling
-            && let (ContextKind::Thread, Some(Who::Thread(no))) = (kind, below)
-        {
-            let object = role.object.and_then(|w| words.get(w)).copied();
-            if let Some(thread) = self.threads.get_mut(no.index()) {
-                thread.last_call = Some(Call { seq: event.seq, ticks: event.ticks, def, object });
-            }
-        }
+        let trace = self.trace;
+        let words = trace.words(event);
+        let role = event.def.and_then(|d| self.roles.get(d)).cloned();
+        self.calls(event, role.as_ref(), words, kind, below);
+        let (Some(def), Some(role)) = (event.def, role) else { return };
         if !role.acts {
             return;
         }
@@ -213,10 +225,10 @@ impl<'a> Tracker<'a> {
             ContextKind::Init => Who::Init,
             _ => Who::Unknown,
         };
-        self.interrupts(event, &role, &words, change);
-        self.states(event, def, &role, &words, by, change);
-        self.locks(event, &role, &words, by, change);
-        self.runs(event, def, &role, &words, kind, change);
+        self.interrupts(event, &role, words, change);
+        self.states(event, def, &role, words, by, change);
+        self.locks(&role, words, by, change);
+        self.runs(event, def, &role, words, kind, change);
     }
 
     /// The time up to an event, and what its context tells of the core.
@@ -242,6 +254,7 @@ impl<'a> Tracker<'a> {
         let leaves = !is_isr;
         if leaves {
             core.frames.clear();
+            core.isr_call = None;
         }
         // An interrupt that follows another at once: the thread between them never ran.
         let goes_on = (is_isr && below == Some(core.running)) || kind == ContextKind::Init;
@@ -363,116 +376,18 @@ impl<'a> Tracker<'a> {
                 core.frames.push(Frame { number, since: event.ticks, seq: event.seq });
             }
             core.bare_isr = false;
+            core.isr_call = None;
             change(self, Change::Entered { number, depth });
         } else if role.isr_exit {
             let core = self.core(event.core);
             let frame = core.frames.pop();
             core.bare_isr = false;
+            core.isr_call = None;
             if let Some(frame) = frame {
                 change(self, Change::Exited { frame });
             }
             // Who runs now is seen at the next event: it may be of an interrupt that followed at once.
             self.core(event.core).ended = Some(event.ticks);
-        }
-    }
-
-    fn states(
-        &mut self,
-        event: &Event,
-        def: DefId,
-        role: &Role,
-        words: &[u64],
-        by: Who,
-        change: &mut dyn FnMut(&Self, Change),
-    ) {
-        let effects = &self.catalogue[def].effects;
-        let ready = effects.target(Effect::Ready, words).filter(|_| role.ready);
-        let block = effects.target(Effect::Block, words).filter(|_| role.block);
-        if let Some(address) = ready.filter(|a| *a != 0) {
-            let no = self.thread_at(address);
-            let was = role.state.and_then(|w| words.get(w)).copied();
-            let interrupt = self.frames(event.core).last().and_then(|f| f.number);
-            let mut waited = None;
-            if let Some(thread) = self.threads.get_mut(no.index()) {
-                if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq) {
-                    waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, code });
-                }
-                if !matches!(thread.state, State::Running | State::Ready) || thread.since_seq.is_none() {
-                    (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
-                }
-            }
-            change(self, Change::Readied { thread: no, by, interrupt, waited, was });
-            if let Some(lock) = waited.and_then(|w| w.call).filter(|c| self.is_acquire(c)).and_then(|c| c.object) {
-                self.handed(lock, no, was, change);
-            }
-        }
-        if let Some(address) = block.filter(|a| *a != 0) {
-            let no = self.thread_at(address);
-            let code = role.state.and_then(|w| words.get(w)).copied();
-            let own = by == Who::Thread(no);
-            let mut call = None;
-            if let Some(thread) = self.threads.get_mut(no.index()) {
-                call = thread.last_call.filter(|_| own);
-                (thread.state, thread.since, thread.since_seq) = (State::Blocked(code), event.ticks, Some(event.seq));
-                thread.blocked_in = call;
-            }
-            change(self, Change::Blocked { thread: no, by, code, call });
-        }
-    }
-
-    fn is_acquire(&self, call: &Call) -> bool {
-        self.catalogue[call.def].effects.has(Effect::Acquire)
-    }
-
-    /// A thread that waited for a lock goes on: it has it now, unless it gave up.
-    fn handed(&mut self, lock: Addr, thread: ThreadNo, _was: Option<u64>, change: &mut dyn FnMut(&Self, Change)) {
-        let Some(state) = self.locks.get_mut(&lock) else { return };
-        state.waiters.retain(|w| *w != thread);
-        // The owner still has it: the wait was given up, by its time or by somebody.
-        if state.owner.is_none() {
-            state.owner = Some(thread);
-            change(self, Change::Acquired { lock, thread });
-        }
-    }
-
-    fn locks(&mut self, _event: &Event, role: &Role, words: &[u64], by: Who, change: &mut dyn FnMut(&Self, Change)) {
-        let word = |at: Option<usize>| at.and_then(|w| words.get(w)).copied();
-        if let Some(object) = word(role.delete) {
-            self.locks.remove(&object);
-            change(self, Change::Deleted { object });
-        }
-        let Who::Thread(no) = by else { return };
-        if let Some(lock) = word(role.acquire) {
-            let owner = word(role.owner).filter(|o| *o != 0).map(|o| self.thread_at(o));
-            if self.locks.len() >= MOST_LOCKS && !self.locks.contains_key(&lock) {
-                return;
-            }
-            let state = self.locks.entry(lock).or_default();
-            let told = role.owner.is_some();
-            if told {
-                state.owner = owner;
-            }
-            match state.owner {
-                Some(owner) if owner != no => {
-                    if !state.waiters.contains(&no) {
-                        state.waiters.push(no);
-                    }
-                    change(self, Change::Contended { lock, waiter: no, owner });
-                }
-                Some(_) => {}
-                None => {
-                    state.owner = Some(no);
-                    change(self, Change::Acquired { lock, thread: no });
-                }
-            }
-        }
-        if let Some(lock) = word(role.release) {
-            // A count above one is a lock that its owner took more than once.
-            if word(role.own_count).is_some_and(|n| n > 1) {
-                return;
-            }
-            let owner = self.locks.get_mut(&lock).and_then(|s| s.owner.take()).or(Some(no));
-            change(self, Change::Released { lock, thread: owner });
         }
     }
 

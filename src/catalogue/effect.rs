@@ -33,10 +33,14 @@ pub enum Effect {
     Slice,
     /// The caller may lose its core here, to whom is not told.
     Yield,
+    /// Somebody asks that a thread's wait be given up.
+    Abort,
+    /// A thread ends: it neither runs nor waits any more.
+    End,
 }
 
 impl Effect {
-    const ALL: [(Self, &'static str); 14] = [
+    const ALL: [(Self, &'static str); 16] = [
         (Self::Run, "run"),
         (Self::Ready, "ready"),
         (Self::Block, "block"),
@@ -51,6 +55,8 @@ impl Effect {
         (Self::Mark, "mark"),
         (Self::Slice, "slice"),
         (Self::Yield, "yield"),
+        (Self::Abort, "abort"),
+        (Self::End, "end"),
     ];
 
     /// Its name in a catalogue file.

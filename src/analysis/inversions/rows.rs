@@ -1,0 +1,197 @@
+//! Inversions as rows and notes.
+
+use super::window::Window;
+use super::{Inversions, MOST_OPEN};
+use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
+use crate::report::{Cell, Column, Kind, Report};
+
+const COLUMNS: [Column; 20] = [
+    Column { name: "waiter", kind: Kind::Thread },
+    Column { name: "owner", kind: Kind::Thread },
+    Column { name: "mutex", kind: Kind::Object },
+    Column { name: "ticks", kind: Kind::Ticks },
+    Column { name: "ended", kind: Kind::Text },
+    Column { name: "culprit", kind: Kind::Thread },
+    Column { name: "culprit_ticks", kind: Kind::Ticks },
+    Column { name: "from", kind: Kind::Seq },
+    Column { name: "to", kind: Kind::Seq },
+    Column { name: "waiter_priority", kind: Kind::Count },
+    Column { name: "owner_priority", kind: Kind::Count },
+    Column { name: "deterministic", kind: Kind::Flag },
+    Column { name: "inherited", kind: Kind::Flag },
+    Column { name: "owner_ticks", kind: Kind::Ticks },
+    Column { name: "isr_ticks", kind: Kind::Ticks },
+    Column { name: "other_ticks", kind: Kind::Ticks },
+    Column { name: "owner_waits", kind: Kind::Object },
+    Column { name: "culprits", kind: Kind::Text },
+    Column { name: "from_ticks", kind: Kind::Ticks },
+    Column { name: "to_ticks", kind: Kind::Ticks },
+];
+
+/// So many of something.
+fn many(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
+}
+
+/// A thread in a sentence.
+fn text(no: ThreadNo, tracker: &Tracker<'_>) -> String {
+    let address = || format!("{:#x}", tracker.thread(no).map_or(0, |t| t.address));
+    tracker.name(no).map_or_else(address, str::to_owned)
+}
+
+fn cells(window: &Window, now: i64, tracker: &Tracker<'_>) -> Vec<Cell> {
+    let mut culprits = window.culprits.clone();
+    culprits.sort_by_key(|(no, ticks)| (std::cmp::Reverse(*ticks), *no));
+    let told = |ticks| if window.from.is_some() { Cell::Ticks(ticks) } else { Cell::Empty };
+    let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
+    let ticks = |n: Option<i64>| n.map_or(Cell::Empty, Cell::Ticks);
+    let list: Vec<String> = culprits.iter().map(|(no, ticks)| format!("{} {ticks}", text(*no, tracker))).collect();
+    vec![
+        thread_cell(window.waiter, tracker),
+        thread_cell(window.owner, tracker),
+        object_cell(window.lock, tracker),
+        ticks(window.ticks(now)),
+        Cell::Text(window.to.map_or("open", |(_, end)| end.word()).to_owned()),
+        culprits.first().map_or(Cell::Empty, |(no, _)| thread_cell(*no, tracker)),
+        told(window.culprit_ticks),
+        count(window.from.map(|m| m.seq)),
+        count(window.to.map(|(m, _)| m.seq)),
+        count(window.waiter_priority.map(u64::from)),
+        count(window.owner_priority.map(u64::from)),
+        window.deterministic().map_or(Cell::Empty, Cell::Flag),
+        Cell::Flag(window.inherited),
+        told(window.owner_ticks),
+        told(window.isr_ticks),
+        told(window.other_ticks),
+        window.owner_waits.map_or(Cell::Empty, |lock| object_cell(lock, tracker)),
+        if list.is_empty() { Cell::Empty } else { Cell::Text(list.join(", ")) },
+        ticks(window.from.map(|m| m.ticks)),
+        ticks(window.to.map(|(m, _)| m.ticks)),
+    ]
+}
+
+/// The longest in a sentence.
+fn sentence(window: &Window, now: i64, tracker: &Tracker<'_>) -> Option<String> {
+    let name = |no, priority: Option<u16>| match priority {
+        Some(priority) => format!("{} ({priority})", text(no, tracker)),
+        None => text(no, tracker),
+    };
+    let lock = match object_cell(window.lock, tracker) {
+        Cell::Named(_, Some(name)) => name,
+        _ => format!("{:#x}", window.lock),
+    };
+    let (waits, has) = if window.to.is_some() { ("waited", "had") } else { ("has waited", "has") };
+    let mut said = format!(
+        "the longest: {} {waits} {} ticks for {lock}, which {} {has}; of these the owner ran {}",
+        name(window.waiter, window.waiter_priority),
+        window.ticks(now)?,
+        name(window.owner, window.owner_priority),
+        window.owner_ticks
+    );
+    if let Some((no, ticks)) = window.culprits.iter().max_by_key(|(_, ticks)| *ticks) {
+        let priority = tracker.thread(*no).and_then(|t| t.priority);
+        said.push_str(&format!(" and {} ran {ticks}", name(*no, priority)));
+    }
+    Some(said)
+}
+
+impl Inversions {
+    pub(super) fn report(&mut self, open: Vec<Window>, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let now = whole.span.map_or(0, |(_, to)| to);
+        let still = open.len();
+        let mut list = std::mem::take(&mut self.done);
+        let unlisted = self.sums.inversions.saturating_sub(u64::try_from(list.len()).unwrap_or(u64::MAX));
+        for window in open {
+            self.sums.inversions = self.sums.inversions.saturating_add(1);
+            match window.deterministic() {
+                Some(true) => self.sums.deterministic = self.sums.deterministic.saturating_add(1),
+                Some(false) => self.sums.culprits = self.sums.culprits.saturating_add(1),
+                None => {}
+            }
+            self.sums.ticks = self.sums.ticks.saturating_add(window.ticks(now).unwrap_or(0));
+            list.push(window);
+        }
+        list.sort_by_key(|w| (w.from, w.to.map(|(to, _)| to)));
+        let longest = list.iter().max_by_key(|w| w.ticks(now));
+        let mut notes = whole.notes();
+        self.summary(still, unlisted, &mut notes);
+        notes.extend(longest.and_then(|w| sentence(w, now, tracker)));
+        self.doubts(tracker, &mut notes);
+        Report {
+            name: "inversions",
+            columns: COLUMNS.to_vec(),
+            rows: list.iter().map(|w| cells(w, now, tracker)).collect(),
+            notes,
+        }
+    }
+
+    fn summary(&self, still: usize, unlisted: u64, notes: &mut Vec<String>) {
+        let sums = &self.sums;
+        if sums.inversions == 0 {
+            notes.push(if self.asked == 0 && self.waits == 0 {
+                "no event asks for a lock: there is nothing to judge".to_owned()
+            } else {
+                format!("no inversion is seen in {}", many(self.waits, "wait for a lock", "waits for locks"))
+            });
+            return;
+        }
+        let unknown = sums.inversions.saturating_sub(sums.deterministic).saturating_sub(sums.culprits);
+        let mut said = format!(
+            "{} in {}, {} ticks in all: {} deterministic, {} with culprits",
+            many(sums.inversions, "inversion", "inversions"),
+            many(self.waits, "wait for a lock", "waits for locks"),
+            sums.ticks,
+            sums.deterministic,
+            sums.culprits
+        );
+        for (n, what) in [(unknown, "not known which"), (u64::try_from(still).unwrap_or(u64::MAX), "still open")] {
+            if n > 0 {
+                said.push_str(&format!(", {n} {what}"));
+            }
+        }
+        notes.push(said);
+        if unlisted > 0 {
+            notes.push(format!("{unlisted} shorter ones are counted, but not listed"));
+        }
+    }
+
+    fn doubts(&self, tracker: &Tracker<'_>, notes: &mut Vec<String>) {
+        if self.sums.culprits > 0 {
+            notes.push(
+                "culprits: threads less urgent than the waiter that ran while it waited, and are not the owner nor have \
+                 what the owner waits for"
+                    .to_owned(),
+            );
+        }
+        if tracker.cores() > 1 && self.sums.inversions > 0 {
+            notes.push("on several cores a culprit's time counts only while the owner runs on none".to_owned());
+        }
+        if self.sums.before > 0 {
+            notes.push(format!(
+                "{} began before the first event: only their end is known, by who was made ready as the lock was given back",
+                self.sums.before
+            ));
+        }
+        if self.sums.earlier > 0 {
+            notes.push(format!(
+                "{} began before the window: ticks are whole, shares of them from the start of the window",
+                self.sums.earlier
+            ));
+        }
+        if self.unjudged > 0 {
+            notes.push(format!(
+                "{} not judged: the priority of waiter or owner is not known",
+                many(self.unjudged, "wait for a lock is", "waits for locks are")
+            ));
+        }
+        if self.ownerless > 0 {
+            notes.push(format!(
+                "{} not judged: no event tells the owner",
+                many(self.ownerless, "wait for a lock is", "waits for locks are")
+            ));
+        }
+        if self.lost > 0 {
+            notes.push(format!("{} waits were not followed: more than {MOST_OPEN} at a time", self.lost));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! One inversion: a thread waits for a lock that a less urgent one has, and what was done with that time.
+
+use crate::abi::Addr;
+use crate::analysis::{Span, ThreadNo, Tracker, Who};
+
+/// The most culprits that are told apart.
+const MOST_CULPRITS: usize = 32;
+
+/// How an inversion ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The owner gave the lock back.
+    Released,
+    /// The wait was bounded, and its time was over.
+    Timeout,
+    /// Somebody aborted the wait.
+    Aborted,
+    /// The lock was deleted.
+    Deleted,
+    /// The waiter was terminated.
+    Terminated,
+    /// The waiter went on; why, the events do not tell.
+    GivenUp,
+}
+
+impl End {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Timeout => "timeout",
+            Self::Aborted => "aborted",
+            Self::Deleted => "deleted",
+            Self::Terminated => "terminated",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// A moment of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    pub ticks: i64,
+    pub seq: u64,
+}
+
+/// A wait for a lock that another thread has.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    pub lock: Addr,
+    pub waiter: ThreadNo,
+    pub owner: ThreadNo,
+    pub waiter_priority: Option<u16>,
+    /// The owner's own, before the waiter's was lent to it.
+    pub owner_priority: Option<u16>,
+    /// `None` where it began before the first event.
+    pub from: Option<Moment>,
+    pub to: Option<(Moment, End)>,
+    /// True where the owner was seen at the waiter's priority.
+    pub inherited: bool,
+    pub owner_ticks: i64,
+    pub isr_ticks: i64,
+    pub other_ticks: i64,
+    /// Ticks of threads of lower priority than the waiter's, other than the owner.
+    pub culprits: Vec<(ThreadNo, i64)>,
+    pub culprit_ticks: i64,
+    /// True where somebody ran of whom it is not known whether he is a culprit.
+    pub doubt: bool,
+    /// What the owner itself waited for meanwhile: another lock.
+    pub owner_waits: Option<Addr>,
+    /// False where the filters keep neither the call nor the event that blocks.
+    pub kept: bool,
+    /// Ticks up to which the owner's absence was added up, whether it is absent, and for how long it was.
+    absent: (i64, bool, i64),
+    /// The same sum at the end of each core's last span.
+    absent_at: Vec<i64>,
+}
+
+impl Window {
+    pub(super) fn new(lock: Addr, waiter: ThreadNo, owner: ThreadNo, from: Option<Moment>) -> Self {
+        Self {
+            lock,
+            waiter,
+            owner,
+            waiter_priority: None,
+            owner_priority: None,
+            from,
+            to: None,
+            inherited: false,
+            owner_ticks: 0,
+            isr_ticks: 0,
+            other_ticks: 0,
+            culprits: Vec::new(),
+            culprit_ticks: 0,
+            doubt: false,
+            owner_waits: None,
+            kept: true,
+            absent: (from.map_or(i64::MIN, |m| m.ticks), true, 0),
+            absent_at: Vec::new(),
+        }
+    }
+
+    /// True where it is an inversion; `None` where priorities are not known.
+    pub(super) fn inverts(&self) -> Option<bool> {
+        Some(self.owner_priority? > self.waiter_priority?)
+    }
+
+    /// How long it lasted, or has lasted by `now`.
+    pub(super) fn ticks(&self, now: i64) -> Option<i64> {
+        Some(self.to.map_or(now, |(to, _)| to.ticks).saturating_sub(self.from?.ticks))
+    }
+
+    /// True where nobody but the owner, interrupts and the more urgent delayed it; `None` where that is not known.
+    pub(super) fn deterministic(&self) -> Option<bool> {
+        if !self.culprits.is_empty() {
+            return Some(false);
+        }
+        (!self.doubt && self.from.is_some()).then_some(true)
+    }
+
+    /// Somebody had a core. `on_behalf`: the owner, or whom the owner waits for.
+    pub(super) fn span(&mut self, span: &Span, on_behalf: bool, several: bool, tracker: &Tracker<'_>) {
+        let Some(from) = self.from else { return };
+        let until = self.to.map_or(i64::MAX, |(to, _)| to.ticks);
+        let (a, z) = (span.from.max(from.ticks), span.to.min(until));
+        let mut ticks = z.saturating_sub(a);
+        let absent = if several { self.absence(span, tracker) } else { i64::MAX };
+        if ticks <= 0 {
+            return;
+        }
+        let others = match span.who {
+            Who::Thread(_) if on_behalf => &mut self.owner_ticks,
+            Who::Isr => &mut self.isr_ticks,
+            Who::Thread(no) => {
+                let priority = tracker.thread(no).and_then(|t| t.priority);
+                if priority.zip(self.waiter_priority).is_some_and(|(p, waiter)| p > waiter) {
+                    // What runs beside the owner, on another core, does not delay it.
+                    let guilty = ticks.min(absent);
+                    ticks = ticks.saturating_sub(guilty);
+                    self.blame(no, guilty);
+                } else {
+                    self.doubt |= priority.is_none() || self.waiter_priority.is_none();
+                }
+                &mut self.other_ticks
+            }
+            Who::Unknown => {
+                self.doubt = true;
+                &mut self.other_ticks
+            }
+            Who::Idle | Who::Init => &mut self.other_ticks,
+        };
+        *others = others.saturating_add(ticks);
+    }
+
+    fn blame(&mut self, thread: ThreadNo, ticks: i64) {
+        if ticks <= 0 {
+            return;
+        }
+        self.culprit_ticks = self.culprit_ticks.saturating_add(ticks);
+        if let Some((_, sum)) = self.culprits.iter_mut().find(|(c, _)| *c == thread) {
+            *sum = sum.saturating_add(ticks);
+        } else if self.culprits.len() < MOST_CULPRITS {
+            self.culprits.push((thread, ticks));
+        }
+    }
+
+    /// For how long the owner ran nowhere since this core's span before.
+    fn absence(&mut self, span: &Span, tracker: &Tracker<'_>) -> i64 {
+        let (upto, is, mut sum) = self.absent;
+        if span.to > upto {
+            if is {
+                sum = sum.saturating_add(span.to.saturating_sub(upto));
+            }
+            let runs = (0..tracker.cores()).any(|core| tracker.running(core) == Who::Thread(self.owner));
+            self.absent = (span.to, !runs, sum);
+        }
+        let core = usize::from(span.core);
+        if core >= self.absent_at.len() {
+            self.absent_at.resize(core.saturating_add(1), 0);
+        }
+        let before = self.absent_at.get_mut(core).map_or(sum, |at| std::mem::replace(at, sum));
+        sum.saturating_sub(before)
+    }
+
+    /// Sets whether the owner runs at the start.
+    pub(super) fn begin(&mut self, tracker: &Tracker<'_>) {
+        let runs = (0..tracker.cores()).any(|core| tracker.running(core) == Who::Thread(self.owner));
+        self.absent.1 = !runs;
+    }
+}

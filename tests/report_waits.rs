@@ -1,0 +1,850 @@
+//! `inversions` and `blocked`: traces made by hand whose truth is known, the fixture firmware's planted inversion, and a
+//! real kernel's.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+mod support;
+
+use support::builder::{Buffer, Entry, Registered};
+use support::flat::Flat;
+use tx_trace::abi::{Endian, Width};
+use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
+use tx_trace::format::threadx::ThreadX;
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::query::{Filters, Key, Position, Query};
+use tx_trace::report::{Cell, Report};
+use tx_trace::sym::{Layers, NoSymbols};
+use tx_trace::trace::Trace;
+
+const BASE: u64 = 0x2000_4000;
+const HIGH: u64 = 0x2000_1000;
+const MID: u64 = 0x2000_1100;
+const LOW: u64 = 0x2000_1200;
+const TIMER: u64 = 0x2000_1300;
+const M1: u64 = 0x2000_2000;
+const M2: u64 = 0x2000_2100;
+const QUEUE: u64 = 0x2000_2200;
+const FOREVER: u64 = 0xFFFF_FFFF;
+const MUTEX_SUSP: u64 = 13;
+
+// ---- What a kernel inserts ----
+
+fn resume(by: (u64, u64), at: u64, thread: u64, was: u64, next: u64) -> Entry {
+    Entry::thread(by.0, by.1, 1, at, [thread, was, 0, next])
+}
+fn suspend(who: (u64, u64), at: u64, state: u64, next: u64) -> Entry {
+    Entry::thread(who.0, who.1, 2, at, [who.0, state, 0, next])
+}
+fn get(who: (u64, u64), at: u64, mutex: u64, wait: u64, owner: u64) -> Entry {
+    Entry::thread(who.0, who.1, 52, at, [mutex, wait, owner, u64::from(owner != 0)])
+}
+fn put(who: (u64, u64), at: u64, mutex: u64) -> Entry {
+    Entry::thread(who.0, who.1, 57, at, [mutex, who.0, 1, 0])
+}
+fn works(who: (u64, u64), at: u64) -> Entry {
+    Entry::thread(who.0, who.1, 5000, at, [0; 4])
+}
+
+const H: (u64, u64) = (HIGH, 4);
+const M: (u64, u64) = (MID, 10);
+const L: (u64, u64) = (LOW, 20);
+const T: (u64, u64) = (TIMER, 0);
+
+fn thread(pointer: u64, name: &str, priority: Option<u16>) -> Registered {
+    Registered { priority, ..Registered::new(1, pointer, name) }
+}
+
+fn registry() -> Vec<Registered> {
+    vec![
+        thread(HIGH, "high", Some(4)),
+        thread(MID, "mid", Some(10)),
+        thread(LOW, "low", Some(20)),
+        thread(TIMER, "System Timer Thread", Some(0)),
+        Registered::new(5, M1, "m1"),
+        Registered::new(5, M2, "m2"),
+        Registered::new(3, QUEUE, "queue"),
+    ]
+}
+
+fn decode(buffer: &Buffer, known: &[(&'static str, u64)]) -> (Trace, Catalogue) {
+    let located = Located {
+        header: buffer.base,
+        endian: Some(Endian::Little),
+        pointer: Some(Width::W4),
+        how: "the test".to_owned(),
+        known: known.to_vec(),
+        by_symbols: true,
+    };
+    let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
+    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
+    let catalogue = ThreadX.catalogue(Names::default());
+    let trace = ThreadX.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap();
+    (trace, catalogue)
+}
+
+fn trace_of(events: &[Entry]) -> (Trace, Catalogue) {
+    decode(&Buffer { objects: registry(), ..Buffer::new(BASE) }.record(events.len() + 1, events), &[])
+}
+
+fn report_with(made: &(Trace, Catalogue), name: Name, filters: &Filters) -> Report {
+    let query = Query::compile(filters, &made.0, &made.1).unwrap();
+    let wish = Wish { names: vec![name], ..Wish::default() };
+    let mut all = reports(&made.0, &made.1, &query, &wish).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn inversions(events: &[Entry]) -> Report {
+    report_with(&trace_of(events), Name::Inversions, &Filters::default())
+}
+
+fn blocked(events: &[Entry]) -> Report {
+    report_with(&trace_of(events), Name::Blocked, &Filters::default())
+}
+
+/// A cell as a short text: names without addresses, nothing as `-`.
+fn cell(report: &Report, row: usize, name: &str) -> String {
+    let at = report.columns.iter().position(|c| c.name == name).unwrap_or_else(|| panic!("no column {name}"));
+    assert_eq!(report.rows[row].len(), report.columns.len());
+    match &report.rows[row][at] {
+        Cell::Empty => "-".to_owned(),
+        Cell::Text(t) => t.clone(),
+        Cell::Count(n) => n.to_string(),
+        Cell::Ticks(n) => n.to_string(),
+        Cell::Flag(yes) => yes.to_string(),
+        Cell::Named(_, Some(name)) => name.clone(),
+        Cell::Named(address, None) => format!("{address:#x}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn row(report: &Report, row: usize, names: &str) -> String {
+    names.split_whitespace().map(|n| cell(report, row, n)).collect::<Vec<_>>().join(" ")
+}
+
+fn notes(report: &Report) -> String {
+    report.notes.join("\n")
+}
+
+const WHAT: &str = "waiter owner mutex ended ticks from to deterministic";
+const SHARES: &str = "owner_ticks culprit_ticks isr_ticks other_ticks";
+
+// ---- Inversions ----
+
+/// low takes m1, high preempts it, asks for m1 and waits.
+fn start() -> Vec<Entry> {
+    vec![
+        get(L, 100, M1, FOREVER, 0),
+        Entry::isr(LOW, 3, 200, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 210, [HIGH, 4, 0, HIGH]),
+        Entry::isr(LOW, 4, 220, [0, 15, 0, 0]),
+        get(H, 300, M1, FOREVER, LOW),
+        suspend(H, 310, MUTEX_SUSP, LOW),
+    ]
+}
+
+#[test]
+fn an_inversion_in_which_only_the_owner_runs_is_deterministic() {
+    let mut list = start();
+    list.extend([
+        works(L, 400),
+        Entry::isr(LOW, 3, 500, [0, 15, 0, 0]),
+        Entry::isr(LOW, 4, 530, [0, 15, 0, 0]),
+        put(L, 610, M1),
+        resume(L, 620, HIGH, MUTEX_SUSP, HIGH),
+        works(H, 700),
+    ]);
+    let r = inversions(&list);
+    assert_eq!(r.rows.len(), 1, "{r:?}");
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 300 5 9 true");
+    assert_eq!(row(&r, 0, "waiter_priority owner_priority from_ticks to_ticks inherited"), "4 20 210 510 false");
+    assert_eq!(row(&r, 0, SHARES), "270 0 30 0", "interrupts are nobody's fault, but their time is told");
+    assert_eq!(row(&r, 0, "culprit culprits"), "- -");
+    assert!(notes(&r).contains("1 inversion in 1 wait for a lock, 300 ticks in all: 1 deterministic, 0 with"));
+    let b = blocked(&list);
+    assert_eq!(
+        row(&b, 0, "thread object count total min max max_seq woken_by call"),
+        "high m1 1 310 310 310 5 low tx_mutex_get"
+    );
+    assert_eq!(row(&b, 0, "open timeouts"), "- -");
+}
+
+/// mid runs for a while instead of low.
+fn culprit(from: u64, to: u64) -> Vec<Entry> {
+    vec![
+        Entry::isr(LOW, 3, from - 20, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, from - 10, [MID, 4, 0, MID]),
+        Entry::isr(LOW, 4, from, [0, 15, 0, 0]),
+        suspend(M, to, 4, LOW),
+    ]
+}
+
+#[test]
+fn a_third_less_urgent_thread_is_the_culprit() {
+    let mut list = start();
+    list.extend(culprit(400, 9000));
+    list.extend([put(L, 9100, M1), resume(L, 9110, HIGH, MUTEX_SUSP, HIGH), works(H, 9200)]);
+    let r = inversions(&list);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 8790 5 10 false");
+    assert_eq!(row(&r, 0, "culprit culprit_ticks culprits"), "mid 8600 mid 8600");
+    assert_eq!(row(&r, 0, SHARES), "170 8600 20 0");
+    assert!(
+        notes(&r).contains(
+            "high (4) waited 8790 ticks for m1, which low (20) had; of these the owner ran 170 and mid (10) ran 8600"
+        ),
+        "{}",
+        notes(&r)
+    );
+}
+
+#[test]
+fn threads_as_urgent_as_the_waiter_are_no_culprits() {
+    let equal = (MID, 4);
+    let mut list = start();
+    list.extend([
+        Entry::isr(LOW, 3, 380, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 390, [MID, 4, 0, MID]),
+        Entry::isr(LOW, 4, 400, [0, 15, 0, 0]),
+        suspend(equal, 1000, 4, LOW),
+        put(L, 1100, M1),
+    ]);
+    let r = inversions(&list);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 790 5 10 true");
+    assert_eq!(row(&r, 0, SHARES), "170 0 20 600");
+}
+
+#[test]
+fn an_inversion_that_goes_on_is_open() {
+    let mut list = start();
+    list.extend(culprit(400, 9000)[..3].to_vec());
+    list.push(works(M, 5310));
+    let made = trace_of(&list);
+    let r = report_with(&made, Name::Inversions, &Filters::default());
+    assert_eq!(row(&r, 0, WHAT), "high low m1 open 5000 5 - false");
+    assert!(notes(&r).contains("1 still open") && notes(&r).contains("high (4) has waited 5000 ticks for m1"));
+    let b = report_with(&made, Name::Blocked, &Filters::default());
+    assert_eq!(row(&b, 0, "thread object open since count total max woken_by"), "high m1 5000 5 0 - - -");
+    // By a window that begins after it, the same with the shares that are seen.
+    let filters = Filters { from: Some(Position::Seq(7)), ..Filters::default() };
+    let r = report_with(&made, Name::Inversions, &filters);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 open 5000 5 - false");
+    assert_eq!(row(&r, 0, "culprit_ticks"), "4910");
+    assert!(notes(&r).contains("filters keep"), "{}", notes(&r));
+    let b = report_with(&made, Name::Blocked, &filters);
+    assert_eq!(row(&b, 0, "thread object open since"), "high m1 5000 5");
+}
+
+#[test]
+fn two_inversions_overlap() {
+    // low has both; high waits for m1, mid for m2; m2 is given back first.
+    let mut list = vec![get(L, 50, M2, FOREVER, 0)];
+    list.extend(start());
+    list.extend([
+        Entry::isr(LOW, 3, 380, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 390, [MID, 4, 0, MID]),
+        Entry::isr(LOW, 4, 400, [0, 15, 0, 0]),
+        get(M, 450, M2, FOREVER, LOW),
+        suspend(M, 460, MUTEX_SUSP, LOW),
+        put(L, 700, M2),
+        resume(L, 710, MID, MUTEX_SUSP, MID),
+        suspend(M, 800, 4, LOW),
+        put(L, 900, M1),
+        resume(L, 910, HIGH, MUTEX_SUSP, HIGH),
+        works(H, 1000),
+    ]);
+    let r = inversions(&list);
+    assert_eq!(r.rows.len(), 2);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 590 6 15 false");
+    assert_eq!(row(&r, 0, "culprits"), "mid 150");
+    assert_eq!(row(&r, 1, WHAT), "mid low m2 released 240 11 12 true");
+    assert!(
+        notes(&r).contains("2 inversions in 2 waits for locks, 830 ticks in all: 1 deterministic, 1 with"),
+        "{}",
+        notes(&r)
+    );
+}
+
+#[test]
+fn a_chain_of_owners_is_no_culprit() {
+    // low has m1; mid has m2 and waits for m1; high waits for m2: low works for mid, and so for high.
+    let list = [
+        get(L, 100, M1, FOREVER, 0),
+        Entry::isr(LOW, 3, 180, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 190, [MID, 4, 0, MID]),
+        Entry::isr(LOW, 4, 200, [0, 15, 0, 0]),
+        get(M, 210, M2, FOREVER, 0),
+        get(M, 220, M1, FOREVER, LOW),
+        suspend(M, 230, MUTEX_SUSP, LOW),
+        Entry::isr(LOW, 3, 280, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 290, [HIGH, 4, 0, HIGH]),
+        Entry::isr(LOW, 4, 300, [0, 15, 0, 0]),
+        get(H, 310, M2, FOREVER, MID),
+        suspend(H, 320, MUTEX_SUSP, LOW),
+        put(L, 500, M1),
+        resume(L, 510, MID, MUTEX_SUSP, MID),
+        put(M, 600, M2),
+        resume(M, 610, HIGH, MUTEX_SUSP, HIGH),
+        works(H, 700),
+    ];
+    let r = inversions(&list);
+    assert_eq!(row(&r, 0, WHAT), "mid low m1 released 270 6 12 true");
+    assert_eq!(row(&r, 1, WHAT), "high mid m2 released 280 11 14 true");
+    assert_eq!(row(&r, 1, "owner_waits owner_ticks"), "m1 280");
+    assert_eq!(row(&r, 0, "other_ticks"), "20", "what high ran");
+}
+
+#[test]
+fn an_inversion_ends_by_timeout() {
+    let mut list = start();
+    list[4] = get(H, 300, M1, 5, LOW);
+    list.extend([
+        Entry::isr(LOW, 3, 1300, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 1310, [TIMER, 3, 0, TIMER]),
+        Entry::isr(LOW, 4, 1320, [0, 15, 0, 0]),
+        resume(T, 1330, HIGH, MUTEX_SUSP, 0),
+        suspend(T, 1340, 3, HIGH),
+        works(H, 1400),
+        suspend(H, 1410, 4, LOW),
+        put(L, 2000, M1),
+    ]);
+    let r = inversions(&list);
+    assert_eq!(r.rows.len(), 1);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 timeout 1020 5 9 true");
+    let b = blocked(&list);
+    let at = (0..b.rows.len()).find(|i| row(&b, *i, "thread object") == "high m1").unwrap();
+    assert_eq!(row(&b, at, "count total timeouts woken_by"), "1 1020 1 System Timer Thread");
+    // After a wait without end, the same events prove nothing.
+    list[4] = get(H, 300, M1, FOREVER, LOW);
+    assert_eq!(row(&inversions(&list), 0, "ended"), "given_up");
+    assert!((0..b.rows.len()).all(|i| cell(&blocked(&list), i, "timeouts") == "-"));
+}
+
+#[test]
+fn an_inversion_ends_by_deletion_abort_or_termination() {
+    let by = |what: Entry, woken: bool| {
+        let mut list = start();
+        list.extend(culprit(400, 9000)[..3].to_vec());
+        list.push(what);
+        if woken {
+            list.push(resume(M, 520, HIGH, MUTEX_SUSP, HIGH));
+        }
+        list.push(works(M, 10_000));
+        list
+    };
+    let delete = by(Entry::thread(MID, 10, 51, 510, [M1, 0, 0, 0]), true);
+    assert_eq!(row(&inversions(&delete), 0, WHAT), "high low m1 deleted 200 5 9 false");
+    let abort = by(Entry::thread(MID, 10, 117, 510, [HIGH, MUTEX_SUSP, 0, 0]), true);
+    assert_eq!(row(&inversions(&abort), 0, WHAT), "high low m1 aborted 210 5 10 false");
+    let kill = by(Entry::thread(MID, 10, 115, 510, [HIGH, MUTEX_SUSP, 0, 0]), false);
+    assert_eq!(row(&inversions(&kill), 0, WHAT), "high low m1 terminated 200 5 9 false");
+    let b = blocked(&kill);
+    assert_eq!(row(&b, 0, "thread object open count total woken_by"), "high m1 - 1 200 -", "the dead wait for nothing");
+    let b = blocked(&abort);
+    assert_eq!(row(&b, 0, "thread count timeouts"), "high 1 -", "an aborted wait did not time out");
+}
+
+#[test]
+fn a_raised_owner_is_told() {
+    let raised = (LOW, 4);
+    let mut list = start();
+    // The kernel moves the owner in its list: it suspends and resumes it in the name of the waiter.
+    list.splice(
+        5..5,
+        [Entry::thread(HIGH, 4, 2, 303, [LOW, 14, 0, HIGH]), Entry::thread(HIGH, 4, 1, 305, [LOW, 14, 0, HIGH])],
+    );
+    list.extend([works(raised, 400), put(raised, 600, M1), resume(raised, 610, HIGH, MUTEX_SUSP, HIGH), works(H, 700)]);
+    let r = inversions(&list);
+    assert_eq!(r.rows.len(), 1);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 290 7 9 true");
+    assert_eq!(row(&r, 0, "inherited owner_priority owner_ticks"), "true 20 290");
+}
+
+#[test]
+fn a_lock_that_goes_from_one_waiter_to_the_next_has_another_owner() {
+    // mid waits first and gets it; high waits on, now for mid.
+    let list = [
+        get(L, 100, M1, FOREVER, 0),
+        Entry::isr(LOW, 3, 180, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 190, [MID, 4, 0, MID]),
+        Entry::isr(LOW, 4, 200, [0, 15, 0, 0]),
+        get(M, 220, M1, FOREVER, LOW),
+        suspend(M, 230, MUTEX_SUSP, LOW),
+        Entry::isr(LOW, 3, 280, [0, 15, 0, 0]),
+        Entry::isr(LOW, 1, 290, [HIGH, 4, 0, HIGH]),
+        Entry::isr(LOW, 4, 300, [0, 15, 0, 0]),
+        get(H, 310, M1, FOREVER, LOW),
+        suspend(H, 320, MUTEX_SUSP, LOW),
+        put(L, 500, M1),
+        resume(L, 510, MID, MUTEX_SUSP, MID),
+        put(M, 700, M1),
+        resume(M, 710, HIGH, MUTEX_SUSP, HIGH),
+        works(H, 800),
+    ];
+    let r = inversions(&list);
+    let all: Vec<String> = (0..r.rows.len()).map(|i| row(&r, i, WHAT)).collect();
+    assert_eq!(
+        all,
+        [
+            "mid low m1 released 270 5 11 true",
+            "high low m1 released 180 10 11 true",
+            "high mid m1 released 190 12 13 true"
+        ]
+    );
+}
+
+#[test]
+fn only_the_owner_gives_a_lock_back() {
+    let mut list = start();
+    list.extend(culprit(400, 9000)[..3].to_vec());
+    // The kernel refuses it: the owner is low.
+    list.push(Entry::thread(MID, 10, 57, 500, [M1, LOW, 1, 0]));
+    list.push(works(M, 1310));
+    assert_eq!(row(&inversions(&list), 0, WHAT), "high low m1 open 1000 5 - false");
+    // What a dead thread has, the kernel gives back in the name of who killed it.
+    list[9] = Entry::thread(MID, 10, 2, 490, [LOW, 2, 0, MID]);
+    list[10] = Entry::thread(MID, 10, 57, 500, [M1, LOW, 1, 0]);
+    list.push(resume(M, 510, HIGH, MUTEX_SUSP, HIGH));
+    assert_eq!(row(&inversions(&list), 0, WHAT), "high low m1 released 190 5 10 false");
+}
+
+#[test]
+fn what_does_not_wait_is_not_inverted() {
+    let mut list = start();
+    list[4] = get(H, 300, M1, 0, LOW);
+    list[5] = suspend(H, 310, 4, LOW);
+    list.push(works(L, 1000));
+    let r = inversions(&list);
+    assert!(r.rows.is_empty(), "{r:?}");
+    assert!(notes(&r).contains("no inversion is seen in 0 waits"));
+    assert!(notes(&inversions(&[works(L, 1), works(L, 2)])).contains("no event asks for a lock"));
+}
+
+#[test]
+fn unknown_priorities_are_said_and_not_guessed() {
+    // The owner's priority is in no event and not in the registry.
+    let list = [get(H, 300, M1, FOREVER, LOW), suspend(H, 310, MUTEX_SUSP, MID), works(M, 400)];
+    let objects = vec![thread(HIGH, "high", Some(4)), thread(MID, "mid", Some(10)), thread(LOW, "low", None)];
+    let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(8, &list);
+    let r = report_with(&decode(&buffer, &[]), Name::Inversions, &Filters::default());
+    assert!(r.rows.is_empty());
+    assert!(notes(&r).contains("1 wait for a lock is not judged: the priority of waiter or owner is not known"));
+    // Its own event tells it later.
+    let mut list = list.to_vec();
+    list.extend([suspend(M, 500, 4, LOW), works(L, 600)]);
+    let objects = vec![thread(HIGH, "high", Some(4)), thread(MID, "mid", Some(10)), thread(LOW, "low", None)];
+    let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(8, &list);
+    let r = report_with(&decode(&buffer, &[]), Name::Inversions, &Filters::default());
+    assert_eq!(row(&r, 0, WHAT), "high low 0x20002000 open 290 1 - false");
+}
+
+#[test]
+fn an_inversion_from_before_the_trace() {
+    let list = [works(L, 100), put(L, 200, M1), resume(L, 210, HIGH, MUTEX_SUSP, HIGH), works(H, 300)];
+    let r = inversions(&list);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released - - 2 -");
+    assert_eq!(row(&r, 0, SHARES), "- - - -");
+    assert!(notes(&r).contains("1 began before the first event"), "{}", notes(&r));
+    let b = blocked(&list);
+    assert!(b.rows.is_empty(), "how long it waited is not known");
+    assert!(notes(&b).contains("made ready by their first event: 1"), "{}", notes(&b));
+}
+
+/// The same events with every thread moved.
+fn moved(list: &[Entry], by: u64) -> Vec<Entry> {
+    let known = [HIGH, MID, LOW, TIMER];
+    let go = |w: u64| if known.contains(&w) { w + by } else { w };
+    list.iter()
+        .map(|e| Entry {
+            context: go(e.context),
+            priority: if e.context == 0xFFFF_FFFF { go(e.priority) } else { e.priority },
+            info: e.info.map(go),
+            ..*e
+        })
+        .collect()
+}
+
+#[test]
+fn threads_above_the_init_mark_are_threads() {
+    let mut list = start();
+    list.extend(culprit(400, 9000));
+    list.extend([put(L, 9100, M1), resume(L, 9110, HIGH, MUTEX_SUSP, HIGH), works(H, 9200)]);
+    let by = 0xFFF8_0000 - 0x2000_0000;
+    let mut objects = registry();
+    objects.iter_mut().take(4).for_each(|o| o.pointer += by);
+    let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(32, &moved(&list, by));
+    let r = report_with(&decode(&buffer, &[]), Name::Inversions, &Filters::default());
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 8790 5 10 false");
+    assert_eq!(row(&r, 0, "culprits"), "mid 8600");
+}
+
+#[test]
+fn a_stale_object_at_a_threads_address_is_no_thread() {
+    let mut list = start();
+    list.extend(culprit(400, 9000));
+    list.extend([put(L, 9100, M1), resume(L, 9110, HIGH, MUTEX_SUSP, HIGH), works(H, 9200)]);
+    let mut objects = registry();
+    // A deleted queue once lay where mid lies, and mid is not registered.
+    objects[1] = Registered { available: 1, ..Registered::new(3, MID, "old queue") };
+    let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(32, &list);
+    let made = decode(&buffer, &[]);
+    let r = report_with(&made, Name::Inversions, &Filters::default());
+    assert_eq!(r.rows.len(), 1);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 8790 5 10 false");
+    assert!(row(&r, 0, "culprits").ends_with(" 8600"), "{}", row(&r, 0, "culprits"));
+}
+
+// ---- Two cores ----
+
+fn on_core(core: u64, mut e: Entry) -> Entry {
+    e.id |= core << 24;
+    e
+}
+
+#[test]
+fn on_two_cores_who_runs_beside_the_owner_delays_nobody() {
+    // Core 0: high waits for m1 and core 0 idles. Core 1: low, the owner, and then mid in its place.
+    let beside = [
+        on_core(1, get(L, 100, M1, FOREVER, 0)),
+        on_core(0, get(H, 200, M1, FOREVER, LOW)),
+        on_core(0, suspend(H, 210, MUTEX_SUSP, MID)),
+        on_core(0, works(M, 220)),
+        on_core(1, works(L, 300)),
+        on_core(0, works(M, 900)),
+        on_core(1, put(L, 1000, M1)),
+        on_core(1, resume(L, 1010, HIGH, MUTEX_SUSP, 0)),
+        on_core(0, works(M, 1100)),
+    ];
+    let run = |list: &[Entry]| {
+        let buffer = Buffer { objects: registry(), ..Buffer::new(BASE) }.record(32, list);
+        report_with(&decode(&buffer, &[("cores", 2)]), Name::Inversions, &Filters::default())
+    };
+    let r = run(&beside);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 790 2 6 true");
+    assert_eq!(row(&r, 0, "owner_ticks culprit_ticks other_ticks"), "790 0 790", "the sum over both cores");
+    let instead = [
+        on_core(1, get(L, 100, M1, FOREVER, 0)),
+        on_core(0, get(H, 200, M1, FOREVER, LOW)),
+        on_core(0, suspend(H, 210, MUTEX_SUSP, 0)),
+        on_core(1, Entry::isr(LOW, 3, 300, [0, 15, 0, 0])),
+        on_core(1, Entry::isr(LOW, 1, 310, [MID, 4, 0, MID])),
+        on_core(1, Entry::isr(LOW, 4, 320, [0, 15, 0, 0])),
+        on_core(1, works(M, 400)),
+        on_core(0, Entry::isr(0, 3, 800, [0, 15, 0, 0])),
+        on_core(0, Entry::isr(0, 4, 810, [0, 15, 0, 0])),
+        on_core(1, works(M, 1210)),
+    ];
+    let r = run(&instead);
+    assert_eq!(row(&r, 0, WHAT), "high low m1 open 1000 2 - false");
+    assert_eq!(row(&r, 0, "owner_ticks culprits"), "90 mid 890");
+    assert!(notes(&r).contains("while the owner runs on none"));
+}
+
+// ---- Waits ----
+
+#[test]
+fn waits_are_added_up_by_thread_and_object() {
+    let receive = |at, wait| Entry::thread(HIGH, 4, 68, at, [QUEUE, 0, wait, 0]);
+    let send = |at| Entry::thread(LOW, 20, 69, at, [QUEUE, 0, FOREVER, 0]);
+    let list = [
+        receive(100, FOREVER),
+        suspend(H, 110, 5, LOW),
+        send(200),
+        resume(L, 210, HIGH, 5, HIGH),
+        receive(300, FOREVER),
+        suspend(H, 310, 5, LOW),
+        send(1000),
+        resume(L, 1010, HIGH, 5, HIGH),
+        receive(1100, 3),
+        suspend(H, 1110, 5, 0),
+        Entry::isr(0, 3, 1400, [0, 15, 0, 0]),
+        Entry::isr(0, 1, 1410, [HIGH, 5, 0, HIGH]),
+        Entry::isr(0, 4, 1420, [0, 15, 0, 0]),
+        Entry::thread(HIGH, 4, 112, 1500, [2, 0, 0, 0]),
+        suspend(H, 1510, 4, LOW),
+        works(L, 2010),
+    ];
+    let r = blocked(&list);
+    assert_eq!(r.rows.len(), 2, "{r:?}");
+    assert_eq!(row(&r, 0, "thread object open since count call"), "high sleep 500 14 0 tx_thread_sleep");
+    assert_eq!(
+        row(&r, 1, "thread object open count total min max max_seq woken_by woken timeouts call"),
+        "high queue - 3 1100 100 700 5 low 2 1 tx_queue_receive"
+    );
+    // A put in the interrupt is no timeout.
+    let mut list = list.to_vec();
+    list.insert(11, Entry::isr(0, 69, 1405, [QUEUE, 0, 0, 0]));
+    assert_eq!(row(&blocked(&list), 1, "object timeouts"), "queue -");
+}
+
+#[test]
+fn what_a_thread_called_before_a_mark_is_not_why_it_waits() {
+    // The timer thread's function sends without waiting; then the thread waits for its next turn.
+    let list = [
+        Entry::thread(TIMER, 0, 69, 100, [QUEUE, 0, 0, 0]),
+        suspend(T, 110, 3, LOW),
+        Entry::isr(LOW, 1, 210, [TIMER, 3, 0, TIMER]),
+        Entry::thread(TIMER, 0, 68, 300, [QUEUE, 0, FOREVER, 0]),
+        works(T, 310),
+        suspend(T, 320, 3, LOW),
+        works(L, 400),
+    ];
+    let r = blocked(&list);
+    assert_eq!(r.rows.len(), 1, "{r:?}");
+    assert_eq!(row(&r, 0, "object open count total call woken_by"), "suspended 80 1 100 - isr");
+}
+
+#[test]
+fn filters_choose_waits_by_the_events_that_begin_and_end_them() {
+    let mut list = start();
+    list.extend([
+        put(L, 610, M1),
+        resume(L, 620, HIGH, MUTEX_SUSP, HIGH),
+        works(H, 700),
+        suspend(H, 800, 4, LOW),
+        works(L, 900),
+    ]);
+    let made = trace_of(&list);
+    let with = |key, text: &str, name| {
+        let mut filters = Filters::default();
+        filters.add(key, text).unwrap();
+        report_with(&made, name, &filters)
+    };
+    assert_eq!(with(Key::Thread, "high", Name::Inversions).rows.len(), 1);
+    assert_eq!(with(Key::Object, "m1", Name::Inversions).rows.len(), 1);
+    assert_eq!(with(Key::Object, "m2", Name::Inversions).rows.len(), 0);
+    assert_eq!(row(&with(Key::Thread, "high", Name::Inversions), 0, "ended ticks"), "released 300");
+    assert_eq!(with(Key::Thread, "high", Name::Blocked).rows.len(), 2);
+    let r = with(Key::Object, "m1", Name::Blocked);
+    assert_eq!((r.rows.len(), row(&r, 0, "object count total")), (1, "m1 1 310".to_owned()));
+    assert!(notes(&r).contains("filters keep 3 of"), "{}", notes(&r));
+    let filters = Filters { to: Some(Position::Seq(6)), ..Filters::default() };
+    let r = report_with(&made, Name::Blocked, &filters);
+    assert_eq!(row(&r, 0, "object open count"), "m1 300 0", "a window ends where it ends");
+}
+
+// ---- Other systems ----
+
+/// A system with locks, whose words and states are its own.
+fn foreign() -> Catalogue {
+    let field = |name: &str, kind| Some(FieldDef::new(name, kind, None));
+    let def = |id, name: &str, fields: Vec<Option<FieldDef>>, effects: &str| EventDef {
+        id,
+        name: name.to_owned(),
+        macro_name: String::new(),
+        product: Product::Kernel,
+        class: "kernel".to_owned(),
+        fields,
+        effects: Effects::parse(effects).unwrap(),
+        late: 0,
+        unused: false,
+        label: String::new(),
+    };
+    Catalogue::new(
+        vec![
+            def(
+                9001,
+                "park",
+                vec![field("who", ArgKind::ThreadPtr), field("then", ArgKind::ThreadPtr)],
+                "block:1 run:2",
+            ),
+            def(
+                9002,
+                "unpark",
+                vec![field("who", ArgKind::ThreadPtr), field("then", ArgKind::ThreadPtr)],
+                "ready:1 run:2",
+            ),
+            def(9003, "lock", vec![field("latch", ArgKind::Ptr)], "acquire:1"),
+            def(9004, "unlock", vec![field("latch", ArgKind::Ptr)], "release:1"),
+        ],
+        Vec::new(),
+    )
+}
+
+#[test]
+fn a_system_that_is_not_threadx() {
+    let list = [
+        Entry::thread(LOW, 20, 9003, 100, [M1, 0, 0, 0]),
+        Entry::thread(LOW, 20, 9002, 200, [HIGH, HIGH, 0, 0]),
+        Entry::thread(HIGH, 4, 9003, 300, [M1, 0, 0, 0]),
+        Entry::thread(HIGH, 4, 9001, 310, [HIGH, MID, 0, 0]),
+        Entry::thread(MID, 10, 9001, 900, [MID, LOW, 0, 0]),
+        Entry::thread(LOW, 20, 9004, 1000, [M1, 0, 0, 0]),
+        Entry::thread(LOW, 20, 9002, 1010, [HIGH, HIGH, 0, 0]),
+        Entry::thread(HIGH, 4, 9001, 1100, [HIGH, LOW, 0, 0]),
+        Entry::thread(LOW, 20, 9003, 1200, [M2, 0, 0, 0]),
+    ];
+    let buffer = Buffer { objects: registry(), ..Buffer::new(BASE) }.record(16, &list);
+    let located = Located {
+        header: buffer.base,
+        endian: Some(Endian::Little),
+        pointer: Some(Width::W4),
+        how: "the test".to_owned(),
+        known: Vec::new(),
+        by_symbols: true,
+    };
+    let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
+    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
+    let catalogue = foreign();
+    let made = (ThreadX.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap(), catalogue);
+    let r = report_with(&made, Name::Inversions, &Filters::default());
+    assert_eq!(r.rows.len(), 1, "{r:?}");
+    assert_eq!(row(&r, 0, WHAT), "high low m1 released 690 3 5 false");
+    assert_eq!(row(&r, 0, SHARES), "100 590 0 0");
+    let r = report_with(&made, Name::Blocked, &Filters::default());
+    let all: Vec<String> = (0..r.rows.len()).map(|i| row(&r, i, "thread object open count total call")).collect();
+    assert_eq!(
+        all,
+        ["mid park 300 0 - -", "high park 100 0 - -", "high m1 - 1 700 lock"],
+        "nothing but the last call tells why"
+    );
+}
+
+// ---- Firmware and real kernels ----
+
+fn load(path: &std::path::Path) -> (Trace, Catalogue) {
+    let bytes = std::fs::read(path).unwrap();
+    let threadx = ALL.iter().find(|f| f.name() == "threadx").unwrap();
+    let base = threadx.scan(&bytes, 4)[0].base;
+    let mut memory = Flat::new(base, bytes);
+    let hints = Hints { header: Some(base), ..Hints::default() };
+    let located = threadx.locate(&mut memory, &NoSymbols, &hints).unwrap();
+    let capture = threadx.capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
+    let catalogue = threadx.catalogue(Names::Duo);
+    let trace = threadx.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap();
+    (trace, catalogue)
+}
+
+fn fixture(name: &str) -> (Trace, Catalogue) {
+    load(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
+}
+
+#[test]
+fn the_fixture_firmwares_planted_inversion() {
+    for (name, open) in [("cm3.trx", 0), ("be.trx", 0), ("smp.trx", 1)] {
+        let made = fixture(name);
+        let r = report_with(&made, Name::Inversions, &Filters::default());
+        assert_eq!(
+            row(&r, open, "waiter owner mutex ended deterministic"),
+            "control low_task bus_mutex open false",
+            "{name}"
+        );
+        assert_eq!(row(&r, open, "waiter_priority owner_priority culprit inherited"), "4 20 filter false", "{name}");
+        let b = report_with(&made, Name::Blocked, &Filters::default());
+        assert_eq!(
+            row(&b, 0, "thread object call count woken_by").split(' ').take(3).collect::<Vec<_>>(),
+            ["control", "bus_mutex", "tx_mutex_get"]
+        );
+        assert_eq!(row(&b, 1, "thread object call count"), "sensor samples tx_queue_send 0", "{name}");
+        assert_eq!(cell(&b, 0, "open"), cell(&r, open, "ticks"), "{name}: both reports say the same");
+    }
+    // On one core the shares are the whole.
+    let r = report_with(&fixture("cm3.trx"), Name::Inversions, &Filters::default());
+    let sum: i64 = row(&r, 0, SHARES).split(' ').map(|n| n.parse::<i64>().unwrap()).sum();
+    assert_eq!(sum.to_string(), cell(&r, 0, "ticks"));
+    assert_eq!(row(&r, 0, "from to"), "110 -");
+    // By another core low_task gives the bus back soon enough: it goes on beside everybody.
+    let r = report_with(&fixture("smp.trx"), Name::Inversions, &Filters::default());
+    assert_eq!(row(&r, 0, "waiter owner ended deterministic culprit_ticks"), "control low_task released true 0");
+}
+
+/// Each thread's finished waits against the firmware's own count of its resumptions in the window.
+#[test]
+fn waits_of_the_firmware_are_its_resumptions() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for name in ["cm3", "be", "smp"] {
+        let r = report_with(&fixture(&format!("{name}.trx")), Name::Blocked, &Filters::default());
+        let truth = std::fs::read_to_string(dir.join(format!("{name}.truth.tsv"))).unwrap();
+        let counter = |key: &str| {
+            let line = truth.lines().find(|l| l.split('\t').next() == Some(key));
+            line.and_then(|l| l.split('\t').nth(2)).and_then(|n| n.parse::<u64>().ok())
+        };
+        let mut compared = 0;
+        for thread in ["System Timer Thread", "watchdog", "control", "sensor", "comms", "filter", "logger"] {
+            let rows: Vec<usize> = (0..r.rows.len()).filter(|i| cell(&r, *i, "thread") == thread).collect();
+            let counts = rows.iter().map(|i| cell(&r, *i, "count").parse::<u64>().unwrap()).sum::<u64>();
+            let open = rows.iter().filter(|i| cell(&r, **i, "open") != "-").count() as u64;
+            let Some(resumed) = counter(&format!("thread.{thread}.resumptions")) else { continue };
+            let suspended = counter(&format!("thread.{thread}.suspensions")).unwrap();
+            // The first resumption may be of a wait that began before the ring's oldest event.
+            assert!(resumed - counts <= 1, "{name} {thread}: {counts} of {resumed}");
+            assert_eq!(counts + open, suspended, "{name} {thread}: each suspension ends or is open");
+            compared += 1;
+        }
+        assert!(compared >= 5, "{name}: {compared}");
+    }
+}
+
+#[test]
+fn the_planted_inversion_of_a_real_kernel() {
+    let Some(dir) = support::real_traces() else { return };
+    for name in ["real_cm4f.trx", "real_linux64.trx", "real_ppc_be.trx", "real_rv64.trx"] {
+        let made = load(&dir.join("threadx").join(name));
+        let r = report_with(&made, Name::Inversions, &Filters::default());
+        let last = r.rows.len() - 1;
+        assert_eq!(
+            row(&r, last, "waiter owner mutex ended deterministic waiter_priority owner_priority culprit"),
+            "hi_crit low_task cfg_mutex open false 4 20 mid_hog",
+            "{name}"
+        );
+        let b = report_with(&made, Name::Blocked, &Filters::default());
+        assert_eq!(row(&b, 0, "thread object call"), "hi_crit cfg_mutex tx_mutex_get", "{name}");
+    }
+}
+
+/// Where nothing overlaps and nothing times out, TraceX's own counts are right.
+#[test]
+fn as_many_inversions_as_tracex_where_it_is_right() {
+    let Some(dir) = support::real_traces() else { return };
+    let r = report_with(&load(&dir.join("threadx/demo_netx_tcp.trx")), Name::Inversions, &Filters::default());
+    let culprits = (0..r.rows.len()).filter(|i| cell(&r, *i, "deterministic") == "false").count();
+    assert_eq!((r.rows.len(), culprits), (11, 8));
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn what_people_see() {
+    use std::fmt::Write as _;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut got = String::new();
+    for source in ["cm3.elf cm3.core", "smp.elf smp.core"] {
+        for line in [
+            format!("inversions {source}"),
+            format!("inversions --width 120 {source}"),
+            format!("inversions --format json {source}"),
+            format!("blocked {source}"),
+            format!("blocked --width 120 {source}"),
+            format!("blocked --format json {source}"),
+            format!("blocked --thread sensor --width 120 {source}"),
+        ] {
+            let out = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+                .args(line.split_whitespace())
+                .current_dir(root.join("tests/fixtures"))
+                .env_remove("TX_TRACE_ELF")
+                .env_remove("TX_TRACE_REMOTE")
+                .env_remove("COLUMNS")
+                .stdin(std::process::Stdio::null())
+                .output()
+                .unwrap();
+            writeln!(got, "$ tx-trace {line}\n{}", String::from_utf8(out.stdout).unwrap()).unwrap();
+            assert_eq!(out.status.code(), Some(0), "{line}");
+        }
+    }
+    let path = root.join("tests/golden/cli/waits.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, got).unwrap();
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = got.lines().zip(want.lines()).position(|(a, b)| a != b);
+    assert!(got == want, "{}: differs at line {differs:?} (UPDATE_GOLDEN=1 takes the new one)", path.display());
+}
