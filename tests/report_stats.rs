@@ -533,8 +533,9 @@ fn a_catalogue_that_is_nobodys() {
     let b = Buffer { objects: people(), ..Buffer::new(BASE) }.record(16, &e);
     let trace = decode(&b, &catalogue, 1);
     let r = all_reports(&trace, &catalogue, &Filters::default());
-    assert_eq!((count(&r, "context_switches"), count(&r, "preemptions"), count(&r, "yields")), (2, 1, 0));
-    assert_eq!(rows(&r, "stats_threads"), ["alpha 1 0 0 0 1 0 1", "beta 1 1 0 0 0 0 0"]);
+    // Three: the first event says that beta is given the core.
+    assert_eq!((count(&r, "context_switches"), count(&r, "preemptions"), count(&r, "yields")), (3, 1, 0));
+    assert_eq!(rows(&r, "stats_threads"), ["beta 2 1 0 0 0 0 0", "alpha 1 0 0 0 1 0 1"]);
     assert_eq!(rows(&r, "stats_wakeups"), ["alpha resumed isr 0x20007700 1"]);
     assert_eq!(rows(&r, "stats_interrupts"), ["0x20007700 true 1 1 30 30 4"]);
     assert_eq!(rows(&r, "services")[0], "go 4 50.00");

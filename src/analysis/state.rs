@@ -132,6 +132,14 @@ impl<'a> Tracker<'a> {
         self.cores.get(usize::from(core)).map_or(Who::Unknown, |c| c.running)
     }
 
+    /// The same, where an interrupt that has ended already gave the core away: the switch is taken at the next event, as
+    /// another interrupt may follow at once.
+    #[must_use]
+    pub fn holder(&self, core: u16) -> Who {
+        let Some(core) = self.cores.get(usize::from(core)) else { return Who::Unknown };
+        core.pending.filter(|_| core.frames.is_empty() && core.ended.is_some()).unwrap_or(core.running)
+    }
+
     /// The name of a thread, where one is known. Hostile: escape before printing.
     #[must_use]
     pub fn name(&self, no: ThreadNo) -> Option<&str> {

@@ -170,7 +170,7 @@ impl Window {
             if is {
                 sum = sum.saturating_add(span.to.saturating_sub(upto));
             }
-            let runs = (0..tracker.cores()).any(|core| tracker.running(core) == Who::Thread(self.owner));
+            let runs = (0..tracker.cores()).any(|core| tracker.holder(core) == Who::Thread(self.owner));
             self.absent = (span.to, !runs, sum);
         }
         let core = usize::from(span.core);
@@ -183,7 +183,7 @@ impl Window {
 
     /// Sets whether the owner runs at the start.
     pub(super) fn begin(&mut self, tracker: &Tracker<'_>) {
-        let runs = (0..tracker.cores()).any(|core| tracker.running(core) == Who::Thread(self.owner));
+        let runs = (0..tracker.cores()).any(|core| tracker.holder(core) == Who::Thread(self.owner));
         self.absent.1 = !runs;
     }
 }
