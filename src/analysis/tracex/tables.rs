@@ -26,6 +26,9 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
     if let Some(first) = reports.first_mut() {
         let mut notes =
             vec!["TraceX's numbers by its own definitions; docs/reports.md says where they differ".to_owned()];
+        if names.iter().any(|n| matches!(n, Name::Blocked | Name::Latency)) {
+            notes.push("TraceX has no report on waiting and on latency".to_owned());
+        }
         notes.extend(cautions(trace, numbers));
         first.notes.splice(..0, notes);
     }
@@ -111,7 +114,9 @@ fn stats(numbers: &Numbers, reports: &mut Vec<Report>) {
     threads
         .notes
         .push("suspensions and resumptions are those that the thread caused, not those that it met".to_owned());
-    if numbers.threads.iter().any(|t| t.copies > 1) {
+    if numbers.threads.iter().all(|t| t.copies == 1) {
+        threads.truncate_columns(columns.len().saturating_sub(1));
+    } else {
         threads.notes.push(
             "copies: another object lies at the thread's address, and TraceX adds a thread for each event of it"
                 .to_owned(),
