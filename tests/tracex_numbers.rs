@@ -416,7 +416,7 @@ fn an_event_is_inserted_where_who_runs_does_not_show() {
     ]);
     assert_eq!((n.inserted_events, n.total_events), (1, 5));
     let beta = &n.threads[1];
-    assert_eq!((beta.events, beta.ticks, &beta.services[..]), (2, 900, &[(6, 1), (5000, 1)][..]));
+    assert_eq!((beta.events, beta.ticks, &beta.services[..]), (2, 900, &[(5000, 1), (6, 1)][..]));
     assert_eq!(n.services.iter().map(|(_, n)| n).sum::<u64>(), 4, "the system's list leaves them out");
 }
 
@@ -439,7 +439,7 @@ fn a_resumption_that_names_nobody_looks_ahead() {
     // In a thread: only the next.
     let n =
         of(&[Entry::thread(ALPHA, 5, RESUME, 10, [BETA, 4, 0, 0]), Entry::isr(0, USER, 20, [0; 4]), user(BETA, 3, 30)]);
-    assert_eq!(ticks(&n, "beta"), 10);
+    assert_eq!(ticks(&n, "beta"), 20);
 }
 
 // ---- Threads ----
