@@ -1,0 +1,184 @@
+//! The events as the viewer reads them: 32-bit words, sixteen bits of an id, and its own order and time.
+
+use crate::trace::{ContextKind, Event, Trace};
+
+/// Context word of an interrupt service routine.
+pub(super) const ISR: u32 = 0xFFFF_FFFF;
+/// Context word before the scheduler runs. Addresses from here on are no threads to some of the viewer's rules.
+pub(super) const INIT: u32 = 0xF0F0_F0F0;
+
+/// Ids that its rules ask for.
+pub(super) mod id {
+    pub const RESUME: u32 = 1;
+    pub const SUSPEND: u32 = 2;
+    pub const ISR_ENTER: u32 = 3;
+    pub const ISR_EXIT: u32 = 4;
+    pub const TIME_SLICE: u32 = 5;
+    pub const RUNNING: u32 = 6;
+    pub const MUTEX_GET: u32 = 52;
+    pub const MUTEX_PUT: u32 = 57;
+    pub const THREAD_CREATE: u32 = 100;
+    pub const RELINQUISH: u32 = 109;
+}
+
+/// True for context words that mean a thread, idle included.
+pub(super) const fn is_thread(context: u32) -> bool {
+    context != ISR && context != INIT
+}
+
+/// An entry's words.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Raw {
+    pub context: u32,
+    /// The dense number of the context.
+    pub number: usize,
+    /// The second word: in a thread its priority, in an ISR the thread that it interrupted.
+    pub second: u32,
+    pub threshold: Option<u32>,
+    pub id: u32,
+    pub stamp: u64,
+    pub info: [u32; 4],
+    pub seq: u64,
+}
+
+impl Raw {
+    fn of(trace: &Trace, event: &Event) -> Self {
+        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
+        let context = trace.contexts.get(event.context);
+        let words = event.words.inline();
+        let mut info = [0; 4];
+        info.iter_mut().zip(words).for_each(|(to, from)| *to = low(*from));
+        let is_isr = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        Self {
+            context: context.map_or(0, |c| low(c.address)),
+            number: usize::try_from(event.context.0).unwrap_or(usize::MAX),
+            second: if is_isr {
+                event.interrupted.and_then(|i| trace.contexts.get(i)).map_or(0, |c| low(c.address))
+            } else {
+                event.priority.map_or(0, u32::from)
+            },
+            threshold: event.threshold.map(u32::from),
+            id: event.id & 0xFFFF,
+            stamp: event.stamp.unwrap_or(0),
+            info,
+            seq: event.seq,
+        }
+    }
+}
+
+/// Which entries the viewer reads, and in which order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Order {
+    /// The first unused slot of the buffer: nothing from there on is read.
+    stop: Option<u64>,
+    /// Events behind which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
+    turn: Option<usize>,
+    /// True where more stamps rise than fall.
+    up: bool,
+    /// Number of events that are read.
+    pub count: u64,
+    /// Number of events that are not.
+    pub beyond: u64,
+    mask: u64,
+}
+
+impl Order {
+    /// Looks at every event once.
+    pub fn of(trace: &Trace) -> Self {
+        let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
+        let joined = trace.about.facts.iter().any(|(label, _)| *label == "joined");
+        let mut order = Self { mask: trace.clock.mask, ..Self::default() };
+        if has("unused-slot") && !joined {
+            order.stop = first_unused(trace);
+        }
+        let unturned = !joined && (has("current-pointer") || has("current-unaligned"));
+        let (mut rises, mut falls) = (0u64, 0u64);
+        let (mut before, mut place) = (None, 0usize);
+        let mut index = 0usize;
+        for event in trace.events() {
+            if order.stop.is_some_and(|s| event.slot >= s) {
+                order.beyond = order.beyond.saturating_add(1);
+                continue;
+            }
+            let stamp = event.stamp.unwrap_or(0);
+            if let Some((slot, earlier)) = before {
+                if event.slot < slot {
+                    place = 0;
+                    if unturned {
+                        order.turn = Some(index);
+                    }
+                }
+                // The first pair of each of the ring's two parts has no vote.
+                if place > 1 {
+                    rises = rises.saturating_add(u64::from(stamp > earlier));
+                    falls = falls.saturating_add(u64::from(stamp < earlier));
+                }
+            }
+            before = Some((event.slot, stamp));
+            place = place.saturating_add(1);
+            index = index.saturating_add(1);
+        }
+        order.count = u64::try_from(index).unwrap_or(u64::MAX);
+        if order.turn.is_some() {
+            (rises, falls) = order.votes_unturned(trace);
+        }
+        order.up = rises > falls;
+        order
+    }
+
+    /// Votes in the order of the slots, all of one part.
+    fn votes_unturned(&self, trace: &Trace) -> (u64, u64) {
+        let (mut rises, mut falls) = (0u64, 0u64);
+        let mut before = None;
+        for (index, raw) in self.events(trace).enumerate() {
+            if let Some(earlier) = before.filter(|_| index > 1) {
+                rises = rises.saturating_add(u64::from(raw.stamp > earlier));
+                falls = falls.saturating_add(u64::from(raw.stamp < earlier));
+            }
+            before = Some(raw.stamp);
+        }
+        (rises, falls)
+    }
+
+    /// The entries in the viewer's order.
+    pub fn events<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = Raw> + use<'t> {
+        let stop = self.stop.unwrap_or(u64::MAX);
+        let kept = move || trace.events().filter(move |e| e.slot < stop);
+        let turn = self.turn.unwrap_or(0);
+        kept().skip(turn).chain(kept().take(turn)).map(|e| Raw::of(trace, &e))
+    }
+
+    /// Ticks from one stamp to the next: the clock starts over at its mask, and at nothing else.
+    #[inline]
+    pub const fn step(&self, before: u64, now: u64) -> u64 {
+        let (low, high) = if self.up { (before, now) } else { (now, before) };
+        if high >= low {
+            high.wrapping_sub(low)
+        } else {
+            self.mask.wrapping_sub(low).wrapping_add(high).wrapping_add(1)
+        }
+    }
+}
+
+/// The lowest slot that holds no event: told by the gaps between those that do.
+fn first_unused(trace: &Trace) -> Option<u64> {
+    let capacity = trace.about.capacity;
+    let mut lowest = None;
+    let mut gap = |missing: u64, behind: u64| {
+        if missing > 0 {
+            // A gap across the end of the buffer holds its first slot.
+            let start = behind.saturating_sub(missing);
+            lowest = Some(lowest.map_or(start, |l: u64| l.min(start)));
+        }
+    };
+    let (mut expected, mut next) = (0u64, 0u64);
+    for event in trace.events() {
+        gap(event.seq.saturating_sub(expected), event.slot);
+        expected = event.seq.saturating_add(1);
+        next = event.slot.saturating_add(1);
+    }
+    let missing = trace.about.held.saturating_sub(expected);
+    let end = next.saturating_add(missing);
+    gap(missing, if end > capacity { 0 } else { end });
+    lowest
+}

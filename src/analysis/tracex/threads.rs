@@ -1,0 +1,285 @@
+//! What the viewer shows of each thread: events, time, stack, services, states.
+
+use super::next::Step;
+use super::people::{People, widen};
+use super::raw::{INIT, ISR, id};
+use crate::abi::Addr;
+use crate::trace::Trace;
+
+/// A thread as the viewer has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Its control block.
+    pub address: Addr,
+    /// Its name in the viewer.
+    pub name: String,
+    /// How many entries of the same the viewer makes.
+    pub copies: u64,
+    /// False for one that no registry names: nothing is known of its stack, and its thresholds are not set.
+    pub registered: bool,
+    /// Events in its context, inserted ones included.
+    pub events: u64,
+    /// Suspensions in its context.
+    pub suspensions: u64,
+    /// Resumptions in its context.
+    pub resumptions: u64,
+    /// Largest and smallest number of its priority.
+    pub priorities: Option<(u32, u32)>,
+    /// The same of its preemption threshold, by a rule that forgets.
+    pub low_threshold: Option<u32>,
+    /// See `low_threshold`.
+    pub high_threshold: Option<u32>,
+    /// Time after events that it is next after.
+    pub ticks: u64,
+    /// Bytes of its stack.
+    pub stack_size: u32,
+    /// The least that was left of it.
+    pub min_available: u32,
+    /// The event that shows it, by its number in the viewer's list; 0 for none.
+    pub min_event: u64,
+    /// The sequence number of that event; `None` where there is none.
+    pub min_seq: Option<u64>,
+    /// Ids and how often, the most frequent first.
+    pub services: Vec<(u32, u64)>,
+    /// Numbers of events and states, where they were asked for: 99 is ready, 0 unknown, else the kernel's number.
+    pub states: Vec<(u64, u32)>,
+}
+
+/// How often each id was seen, by dense number.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Ids {
+    number: Vec<u16>,
+    ids: Vec<u32>,
+}
+
+impl Ids {
+    /// The dense number of an id, from 0.
+    #[inline]
+    pub fn of(&mut self, event: u32) -> usize {
+        if self.number.is_empty() {
+            self.number = vec![0; 0x1_0000];
+        }
+        let Some(number) = usize::try_from(event).ok().and_then(|e| self.number.get_mut(e)) else { return 0 };
+        if *number == 0 {
+            self.ids.push(event);
+            // 65,536 ids are one more than fit; the last shares.
+            *number = u16::try_from(self.ids.len()).unwrap_or(u16::MAX);
+        }
+        usize::from(*number).saturating_sub(1)
+    }
+
+    /// Ids and counts, the most frequent first.
+    pub fn sorted(&self, counts: &[u64]) -> Vec<(u32, u64)> {
+        let mut list: Vec<(u32, u64)> = self.ids.iter().copied().zip(counts.iter().copied()).collect();
+        list.retain(|(_, n)| *n > 0);
+        list.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        list
+    }
+}
+
+/// Adds one to a counter that may not be there yet.
+pub(super) fn count(counts: &mut Vec<u64>, at: usize) {
+    if at >= counts.len() {
+        counts.resize(at.saturating_add(1), 0);
+    }
+    if let Some(n) = counts.get_mut(at) {
+        *n = n.saturating_add(1);
+    }
+}
+
+/// What one context adds up.
+#[derive(Debug, Clone, Default)]
+struct Sums {
+    suspensions: u64,
+    resumptions: u64,
+    ticks: u64,
+    /// Base and size of the stack of the first registered thread, least left and where.
+    stack: (u32, u32),
+    least: (u32, u64, Option<u64>),
+    counts: Vec<u64>,
+    states: Vec<(u64, u32)>,
+    /// Lowest and highest priority, those of inserted events included.
+    levels: Option<(u32, u32)>,
+    /// Most and least threshold of inserted events.
+    thresholds: Option<(u32, u32)>,
+}
+
+/// Adds up for everybody.
+pub(super) struct Adding {
+    sums: Vec<Sums>,
+    pub idle: u64,
+    pub interrupt: u64,
+    /// Who has the time since the last event.
+    since: Option<(u32, u64)>,
+    last: (u32, Option<usize>),
+    with_states: bool,
+    /// The first thread of the list: the viewer takes contexts that it does not know for it.
+    first_thread: Option<usize>,
+}
+
+/// The viewer's word for a thread that is ready.
+const READY: u32 = 99;
+
+impl Adding {
+    pub fn new(trace: &Trace, people: &People, with_states: bool) -> Self {
+        let mut sums = vec![Sums { states: vec![(0, 0)], ..Sums::default() }; people.list.len()];
+        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
+        let mut first_thread = None;
+        for object in trace.objects.iter().filter(|o| o.is_thread) {
+            let Some(at) = people.at(low(object.address)) else { continue };
+            first_thread = first_thread.or(Some(at));
+            if let Some(sum) = sums.get_mut(at).filter(|s| s.stack == (0, 0)) {
+                sum.stack = (low(object.param1), low(object.param2));
+                sum.least.0 = sum.stack.1;
+            }
+        }
+        for (sum, person) in sums.iter_mut().zip(&people.list) {
+            sum.levels = person.levels;
+        }
+        let first_thread = first_thread.or(people.unnamed.first().copied());
+        Self { sums, idle: 0, interrupt: 0, since: None, last: (0, None), with_states, first_thread }
+    }
+
+    pub fn step(&mut self, step: &Step, people: &People, number: usize) {
+        if let Some((who, from)) = self.since.replace((step.next, step.ticks)) {
+            self.spend(who, step.ticks.saturating_sub(from), people);
+        }
+        if self.with_states {
+            self.state(step, people);
+        }
+        let Some(sum) = step.who.and_then(|w| self.sums.get_mut(w)) else { return };
+        count(&mut sum.counts, number);
+        match step.raw.id {
+            id::SUSPEND => sum.suspensions = sum.suspensions.saturating_add(1),
+            id::RESUME => sum.resumptions = sum.resumptions.saturating_add(1),
+            _ => {}
+        }
+        if let Some(pointer) = stack_word(step.raw.id).and_then(|w| step.raw.info.get(w)) {
+            let left = pointer.saturating_sub(sum.stack.0);
+            if *pointer < sum.stack.0 || left < sum.least.0 {
+                sum.least = (left, step.index, Some(step.raw.seq));
+            }
+        }
+        if !step.inserted {
+            return;
+        }
+        // What an inserted event shows of its thread counts too.
+        if step.who.and_then(|w| people.list.get(w)).is_some_and(|p| p.is_thread() && p.first.is_some()) {
+            sum.levels = Some(widen(sum.levels, step.raw.second));
+        }
+        if let Some(threshold) = step.raw.threshold {
+            let (most, least) = sum.thresholds.unwrap_or((threshold, threshold));
+            sum.thresholds = Some((most.max(threshold), least.min(threshold)));
+        }
+    }
+
+    fn spend(&mut self, who: u32, ticks: u64, people: &People) {
+        let sum = match who {
+            0 => &mut self.idle,
+            ISR => &mut self.interrupt,
+            _ => {
+                if self.last.0 != who {
+                    self.last = (who, people.at(who));
+                }
+                let Some(sum) = self.last.1.and_then(|w| self.sums.get_mut(w)) else { return };
+                &mut sum.ticks
+            }
+        };
+        *sum = sum.saturating_add(ticks);
+    }
+
+    fn state(&mut self, step: &Step, people: &People) {
+        let raw = &step.raw;
+        if !matches!(raw.id, id::RESUME | id::SUSPEND) {
+            if raw.context == 0 || raw.context >= INIT {
+                return;
+            }
+            let who = step.who.filter(|w| people.list.get(*w).is_some_and(|p| p.is_thread() || p.unnamed.is_some()));
+            if let Some(first) =
+                who.or(self.first_thread).and_then(|w| self.sums.get_mut(w)).and_then(|s| s.states.first_mut())
+                && first.1 == 0
+            {
+                first.1 = READY;
+            }
+            return;
+        }
+        let Some(sum) = people.at(raw.info[0]).and_then(|w| self.sums.get_mut(w)) else { return };
+        let resumes = raw.id == id::RESUME;
+        if let Some(last) = sum.states.last_mut().filter(|l| l.1 == 0) {
+            last.1 = if resumes { raw.info[1] } else { READY };
+        }
+        sum.states.push((step.index, if resumes { READY } else { raw.info[1] }));
+    }
+
+    /// The threads in the viewer's order: the registry's, then the others.
+    pub fn finish(&self, trace: &Trace, people: &mut People, ids: &Ids) -> Vec<Thread> {
+        for (person, sum) in people.list.iter_mut().zip(&self.sums) {
+            person.levels = sum.levels;
+            if let Some((most, least)) = sum.thresholds {
+                person.widen_threshold(most, least);
+            }
+        }
+        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
+        let mut threads = Vec::new();
+        for (number, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
+            let Some(at) = people.at(low(object.address)) else { continue };
+            let mut thread = self.thread(people, at, ids);
+            // A second entry of the same address is found by nobody who looks for it.
+            let first = people.list.get(at).and_then(|p| p.object).is_some_and(|(o, _)| o == number);
+            if !first {
+                thread.priorities = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
+                (thread.low_threshold, thread.high_threshold) = (None, None);
+            }
+            thread.name = name(&object.name);
+            thread.registered = true;
+            threads.push(thread);
+        }
+        for at in people.unnamed.clone() {
+            let mut thread = self.thread(people, at, ids);
+            thread.copies = people.copies(at);
+            "Un-named Thread".clone_into(&mut thread.name);
+            // Nothing is known of its stack.
+            (thread.stack_size, thread.min_available, thread.min_event, thread.min_seq) = (0, 0, 0, None);
+            threads.push(thread);
+        }
+        threads
+    }
+
+    fn thread(&self, people: &People, at: usize, ids: &Ids) -> Thread {
+        let (Some(person), Some(sum)) = (people.list.get(at), self.sums.get(at)) else { return Thread::default() };
+        Thread {
+            address: u64::from(person.address),
+            copies: 1,
+            events: sum.counts.iter().fold(0, |n, c| n.saturating_add(*c)),
+            suspensions: sum.suspensions,
+            resumptions: sum.resumptions,
+            priorities: person.levels,
+            low_threshold: person.low_threshold,
+            high_threshold: person.high_threshold,
+            ticks: sum.ticks,
+            stack_size: sum.stack.1,
+            min_available: sum.least.0,
+            min_event: sum.least.1,
+            min_seq: sum.least.2,
+            services: ids.sorted(&sum.counts),
+            states: if self.with_states { sum.states.clone() } else { Vec::new() },
+            ..Thread::default()
+        }
+    }
+}
+
+/// The name as the viewer shows it.
+fn name(name: &str) -> String {
+    if name.starts_with(|c| (' '..='~').contains(&c)) { name.to_owned() } else { "Non-ASCII Name".to_owned() }
+}
+
+/// The word with the stack pointer, by id.
+const fn stack_word(event: u32) -> Option<usize> {
+    match event {
+        3 | 4 | 109 => Some(0),
+        12 | 22 | 30 | 31 | 40 | 51 | 61 | 62 | 82 | 101 | 120 | 125 | 127 => Some(1),
+        1 | 2 | 16 | 26 | 50 | 56 | 67 | 81 | 87 | 100 | 102 | 111 | 112 | 114 | 115 | 117 => Some(2),
+        17 | 21 | 57 | 83 | 88 => Some(3),
+        _ => None,
+    }
+}
