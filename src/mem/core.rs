@@ -84,14 +84,11 @@ impl Core {
         if physical {
             remarks.push("the core tells no virtual addresses: its memory lies at the physical ones".to_owned());
         }
-        if missing > 0 {
-            remarks.push(format!("the core is cut short: {missing} bytes of its memory are not in the file"));
-        }
         if segments.mapped().is_empty() {
             let why = match loads {
                 0 => "it has no PT_LOAD segment".to_owned(),
                 n if missing == 0 => format!("all of its {n} segments are empty"),
-                _ => remarks.pop().unwrap_or_default(),
+                _ => format!("the core is cut short: {missing} bytes of its memory are not in the file"),
             };
             return Err(CoreError::NoMemory(why));
         }
