@@ -183,3 +183,49 @@ fn what_gzip_lost_was_not_told_where_nothing_was_found() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("cut short"), "{}", text(&out.stderr));
 }
+
+/// The ELF of a machine of the other byte order gave its names to the events, and nothing was said.
+#[test]
+fn an_elf_of_the_other_byte_order_was_believed() {
+    let (elf, trace) = (fixture("be.elf"), fixture("cm3.trx"));
+    let out = tx_trace(&["last", "2", "--elf", elf.to_str().unwrap(), "--trace", trace.to_str().unwrap()]);
+    let said = text(&out.stderr);
+    assert!(said.contains("the ELF is big-endian, the trace little-endian"), "{said}");
+    let (elf, trace) = (fixture("cm3.elf"), fixture("be.trx"));
+    let out = tx_trace(&["info", "--elf", elf.to_str().unwrap(), "--trace", trace.to_str().unwrap()]);
+    assert!(text(&out.stderr).contains("the trace big-endian"), "{}", text(&out.stderr));
+}
+
+/// In a core of 275 GB on which a few KiB were ever written, 4 GiB of holes were searched for half a minute, and a trace
+/// behind them was not found.
+#[test]
+fn the_holes_of_a_sparse_core_were_searched() {
+    use std::os::unix::fs::FileExt as _;
+    const HOLE: u64 = 200 << 30;
+    let scratch = Scratch::new("sparse");
+    let path = scratch.path("huge.core");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut head = Vec::new();
+    // An ELF64 core of x86-64 with one segment, at 0x7f00_0000_0000.
+    head.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3e\0\x01\0\0\0");
+    head.extend([0u64, 64, 0].iter().flat_map(|w| w.to_le_bytes()));
+    head.extend([0u32].iter().flat_map(|w| w.to_le_bytes()));
+    head.extend([64u16, 56, 1, 0, 0, 0].iter().flat_map(|w| w.to_le_bytes()));
+    head.extend([1u32, 6].iter().flat_map(|w| w.to_le_bytes()));
+    head.extend([4096u64, 0x7f00_0000_0000, 0, 270 << 30, 270 << 30, 1].iter().flat_map(|w| w.to_le_bytes()));
+    file.write_all_at(&head, 0).unwrap();
+    if file.set_len(275 << 30).is_err() {
+        eprintln!("SKIPPED: the temporary directory takes no file of 275 GB");
+        return;
+    }
+    file.write_all_at(&std::fs::read(fixture("cm3.trx")).unwrap(), HOLE).unwrap();
+    file.sync_all().unwrap();
+    let allocated = std::os::unix::fs::MetadataExt::blocks(&file.metadata().unwrap()) * 512;
+    if allocated > 1 << 24 {
+        eprintln!("SKIPPED: the temporary directory has no sparse files");
+        return;
+    }
+    let out = tx_trace(&["last", "1", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("tx_thread_identify"), "{}", text(&out.stdout));
+}

@@ -47,6 +47,8 @@ pub struct Core {
     segments: Segments,
     missing: u64,
     remarks: Vec<String>,
+    /// Where a sparse file holds bytes, where that is known.
+    data: Option<Vec<(u64, u64)>>,
 }
 
 impl Core {
@@ -99,7 +101,14 @@ impl Core {
         if let Some(Err(error)) = elf.notes().find(Result::is_err) {
             remarks.push(format!("the core's notes are damaged: {error}"));
         }
-        Ok(Self { elf, segments, missing, remarks })
+        Ok(Self { elf, segments, missing, remarks, data: None })
+    }
+
+    /// Only these parts of the file (offset and length, sorted) were ever written
+    /// ([`super::map::FileMap::data_ranges`]): a search leaves out the rest.
+    #[must_use]
+    pub fn with_data(self, data: Option<Vec<(u64, u64)>>) -> Self {
+        Self { data, ..self }
     }
 
     /// The core as an ELF file.
@@ -270,6 +279,13 @@ impl Memory for Core {
 
     fn regions(&mut self) -> Option<Vec<Region>> {
         self.segments.regions()
+    }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        match &self.data {
+            Some(data) => Some(self.segments.written(data)),
+            None => self.segments.regions(),
+        }
     }
 }
 

@@ -68,20 +68,20 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     match source {
         SourceSpec::Remote(remote) => opened.remote = Some(remote),
         SourceSpec::Core(path) => {
-            let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+            let File { name, bytes, data } = file::open(&path, &mut opened.issues)?;
             let core = parse_elf(&path, bytes)?;
             opened.core_name = name;
-            opened.core = Some((path.clone(), as_core(&path, core)?));
+            opened.core = Some((path.clone(), as_core(&path, core)?.with_data(data)));
         }
         SourceSpec::Images(images) => {
             for Image { path, address } in images {
-                let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+                let File { name, bytes, .. } = file::open(&path, &mut opened.issues)?;
                 opened.images.push((name, bytes, address));
             }
         }
         SourceSpec::Traces(traces) => {
             for trace in traces {
-                let File { name, bytes } = match trace {
+                let File { name, bytes, .. } = match trace {
                     TraceInput::File(path) => file::open(&path, &mut opened.issues)?,
                     TraceInput::Stdin => file::unpack("standard input".to_owned(), read_stdin()?, &mut opened.issues)?,
                 };
@@ -209,11 +209,11 @@ impl Opened {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            let File { name, bytes } = file::open(&file, &mut self.issues)?;
+            let File { name, bytes, .. } = file::open(&file, &mut self.issues)?;
             self.images.push((name, bytes, Some(address)));
             return Ok(());
         }
-        let File { name, bytes } = file::open(path, &mut self.issues)?;
+        let File { name, bytes, data } = file::open(path, &mut self.issues)?;
         if bytes.starts_with(b"\x7fELF") {
             let elf = parse_elf(path, bytes)?;
             if elf.kind() == ElfKind::Core {
@@ -225,7 +225,7 @@ impl Opened {
                     ));
                 }
                 self.core_name = name;
-                self.core = Some((path.to_owned(), as_core(path, elf)?));
+                self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data)));
             } else if self.elf.is_some() {
                 return Err(Absence::broken(
                     "usage",
