@@ -1,5 +1,6 @@
 //! Runs a plan: read, let the target go, print.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args;
@@ -7,6 +8,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
+use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now};
 use super::{Outcome, demo, dump, events, gdb, info, interrupt, now, reports};
 use crate::analysis::Outcomes;
 use crate::format::{DecodeOptions, Extent};
@@ -18,6 +20,12 @@ use crate::trace::{Event, Issue, Severity};
 /// Runs a plan and says how it ended.
 pub fn run(plan: Plan) -> Outcome {
     let output = plan.output;
+    if let Some(path) = &output.path
+        && let Err(failure) = evidence::keep(&files_read(&plan.task), path)
+    {
+        // Not even the failure goes there.
+        return report_failure(&failure, &Output { path: None, ..output });
+    }
     let result = match plan.task {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
@@ -26,6 +34,15 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
     result.unwrap_or_else(|failure| report_failure(&failure, &output))
+}
+
+/// The files that a task reads; `dump` knows its output for itself.
+fn files_read(task: &Task) -> Vec<PathBuf> {
+    match task {
+        Task::Read(question) => evidence::files(&question.inputs),
+        Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
+        Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+    }
 }
 
 /// The failure as the chosen format has it: JSON gets its `error` line, people get sentences.

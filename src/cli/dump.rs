@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::message::{self, Failure};
 use super::plan::Output;
 use super::sink::Sink;
-use super::{Outcome, interrupt};
-use crate::session::{Inputs, Raw, Session, SourceSpec, TraceInput};
+use super::{Outcome, evidence, interrupt};
+use crate::session::{Inputs, Raw, Session};
 
 /// What to dump, and where to. Told before anything is opened.
 pub struct DumpTask {
@@ -37,16 +37,7 @@ impl DumpTask {
 /// Reads the trace, lets the target go, writes the file.
 pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
     let DumpTask { inputs, path } = task;
-    if let Some(input) = files(&inputs).into_iter().find(|input| is_same(input, &path)) {
-        return Err(Failure::usage(
-            "usage",
-            format!(
-                "dump -o {}: this is {}, which is read; give the dump another name",
-                path.display(),
-                input.display()
-            ),
-        ));
-    }
+    evidence::keep(&evidence::files(&inputs), &path)?;
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
@@ -72,40 +63,4 @@ fn write(raw: &Raw, path: PathBuf, output: &Output) -> Result<Outcome, Failure> 
     message::issues(&raw.issues);
     message::say(&said);
     Ok(Outcome::Done)
-}
-
-/// Every file that is read.
-fn files(inputs: &Inputs) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = inputs.elf.iter().chain(&inputs.elf_default).cloned().collect();
-    match &inputs.source {
-        SourceSpec::Core(path) => files.push(path.clone()),
-        SourceSpec::Images(images) => files.extend(images.iter().map(|i| i.path.clone())),
-        SourceSpec::Traces(traces) => files.extend(traces.iter().filter_map(|t| match t {
-            TraceInput::File(path) => Some(path.clone()),
-            TraceInput::Stdin => None,
-        })),
-        SourceSpec::Remote(_) | SourceSpec::Files => {}
-    }
-    for file in &inputs.files {
-        // Bare FILE@ADDR.
-        let bare = file.to_str().and_then(|f| f.rsplit_once('@')).map(|(path, _)| PathBuf::from(path));
-        files.extend(bare);
-        files.push(file.clone());
-    }
-    files
-}
-
-/// True where both names lead to one file, whatever links lie between.
-fn is_same(a: &Path, b: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let id = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-        id(a).is_some_and(|a| Some(a) == id(b))
-    }
-    #[cfg(not(unix))]
-    {
-        let id = |path: &Path| std::fs::canonicalize(path).ok();
-        id(a).is_some_and(|a| Some(a) == id(b))
-    }
 }

@@ -33,6 +33,9 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>) -> Result<(), Fail
         return Err(fail(format!("not a text file of at most {MOST} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    if text.contains('\0') {
+        return Err(fail("not a text file".to_owned()));
+    }
     let dir = path.parent().unwrap_or(Path::new(""));
     let options = args::options_with_values();
     // What the word before said of the next one: nothing, a plain value, or a path.

@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod dump;
 mod events;
+mod evidence;
 mod files;
 mod gdb;
 mod info;

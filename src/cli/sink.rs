@@ -1,7 +1,7 @@
 //! Where data goes: standard output, a file, or back over the link to a debugger.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::args::Color;
 use super::message::Failure;
@@ -16,7 +16,13 @@ pub struct Sink<'a> {
 
 enum To<'a> {
     Stdout(StdoutLock<'static>),
-    File { out: BufWriter<std::fs::File>, part: PathBuf, path: PathBuf },
+    File {
+        out: BufWriter<std::fs::File>,
+        part: PathBuf,
+        path: PathBuf,
+    },
+    /// A device or a FIFO: it takes what comes, and nothing takes its name.
+    Device(BufWriter<std::fs::File>),
     Debugger(&'a mut Client),
 }
 
@@ -28,14 +34,7 @@ impl<'a> Sink<'a> {
     /// whole.
     pub fn open(output: &Output, debugger: Option<&'a mut Client>) -> Result<Self, Failure> {
         let to = match (&output.path, debugger) {
-            (Some(path), _) => {
-                let mut part = path.clone().into_os_string();
-                part.push(format!(".part{}", std::process::id()));
-                let part = PathBuf::from(part);
-                let file = std::fs::File::create_new(&part)
-                    .map_err(|e| Failure::failed("output", format!("{}: {e}", path.display()), ""))?;
-                To::File { out: BufWriter::new(file), part, path: path.clone() }
-            }
+            (Some(path), _) => file(path)?,
             (None, Some(client)) => To::Debugger(client),
             (None, None) => To::Stdout(io::stdout().lock()),
         };
@@ -75,6 +74,27 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// Opens a file to write.
+fn file<'a>(path: &Path) -> Result<To<'a>, Failure> {
+    let fail = |why: String| Failure::failed("output", format!("{}: {why}", path.display()), "");
+    // A link stays a link: what it leads to is written.
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(there) = std::fs::metadata(&real)
+        && !there.is_file()
+    {
+        if there.is_dir() {
+            return Err(fail("it is a directory".into()));
+        }
+        let device = std::fs::OpenOptions::new().write(true).open(&real).map_err(|e| fail(e.to_string()))?;
+        return Ok(To::Device(BufWriter::new(device)));
+    }
+    let mut part = real.clone().into_os_string();
+    part.push(format!(".part{}", std::process::id()));
+    let part = PathBuf::from(part);
+    let file = std::fs::File::create_new(&part).map_err(|e| fail(e.to_string()))?;
+    Ok(To::File { out: BufWriter::new(file), part, path: real })
+}
+
 impl Drop for Sink<'_> {
     fn drop(&mut self) {
         if let To::File { part, .. } = &self.to {
@@ -88,7 +108,7 @@ impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             To::Stdout(out) => out.write(bytes),
-            To::File { out, .. } => out.write(bytes),
+            To::File { out, .. } | To::Device(out) => out.write(bytes),
             To::Debugger(client) => {
                 client.console(bytes).map_err(|e| io::Error::new(io::ErrorKind::BrokenPipe, e.to_string()))?;
                 Ok(bytes.len())
@@ -99,7 +119,7 @@ impl Write for Sink<'_> {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             To::Stdout(out) => out.flush(),
-            To::File { out, .. } => out.flush(),
+            To::File { out, .. } | To::Device(out) => out.flush(),
             To::Debugger(_) => Ok(()),
         }
     }

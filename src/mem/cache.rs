@@ -196,6 +196,10 @@ impl<M: Memory> Memory for Cache<M> {
     fn regions(&mut self) -> Option<Vec<Region>> {
         self.inner.regions()
     }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        self.inner.written()
+    }
 }
 
 fn past_the_end(addr: Addr, len: usize) -> bool {

@@ -47,6 +47,8 @@ pub struct Core {
     segments: Segments,
     missing: u64,
     remarks: Vec<String>,
+    /// Where a sparse file holds bytes, where that is known.
+    data: Option<Vec<(u64, u64)>>,
 }
 
 impl Core {
@@ -84,14 +86,11 @@ impl Core {
         if physical {
             remarks.push("the core tells no virtual addresses: its memory lies at the physical ones".to_owned());
         }
-        if missing > 0 {
-            remarks.push(format!("the core is cut short: {missing} bytes of its memory are not in the file"));
-        }
         if segments.mapped().is_empty() {
             let why = match loads {
                 0 => "it has no PT_LOAD segment".to_owned(),
                 n if missing == 0 => format!("all of its {n} segments are empty"),
-                _ => remarks.pop().unwrap_or_default(),
+                _ => format!("the core is cut short: {missing} bytes of its memory are not in the file"),
             };
             return Err(CoreError::NoMemory(why));
         }
@@ -102,7 +101,14 @@ impl Core {
         if let Some(Err(error)) = elf.notes().find(Result::is_err) {
             remarks.push(format!("the core's notes are damaged: {error}"));
         }
-        Ok(Self { elf, segments, missing, remarks })
+        Ok(Self { elf, segments, missing, remarks, data: None })
+    }
+
+    /// Only these parts of the file (offset and length, sorted) were ever written
+    /// ([`super::map::FileMap::data_ranges`]): a search leaves out the rest.
+    #[must_use]
+    pub fn with_data(self, data: Option<Vec<(u64, u64)>>) -> Self {
+        Self { data, ..self }
     }
 
     /// The core as an ELF file.
@@ -273,6 +279,13 @@ impl Memory for Core {
 
     fn regions(&mut self) -> Option<Vec<Region>> {
         self.segments.regions()
+    }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        match &self.data {
+            Some(data) => Some(self.segments.written(data)),
+            None => self.segments.regions(),
+        }
     }
 }
 

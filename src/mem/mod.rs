@@ -60,6 +60,11 @@ pub trait Memory {
     fn regions(&mut self) -> Option<Vec<Region>> {
         None
     }
+
+    /// What of this a search has to look at: not the holes of a sparse file, which read as zeros.
+    fn written(&mut self) -> Option<Vec<Region>> {
+        self.regions()
+    }
 }
 
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.

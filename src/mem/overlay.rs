@@ -162,23 +162,32 @@ impl Memory for Overlay<'_> {
     }
 
     fn regions(&mut self) -> Option<Vec<Region>> {
-        let all: Option<Vec<&Vec<Region>>> = self.layers.iter().map(|l| l.known.as_ref()).collect();
-        let mut spans: Vec<(Addr, Addr)> = all?
-            .into_iter()
-            .flatten()
-            .filter_map(|r| Some((r.start, r.start.saturating_add(r.len.checked_sub(1)?))))
-            .collect();
-        spans.sort_unstable();
-        let mut joined: Vec<(Addr, Addr)> = Vec::new();
-        for (start, last) in spans {
-            match joined.last_mut() {
-                Some(before) if start <= before.1.saturating_add(1) => before.1 = before.1.max(last),
-                _ => joined.push((start, last)),
-            }
-        }
-        let region = |(start, last): (Addr, Addr)| Region { start, len: last.saturating_sub(start).saturating_add(1) };
-        Some(joined.into_iter().map(region).collect())
+        union(self.layers.iter().map(|l| l.known.clone()))
     }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        union(self.layers.iter_mut().map(|l| l.memory.written()))
+    }
+}
+
+/// All of these as one; `None` where one of them is not known.
+fn union(all: impl Iterator<Item = Option<Vec<Region>>>) -> Option<Vec<Region>> {
+    let all: Option<Vec<Vec<Region>>> = all.collect();
+    let mut spans: Vec<(Addr, Addr)> = all?
+        .into_iter()
+        .flatten()
+        .filter_map(|r| Some((r.start, r.start.saturating_add(r.len.checked_sub(1)?))))
+        .collect();
+    spans.sort_unstable();
+    let mut joined: Vec<(Addr, Addr)> = Vec::new();
+    for (start, last) in spans {
+        match joined.last_mut() {
+            Some(before) if start <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+            _ => joined.push((start, last)),
+        }
+    }
+    let region = |(start, last): (Addr, Addr)| Region { start, len: last.saturating_sub(start).saturating_add(1) };
+    Some(joined.into_iter().map(region).collect())
 }
 
 impl Overlay<'_> {

@@ -16,12 +16,17 @@ pub(super) struct File {
     pub name: String,
     /// What is in it.
     pub bytes: Bytes,
+    /// Where a sparse file holds bytes; `None` where all of it counts.
+    pub data: Option<Vec<(u64, u64)>>,
 }
 
 /// Opens a file; unpacks it where it is compressed.
 pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence> {
     let bytes = FileMap::open(path).map_err(|e| Absence::broken("file", e.to_string(), ""))?;
-    unpack(path.display().to_string(), Bytes::from(bytes), issues)
+    let data = bytes.data_ranges().to_vec();
+    let mut file = unpack(path.display().to_string(), Bytes::from(bytes), issues)?;
+    file.data = file.data.map(|_| data);
+    Ok(file)
 }
 
 /// Unpacks bytes that are compressed; what is sound of them is used.
@@ -31,7 +36,7 @@ pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Res
 
 fn unpack_within(bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
     if !gzip::is_gzip(&bytes) {
-        return Ok(File { name, bytes });
+        return Ok(File { name, bytes, data: Some(vec![(0, u64::MAX)]) });
     }
     let unpacked = gzip::unpack(&bytes, bound);
     let len = unpacked.bytes.len();
@@ -59,7 +64,7 @@ fn unpack_within(bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issu
     if !sentence.is_empty() {
         issues.push(Issue::new(code, severity, format!("{name}: {sentence}")));
     }
-    Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes) })
+    Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes), data: None })
 }
 
 /// Why a file that nobody said anything about cannot be what it seems: packed in a way that is not unpacked here.

@@ -201,6 +201,7 @@ impl Session {
         let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
         trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
         } else {
@@ -304,6 +305,21 @@ impl Session {
         let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
         endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
     }
+}
+
+/// The ELF of a program that cannot have written the trace.
+fn other_order(elf: &Elf, trace: &Trace) -> Option<Issue> {
+    let (program, memory) = (elf.endian(), trace.about.endian);
+    (program != memory).then(|| {
+        Issue::new(
+            "elf-mismatch",
+            Severity::Inferred,
+            format!(
+                "the ELF is {}-endian, the trace {}-endian: this ELF is of another program; names and lines from it are wrong",
+                program.name(), memory.name()
+            ),
+        )
+    })
 }
 
 /// A trace that holds only a handful of events right after connecting was probably started by our connecting.

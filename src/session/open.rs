@@ -68,20 +68,20 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     match source {
         SourceSpec::Remote(remote) => opened.remote = Some(remote),
         SourceSpec::Core(path) => {
-            let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+            let File { name, bytes, data } = file::open(&path, &mut opened.issues)?;
             let core = parse_elf(&path, bytes)?;
             opened.core_name = name;
-            opened.core = Some((path.clone(), as_core(&path, core)?));
+            opened.core = Some((path.clone(), as_core(&path, core)?.with_data(data)));
         }
         SourceSpec::Images(images) => {
             for Image { path, address } in images {
-                let File { name, bytes } = file::open(&path, &mut opened.issues)?;
+                let File { name, bytes, .. } = file::open(&path, &mut opened.issues)?;
                 opened.images.push((name, bytes, address));
             }
         }
         SourceSpec::Traces(traces) => {
             for trace in traces {
-                let File { name, bytes } = match trace {
+                let File { name, bytes, .. } = match trace {
                     TraceInput::File(path) => file::open(&path, &mut opened.issues)?,
                     TraceInput::Stdin => file::unpack("standard input".to_owned(), read_stdin()?, &mut opened.issues)?,
                 };
@@ -101,7 +101,11 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     opened.check()?;
     let order = opened.elf.as_ref().map(|(_, elf)| elf.endian());
     opened.images = file::read_text(std::mem::take(&mut opened.images), order, &mut opened.issues)?;
-    opened.place_images(format)?;
+    if let Err(mut absence) = opened.place_images(format) {
+        // What was lost on the way here may be where the trace was.
+        absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
+        return Err(absence);
+    }
     let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
     let events = EventNames::open(&events, event_enums, beside, &ids)?;
@@ -205,16 +209,23 @@ impl Opened {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            let File { name, bytes } = file::open(&file, &mut self.issues)?;
+            let File { name, bytes, .. } = file::open(&file, &mut self.issues)?;
             self.images.push((name, bytes, Some(address)));
             return Ok(());
         }
-        let File { name, bytes } = file::open(path, &mut self.issues)?;
+        let File { name, bytes, data } = file::open(path, &mut self.issues)?;
         if bytes.starts_with(b"\x7fELF") {
             let elf = parse_elf(path, bytes)?;
             if elf.kind() == ElfKind::Core {
+                if let Some((first, _)) = &self.core {
+                    return Err(Absence::broken(
+                        "usage",
+                        format!("{} is a second core beside {}", path.display(), first.display()),
+                        "give one of them",
+                    ));
+                }
                 self.core_name = name;
-                self.core = Some((path.to_owned(), as_core(path, elf)?));
+                self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data)));
             } else if self.elf.is_some() {
                 return Err(Absence::broken(
                     "usage",
@@ -387,18 +398,11 @@ impl Opened {
                 issues.push(Issue::new("core", Severity::Note, remark.clone()));
             }
             if core.missing_bytes() > 0 {
-                issues.push(
-                    Issue::new(
-                        "core-truncated",
-                        Severity::Note,
-                        format!(
-                            "{} is cut short: {} bytes of memory are missing",
-                            path.display(),
-                            core.missing_bytes()
-                        ),
-                    )
-                    .times(core.missing_bytes()),
-                );
+                issues.push(Issue::new(
+                    "core-truncated",
+                    Severity::Note,
+                    format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
+                ));
             }
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);

@@ -130,7 +130,7 @@ fn choose(hits: &[Hit]) -> Option<Hit> {
 pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence> {
     let only = session.only;
     let memory = session.memory.memory();
-    let Some(regions) = memory.regions() else { return Ok((Vec::new(), None)) };
+    let Some(regions) = memory.written() else { return Ok((Vec::new(), None)) };
     let mut hits: Vec<Hit> = Vec::new();
     let mut searched = 0u64;
     for region in regions {

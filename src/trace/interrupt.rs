@@ -24,7 +24,7 @@ pub enum Number {
 }
 
 impl Number {
-    fn of(self, words: &[u64]) -> Option<u32> {
+    pub(super) fn of(self, words: &[u64]) -> Option<u32> {
         match self {
             Self::Chosen(at) => u32::try_from(*words.get(at)?).ok(),
             // 0 is no exception, 1 is reset: the kernel's own count of nested interrupts looks so.
@@ -52,10 +52,70 @@ struct Frames {
     interrupted: Option<ContextId>,
 }
 
+/// What the events to come tell of a core's open interrupts.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Ended, and not seen to begin; the innermost first.
+    begun: Vec<Option<u32>>,
+    /// Seen to begin, and not ended yet.
+    entered: Vec<Option<u32>>,
+    interrupted: Option<Option<ContextId>>,
+    /// A thread ran, or another was interrupted: what comes now is of other interrupts.
+    over: bool,
+}
+
 /// Deeper nesting than any processor has priorities: the exits are missing.
 const DEEPEST: usize = 256;
 
 impl Nest {
+    /// The interrupts that were open when a walk that begins with these events began: those whose ends come, and whose
+    /// beginnings do not. So an event is told alike whatever was read before it.
+    pub fn begun(
+        events: &[Event],
+        marks: &[Mark],
+        is_isr: impl Fn(&Event) -> bool,
+        words: impl Fn(&Event, Number) -> Option<u32>,
+    ) -> Self {
+        let mut nest = Self::default();
+        if marks.is_empty() {
+            return nest;
+        }
+        let mut cores: Vec<Ahead> = Vec::new();
+        let mut seq = events.first().map_or(0, |e| e.seq);
+        nest.last = seq.wrapping_sub(1);
+        for event in events {
+            if event.seq != seq {
+                break;
+            }
+            seq = seq.wrapping_add(1);
+            let core = usize::from(event.core);
+            if core >= cores.len() {
+                cores.resize_with(core.saturating_add(1), Ahead::default);
+            }
+            let Some(ahead) = cores.get_mut(core).filter(|a| !a.over) else { continue };
+            ahead.over = !is_isr(event) || *ahead.interrupted.get_or_insert(event.interrupted) != event.interrupted;
+            let mark = marks.iter().find(|m| Some(m.def) == event.def);
+            let Some(mark) = mark.filter(|_| !ahead.over) else { continue };
+            let number = words(event, mark.number);
+            if mark.enters {
+                ahead.entered.push(number);
+            } else if let Some(at) = ahead.entered.iter().rposition(|n| *n == number) {
+                ahead.entered.truncate(at);
+            } else if ahead.entered.is_empty() {
+                ahead.begun.push(number);
+            } else {
+                ahead.over = true;
+            }
+            ahead.over |= ahead.entered.len().max(ahead.begun.len()) >= DEEPEST;
+        }
+        for ahead in cores {
+            nest.open = nest.open.saturating_add(ahead.begun.len());
+            let stack = ahead.begun.into_iter().rev().collect();
+            nest.cores.push(Frames { stack, interrupted: ahead.interrupted.flatten() });
+        }
+        nest
+    }
+
     /// False for events that [`Nest::step`] need not see: nearly all of them.
     #[inline]
     pub fn concerns(&self, event: &Event, marks: &[Mark]) -> bool {
@@ -113,13 +173,29 @@ mod tests {
 
     fn run(number: Number, events: &[(u16, Option<u32>, DefId, u64)]) -> Vec<Option<u32>> {
         let marks = [Mark { def: ENTER, enters: true, number }, Mark { def: EXIT, enters: false, number }];
-        let mut nest = Nest::default();
+        run_from(Nest::default(), &marks, events)
+    }
+
+    /// As a walk does it that begins with these events.
+    fn walk(number: Number, events: &[(u16, Option<u32>, DefId, u64)]) -> Vec<Option<u32>> {
+        let marks = [Mark { def: ENTER, enters: true, number }, Mark { def: EXIT, enters: false, number }];
+        let of = |i: usize| {
+            let (core, isr, def, _) = events[i];
+            let seq = 11 + u64::try_from(i).unwrap();
+            Event { seq, core, def: Some(def), interrupted: isr.map(ContextId), ..Event::default() }
+        };
+        let all: Vec<Event> = (0..events.len()).map(of).collect();
+        let word = |e: &Event, n: Number| n.of(&[events[usize::try_from(e.seq - 11).unwrap()].3]);
+        run_from(Nest::begun(&all, &marks, |e| e.interrupted.is_some(), word), &marks, events)
+    }
+
+    fn run_from(mut nest: Nest, marks: &[Mark], events: &[(u16, Option<u32>, DefId, u64)]) -> Vec<Option<u32>> {
         let mut seq = 10;
         let one = |&(core, isr, def, word): &(u16, Option<u32>, DefId, u64)| {
             seq += 1;
             let interrupted = isr.map(ContextId);
             let event = Event { seq, core, def: Some(def), interrupted, ..Event::default() };
-            nest.step(&event, isr.is_some(), &marks, &[word])
+            nest.step(&event, isr.is_some(), marks, &[word])
         };
         events.iter().map(one).collect()
     }
@@ -164,6 +240,31 @@ mod tests {
         assert_eq!(run(Number::Chosen(0), &events), [Some(21), None, Some(15), None]);
         let events = [(0, Some(1), ENTER, 15), (0, Some(1), EXIT, 21), (0, Some(1), OTHER, 0)];
         assert_eq!(run(Number::Chosen(0), &events), [Some(15), Some(21), None]);
+    }
+
+    #[test]
+    fn an_interrupt_that_began_before_the_walk_is_told_by_its_end() {
+        let s = Some;
+        let all = [
+            (0, s(1), ENTER, 15),
+            (0, s(1), OTHER, 0),
+            (1, s(2), OTHER, 0),
+            (0, s(1), ENTER, 21),
+            (0, s(1), OTHER, 0),
+            (0, s(1), EXIT, 21),
+            (0, s(1), OTHER, 0),
+            (0, s(1), EXIT, 15),
+            (0, None, OTHER, 0),
+            (0, s(3), OTHER, 0),
+            (0, s(3), EXIT, 30),
+        ];
+        let whole = walk(Number::Chosen(0), &all);
+        for from in 0..9 {
+            assert_eq!(walk(Number::Chosen(0), &all[from..]), whole[from..], "from {from}");
+        }
+        // A thread ran in between: the end is of another interrupt.
+        assert_eq!(whole[9..], [None, s(30)]);
+        assert_eq!(walk(Number::Chosen(0), &all[9..]), [s(30), s(30)]);
     }
 
     #[test]

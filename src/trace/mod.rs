@@ -225,6 +225,16 @@ pub struct Walk<'a> {
     index: u64,
 }
 
+impl Walk<'_> {
+    /// The interrupts that the first events end and do not begin.
+    fn begun(&self) -> interrupt::Nest {
+        let Trace { interrupts, contexts, .. } = self.trace;
+        let is_isr = |e: &Event| contexts.get(e.context).is_some_and(|c| c.kind == ContextKind::Isr);
+        let first = self.block.get(..self.filled).unwrap_or_default();
+        interrupt::Nest::begun(first, interrupts, is_isr, |event, number| number.of(self.trace.words(event)))
+    }
+}
+
 impl Iterator for Walk<'_> {
     type Item = Event;
 
@@ -232,6 +242,9 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Event> {
         if self.at >= self.filled {
             self.filled = self.trace.source.fill(self.index, &mut self.state, &mut self.block);
+            if self.index == 0 {
+                self.nest = self.begun();
+            }
             self.index = self.index.saturating_add(self.filled as u64);
             self.at = 0;
             if self.filled == 0 {

@@ -77,6 +77,8 @@ impl Client {
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
+        // Who has just been waited for in vain is not waited for as long again.
+        let limit = limit.or_else(|| self.link.broken().map(|_| SHORT));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         let name = self.link.name.clone();
         let fear = match self.leave {
@@ -144,12 +146,23 @@ impl Client {
         LeaveOutcome { before, after, message }
     }
 
-    /// Says `D`, once: whatever is sent after it would halt a QEMU that runs again.
+    /// Says `D`, once: whatever is sent after it would halt a QEMU that runs again. Only after an error, which says that
+    /// the target stands as before, is it said again with the process's number: QEMU wants that from every client once
+    /// a GDB was there, and tells by the numbers in its stop replies.
     fn detach(&mut self) -> Option<Vec<u8>> {
         let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
-        self.link.prepare().ok()?;
-        self.link.send(&[b"D"]).ok()?;
-        self.link.answer(b"D", &accept, Wait::Alone).ok()
+        let mut say = |packet: &[u8]| {
+            self.link.prepare().ok()?;
+            self.link.send(&[packet]).ok()?;
+            let answer = self.link.answer(packet, &accept, Wait::Alone).ok()?;
+            self.link.outstanding = false;
+            Some(answer)
+        };
+        let answer = say(b"D")?;
+        match reply::process(&self.stop_reason) {
+            Some(process) if reply::is_error(&answer) => say(&[&b"D;"[..], process].concat()),
+            _ => Some(answer),
+        }
     }
 
     /// What connecting has shown already.

@@ -22,6 +22,13 @@ pub(super) fn is_stop(body: &[u8]) -> bool {
     matches!(body, [b'T' | b'S', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
 }
 
+/// The number of the process in a stop reply, where the stub counts processes: `1a` of `T05thread:p1a.1;`.
+pub(super) fn process(stop: &[u8]) -> Option<&[u8]> {
+    let thread = stop.get(3..)?.split(|&b| b == b';').find_map(|pair| pair.strip_prefix(b"thread:p"))?;
+    let number = thread.split(|&b| b == b'.').next()?;
+    (!number.is_empty() && number.iter().all(u8::is_ascii_hexdigit)).then_some(number)
+}
+
 /// `W00`, `X09`, `N`: there is nothing that could be stopped.
 pub(super) fn is_gone(body: &[u8]) -> bool {
     body == b"N" || matches!(body, [b'W' | b'X', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
