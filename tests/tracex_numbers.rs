@@ -246,6 +246,36 @@ fn numbers_of_traces_that_are_not_in_that_list() {
     assert_eq!((linux.total_events, linux.performance.context_switches), (2145, 544));
 }
 
+/// The same for the fixtures' firmware, whose true numbers stand in the `.truth.tsv` beside each.
+#[test]
+fn numbers_of_the_fixtures() {
+    for (name, expected) in [
+        ("cm3.trx", [270, 14, 4_500_652, 53, 26, 0, 34, 38, 28, 0, 1, 1, 4122]),
+        ("be.trx", [270, 14, 4_500_652, 53, 26, 0, 34, 38, 28, 0, 1, 1, 4122]),
+        ("smp.trx", [281, 25, 5_248_147, 85, 25, 0, 34, 36, 30, 0, 2, 1, 4777]),
+    ] {
+        let n = numbers(&from_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)), false);
+        let n = n.unwrap();
+        let p = n.performance;
+        let ours = [
+            n.total_events,
+            n.inserted_events,
+            n.max_relative_ticks,
+            p.context_switches,
+            p.thread_preemptions,
+            p.time_slices,
+            p.thread_suspensions,
+            p.thread_resumptions,
+            p.interrupts,
+            p.nested_interrupts,
+            n.inversions,
+            n.bad_inversions,
+            n.interrupt,
+        ];
+        assert_eq!(ours, expected, "{name}");
+    }
+}
+
 // ---- Order and time ----
 
 #[test]
@@ -289,6 +319,16 @@ fn hole_in_middle() {
     b.slots[4] = Entry::UNUSED;
     let n = numbers(&load(&b), false).unwrap();
     assert_eq!((n.total_events, n.unread_events, n.max_relative_ticks), (4, 4, 30));
+}
+
+#[test]
+fn a_hole_at_the_end_of_the_buffer_loses_nothing() {
+    let late: Vec<Entry> = (0..15).map(|i| user(ALPHA, 5, 100 + i * 10)).collect();
+    for (hole, left) in [(8, 8), (0, 0), (1, 1)] {
+        let mut b = Buffer { objects: registry(), ..Buffer::new(BASE) }.record(9, &late);
+        b.slots[hole] = Entry::UNUSED;
+        assert_eq!(numbers(&load(&b), false).unwrap().total_events, left, "{hole}");
+    }
 }
 
 #[test]

@@ -137,13 +137,18 @@ impl People {
             }
             id::RELINQUISH if raw.info[1] == 0 => self.needs.next_thread |= is_thread(raw.context),
             id::MUTEX_GET => self.needs.owners |= raw.info[2] != 0 && raw.info[2] != raw.context,
-            id::THREAD_CREATE => {
-                if let Some(person) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p)) {
-                    person.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
-                }
-            }
             _ => {}
         }
+        self.meet(raw);
+        // A thread that creates itself: its own event is looked at first.
+        if raw.id == id::THREAD_CREATE
+            && let Some(person) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p))
+        {
+            person.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
+        }
+    }
+
+    fn meet(&mut self, raw: &Raw) {
         let Some(number) = self.who(raw) else { return };
         let unnamed = self.unnamed.len();
         let Some(person) = self.list.get_mut(number) else { return };

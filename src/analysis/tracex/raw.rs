@@ -166,8 +166,8 @@ fn first_unused(trace: &Trace) -> Option<u64> {
     let mut lowest = None;
     let mut gap = |missing: u64, behind: u64| {
         if missing > 0 {
-            // A gap across the end of the buffer holds its first slot.
-            let start = behind.saturating_sub(missing);
+            // A gap across the end of the buffer holds its first slot; one at its end does not.
+            let start = if behind == 0 { capacity } else { behind }.saturating_sub(missing);
             lowest = Some(lowest.map_or(start, |l: u64| l.min(start)));
         }
     };
@@ -179,6 +179,7 @@ fn first_unused(trace: &Trace) -> Option<u64> {
     }
     let missing = trace.about.held.saturating_sub(expected);
     let end = next.saturating_add(missing);
-    gap(missing, if end > capacity { 0 } else { end });
+    // Behind the last slot comes the first, and a gap that holds both begins with the first.
+    gap(missing, if end > capacity { missing } else { end });
     lowest
 }
