@@ -385,7 +385,7 @@ fn dump_refuses_what_it_cannot_do_honestly() {
         };
         for source in [vec![text(&input)], vec!["--trace".into(), text(&input)]] {
             let source: Vec<&str> = source.iter().map(String::as_str).collect();
-            refused(&name, &source, "which is read; give the dump another name");
+            refused(&name, &source, "which is read; give another name");
         }
     }
     let image = format!("{}@{RAM:#x}", text(&input));
