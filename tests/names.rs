@@ -303,6 +303,7 @@ fn nested() -> Buffer {
 fn events_belong_to_the_interrupt_that_is_open() {
     let case = Case::new(&nested(), BASE, Some(cortex_m(true).build()));
     let (s, u, w) = ("SysTick", "UART0_Handler", "&worker");
+    // The first began before the ring; its end tells which it was.
     assert_eq!(case.who("list"), [u, u, w, s, s, u, u, u, s, s, "ISR", s, w, "ISR"]);
     // What a filter leaves out still counts.
     assert_eq!(case.who("list --event tx_semaphore_put"), [u, s, u, s, "ISR", "ISR"]);

@@ -229,3 +229,13 @@ fn the_holes_of_a_sparse_core_were_searched() {
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("tx_thread_identify"), "{}", text(&out.stdout));
 }
+
+/// JSON told the number of an interrupt (`context.isr`), CSV had no such column.
+#[test]
+fn csv_had_no_number_of_the_interrupt() {
+    let trace = fixture("cm3.trx");
+    let out = text(&tx_trace(&["show", "247", "--format", "csv", trace.to_str().unwrap()]).stdout);
+    let mut lines = out.lines().map(|l| l.split(','));
+    let at = lines.next().unwrap().position(|name| name == "context.isr").unwrap();
+    assert_eq!(lines.next().unwrap().nth(at), Some("15"));
+}

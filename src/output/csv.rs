@@ -8,9 +8,13 @@ use super::window::Window;
 use super::{EventSink, Flow, Out, View, num};
 use crate::trace::{Event, Extra, Issue};
 
-/// The head of the event table.
-const HEAD: &str = "seq,slot,ticks,delta,stamp,core,context.kind,context.address,context.name,priority,threshold,\
-                    interrupted.address,interrupted.name,id,name,macro,args,words";
+/// The head of the event table, up to the context and behind it.
+const HEAD: [&str; 2] = [
+    "seq,slot,ticks,delta,stamp,core,context.kind,context.address,context.name",
+    ",priority,threshold,interrupted.address,interrupted.name,id,name,macro,args,words",
+];
+/// The interrupt's number, where events tell one.
+const ISR: &str = ",context.isr";
 
 /// Adds a field, in quotes where it needs them. A control character is spelled out: these lines may be looked at.
 pub(super) fn field(out: &mut Vec<u8>, text: &str) {
@@ -49,7 +53,10 @@ impl<W: Write> Csv<W> {
 
 impl<W: Write> EventSink for Csv<W> {
     fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
-        self.out.buf.extend_from_slice(HEAD.as_bytes());
+        let isr = if view.trace.interrupts.is_empty() { "" } else { ISR };
+        for part in [HEAD[0], isr, HEAD[1]] {
+            self.out.buf.extend_from_slice(part.as_bytes());
+        }
         for name in view.trace.extra_names() {
             self.out.buf.push(b',');
             self.out.buf.extend_from_slice(name.as_bytes());
@@ -81,6 +88,10 @@ impl<W: Write> EventSink for Csv<W> {
         out.push(b',');
         rows.name_of(view, event).into_iter().for_each(|n| field(out, &n));
         out.push(b',');
+        if !view.trace.interrupts.is_empty() {
+            event.isr.into_iter().for_each(|n| num::dec(out, u64::from(n)));
+            out.push(b',');
+        }
         event.priority.into_iter().for_each(|p| num::dec(out, u64::from(p)));
         out.push(b',');
         event.threshold.into_iter().for_each(|p| num::dec(out, u64::from(p)));

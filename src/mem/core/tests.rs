@@ -85,7 +85,6 @@ fn a_core_cut_short_is_read_as_far_as_it_goes() {
     assert_eq!(get(&mut core, 0x2070, 0x10), Ok(vec![2; 0x10]));
     assert_eq!(get(&mut core, 0x2070, 0x11), Err(0x2080));
     assert!(core.why_missing(0x2080).unwrap().contains("cut off"));
-    // How much of the memory is missing is told by `missing_bytes`, and not twice.
     assert_eq!(core.remarks().len(), 1, "{:?}", core.remarks());
     assert!(core.remarks()[0].contains("notes are damaged"));
     // Cut off before any memory, and at every other place.
