@@ -6,7 +6,7 @@ const STEPS: usize = 64;
 /// Its logarithm.
 const BITS: u32 = 6;
 
-/// Counts durations. A power of two takes its [`STEPS`] counts when the first of its numbers comes.
+/// Counts durations. A power of two takes its 64 counts when the first of its numbers comes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     powers: Vec<Vec<u64>>,
