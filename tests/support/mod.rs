@@ -15,6 +15,7 @@ pub mod decode;
 pub mod flat;
 pub mod generate;
 pub mod qnx;
+pub mod threadx;
 pub mod uia;
 
 use std::path::PathBuf;
