@@ -20,7 +20,7 @@ use tx_trace::catalogue::Names;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{Capture, DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::{Memory, ReadError, Region};
-use tx_trace::sym::Layers;
+use tx_trace::sym::{Layers, Pairs};
 use tx_trace::trace::{ContextKind, Severity, Trace};
 
 // ---- Cores ----
@@ -428,4 +428,40 @@ fn hints_are_enough_to_locate() {
     let hints = Hints { header: Some(BASE), ..Hints::default() };
     let located = ThreadX.locate(&mut Flat::new(BASE, b.bytes()), &Layers::new(), &hints).unwrap();
     assert_eq!(located.header, BASE);
+}
+
+/// A pointer that only `--symbol` told of has neither size nor byte order: on a big-endian machine of 64 bits its first
+/// half was read, and the trace said to be never enabled.
+#[test]
+fn a_symbol_without_size_leads_to_the_header_in_every_shape() {
+    const VARIABLE: u64 = 0x2000_3000;
+    for (big, pointer, wide) in
+        [(false, 4, false), (true, 4, false), (false, 8, false), (true, 8, false), (false, 8, true), (true, 8, true)]
+    {
+        let b = Buffer { big, wide, ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
+        let number = |v: u64| {
+            let bytes = v.to_le_bytes()[..pointer].to_vec();
+            if big { bytes.into_iter().rev().collect() } else { bytes }
+        };
+        // Header, buffer, enable bits: as a kernel's variables lie.
+        let mut ram: Vec<u8> = number(BASE);
+        ram.extend(number(b.current_address()));
+        ram.extend(vec![0xFF; if wide { 8 } else { 4 }]);
+        ram.resize((BASE - VARIABLE) as usize, 0xAA);
+        ram.extend(b.bytes());
+        let symbols = Layers::new().then(Pairs::new(vec![
+            ("_tx_trace_header_ptr".into(), VARIABLE),
+            ("_tx_trace_buffer_current_ptr".into(), VARIABLE + pointer as u64),
+            ("_tx_trace_event_enable_bits".into(), VARIABLE + 2 * pointer as u64),
+        ]));
+        let mut memory = Flat::new(VARIABLE, ram);
+        let located = ThreadX.locate(&mut memory, &symbols, &Hints::default()).unwrap();
+        let capture = ThreadX.capture(&mut memory, &symbols, &located, Extent::All).unwrap();
+        let t = ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
+        assert_eq!((located.header, t.len()), (BASE, 16), "big {big}, pointers of {pointer}, wide {wide}");
+        let bits = capture.value("enable_bits");
+        // How wide a ULONG is beside long pointers is not known, and only in big-endian order does it matter.
+        assert_eq!(bits, (pointer == 4 || !big).then_some(0xFFFF_FFFF), "pointers of {pointer}, wide {wide}");
+        assert!(codes(&t).iter().all(|c| !c.starts_with("current")), "{:?}", t.issues);
+    }
 }
