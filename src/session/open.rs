@@ -106,9 +106,10 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
         return Err(absence);
     }
-    let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+    // Only a file of events needs them, and they come out of a whole catalogue.
+    let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
-    let events = EventNames::open(&events, event_enums, beside, &ids)?;
+    let events = EventNames::open(&events, event_enums, beside, ids)?;
     opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
 }
 
