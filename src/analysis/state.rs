@@ -221,12 +221,8 @@ impl<'a> Tracker<'a> {
         self.arrive(event, kind, below, span, change);
         let trace = self.trace;
         let words = trace.words(event);
-        let role = event.def.and_then(|d| self.roles.get(d)).cloned();
-        self.calls(event, role.as_ref(), words, kind, below);
-        let (Some(def), Some(role)) = (event.def, role) else { return };
-        if !role.acts {
-            return;
-        }
+        self.calls(event, words, kind, below);
+        let Some((def, role)) = event.def.and_then(|d| Some((d, self.roles.acting(d)?))) else { return };
         let by = match kind {
             ContextKind::Thread => below.unwrap_or(Who::Unknown),
             ContextKind::Isr => Who::Isr,

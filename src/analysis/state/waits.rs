@@ -16,11 +16,11 @@ impl Tracker<'_> {
     pub(super) fn calls(
         &mut self,
         event: &Event,
-        role: Option<&Role>,
         words: &[u64],
         kind: ContextKind,
         below: Option<Who>,
     ) {
+        let role = event.def.and_then(|d| self.roles.get(d));
         if role.is_some_and(|r| r.is_scheduling) {
             return;
         }
