@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use super::waits::{Ending, ending};
 use super::{Call, Change, Seen, Span, ThreadNo, Tracker, Visitor, Who, Whole, object_cell, thread_cell, word};
 use crate::abi::Addr;
+use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{DefId, Event};
 
@@ -266,10 +267,8 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
 fn waker_cell(waker: Waker, tracker: &Tracker<'_>) -> Cell {
     match (waker.who, waker.interrupt) {
         (Who::Thread(no), _) => thread_cell(no, tracker),
-        // A number of that size is an address: the interrupt's own object, or its function.
-        (who, Some(number)) if number > 0xFFFF => Cell::Text(format!("{} {number:#x}", word(who))),
-        (who, Some(number)) => Cell::Text(format!("{} {number}", word(who))),
-        (who, None) => Cell::Text(word(who).to_owned()),
+        (Who::Isr, number) => Cell::Isr(number),
+        (who, _) => Cell::Text(word(who).to_owned()),
     }
 }
 
@@ -293,6 +292,11 @@ impl Blocked {
                 "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max"
                     .to_owned(),
             );
+        }
+        if !tracker.catalogue.tells(Effect::Block) {
+            notes.push("waits: not told by this trace; no event of this system says that a thread blocks".to_owned());
+        } else if self.rows.iter().any(|(_, r)| r.count > 0) && !tracker.tells_patience() {
+            notes.push("timeouts: not told by this trace; no event says how long a caller will wait".to_owned());
         }
         if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
             notes.push(

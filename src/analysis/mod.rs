@@ -1,6 +1,7 @@
 //! REPORTS: one pass over the events feeds all of them through one tracker. They ask for effects, never for ids, so that
 //! they serve every system; only `tracex/` knows the ids of the system whose viewer it imitates.
 
+pub mod addresses;
 pub mod blocked;
 pub mod change;
 pub mod histogram;

@@ -33,6 +33,8 @@ pub struct Role {
     pub isr_number: Option<usize>,
     /// Word with a thread state.
     pub state: Option<usize>,
+    /// Word with the priority of the thread that becomes ready.
+    pub priority: Option<usize>,
     /// Word with the object that the call acts on.
     pub object: Option<usize>,
     /// Word with a lock that is asked for.
@@ -109,6 +111,7 @@ impl Role {
             isr_exit: has(Effect::IsrExit),
             isr_number: word(Effect::IsrEnter).or_else(|| word(Effect::IsrExit)),
             state: kind(ArgKind::State),
+            priority: named("pri").filter(|_| ready),
             object,
             acquire: word(Effect::Acquire),
             release: word(Effect::Release),

@@ -1,8 +1,7 @@
 //! The one tracker: who runs on each core, the state of each thread, the owner of each lock, interrupt depth, and what
 //! of all this is unknown. It asks definitions for their effects, never for ids.
 
-use std::collections::HashMap;
-
+use super::addresses::ByAddress;
 use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Who};
 use super::roles::{Role, Roles};
 use crate::abi::Addr;
@@ -56,11 +55,11 @@ pub struct Tracker<'a> {
     /// What its ids mean.
     pub catalogue: &'a Catalogue,
     threads: Vec<Thread>,
-    by_address: HashMap<Addr, ThreadNo>,
+    by_address: ByAddress<ThreadNo>,
     by_context: Vec<Option<ThreadNo>>,
     cores: Vec<Core>,
     spare: Core,
-    locks: HashMap<Addr, Lock>,
+    locks: ByAddress<Lock>,
     roles: Roles,
     /// True where calls that may wait say for how long.
     tell_patience: bool,
@@ -75,11 +74,11 @@ impl<'a> Tracker<'a> {
             trace,
             catalogue,
             threads: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: ByAddress::default(),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
             spare: Core::new(),
-            locks: HashMap::new(),
+            locks: ByAddress::default(),
             tell_patience: roles.tell_patience(),
             roles,
         }
@@ -106,6 +105,12 @@ impl<'a> Tracker<'a> {
     /// All threads that events have named so far.
     pub fn threads(&self) -> impl Iterator<Item = (ThreadNo, &Thread)> {
         self.threads.iter().enumerate().map(|(i, t)| (ThreadNo(u32::try_from(i).unwrap_or(u32::MAX)), t))
+    }
+
+    /// True where some call tells how long its caller is ready to wait.
+    #[must_use]
+    pub const fn tells_patience(&self) -> bool {
+        self.tell_patience
     }
 
     /// A lock that events have named.
@@ -276,6 +281,9 @@ impl<'a> Tracker<'a> {
         if kind == ContextKind::Thread {
             core.seen = event.ticks;
         }
+        // The thread begins to run at this event, not before.
+        let begins = kind == ContextKind::Thread && below.is_some_and(|own| self.tells_itself(event, own));
+        let core = self.core(event.core);
         // What the event's own context says is certain.
         let agrees = below.is_none_or(|b| b == running);
         core.bare_isr = is_isr && core.frames.is_empty();
@@ -296,6 +304,7 @@ impl<'a> Tracker<'a> {
                     _ => None,
                 };
                 match since {
+                    _ if begins => spans(predicted, from, event.ticks),
                     Some(at) => {
                         spans(predicted, from, at);
                         spans(below, at, event.ticks);

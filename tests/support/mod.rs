@@ -14,6 +14,8 @@ pub mod builder;
 pub mod decode;
 pub mod flat;
 pub mod generate;
+#[cfg(feature = "cli")]
+pub mod golden;
 pub mod qnx;
 pub mod uia;
 

@@ -47,6 +47,7 @@ pub(super) struct Inferred {
 #[derive(Default)]
 struct Recent {
     thread: Option<(Addr, ContextId)>,
+    isr: Option<(Addr, ContextId)>,
     interrupted: Option<(Addr, ContextId)>,
 }
 
@@ -154,7 +155,7 @@ impl Entries {
                     event.interrupted =
                         Some(cached(&mut recent.interrupted, entry.priority, || self.context(what, entry.priority)));
                 }
-                self.context(kind, entry.context)
+                cached(&mut recent.isr, entry.context, || self.context(kind, entry.context))
             }
             _ => self.context(kind, entry.context),
         };
