@@ -302,7 +302,11 @@ impl Session {
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
         let bytes =
             self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| Absence::from_read(&e, name))?;
-        let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
+        // Without an ELF the trace itself tells the byte order.
+        let endian = match self.hints.endian {
+            Some(endian) => endian,
+            None => self.load(Extent::Nothing, Names::default(), &DecodeOptions::default())?.trace.about.endian,
+        };
         endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
     }
 }

@@ -1,6 +1,6 @@
 //! Who inserted an event.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::ObjectId;
 use crate::abi::Addr;
@@ -10,7 +10,7 @@ use crate::abi::Addr;
 pub struct ContextId(pub u32);
 
 /// What kind of context inserted an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ContextKind {
     /// A thread.
     Thread,
@@ -57,7 +57,7 @@ pub struct Context {
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     list: Vec<Context>,
-    by_key: HashMap<(ContextKind, Addr), ContextId>,
+    by_key: BTreeMap<(ContextKind, Addr), ContextId>,
 }
 
 impl Contexts {

@@ -17,6 +17,7 @@ pub mod generate;
 #[cfg(feature = "cli")]
 pub mod golden;
 pub mod qnx;
+pub mod threadx;
 pub mod uia;
 
 use std::path::PathBuf;
