@@ -68,11 +68,36 @@ fn a_system_that_is_not_threadx() {
     assert_eq!(r.rows.len(), 1, "{r:?}");
     assert_eq!(row(&r, 0, WHAT), "high low m1 released 690 3 5 false");
     assert_eq!(row(&r, 0, SHARES), "100 590 0 0");
+    // Where a larger number is more urgent, the owner of 20 is more so than the waiter of 4: nothing is inverted.
+    let (trace, catalogue) = made;
+    let other = (trace, catalogue.with_larger_urgent());
+    let r = report_with(&other, Name::Inversions, &Filters::default());
+    assert_eq!(r.rows.len(), 0, "{r:?}");
+    assert!(notes(&r).contains("no inversion is seen in 1 wait for a lock"), "{}", notes(&r));
+    let made = other;
     let r = report_with(&made, Name::Blocked, &Filters::default());
     let all: Vec<String> = (0..r.rows.len()).map(|i| row(&r, i, "thread object open count total call")).collect();
     assert_eq!(
         all,
         ["mid park 300 0 - -", "high park 100 0 - -", "high m1 - 1 700 lock"],
         "nothing but the last call tells why"
+    );
+}
+
+/// UIA's events tell no lock and no limit of a wait: that is said, and not shown as zero.
+#[cfg(feature = "cli")]
+#[test]
+fn what_uia_cannot_tell_is_said() {
+    use support::golden::stdout;
+    let source = "--elf uia-stop.elf --image uia-stop.ram.bin@0x20000000";
+    let said = stdout(&format!("inversions --width 200 {source}"));
+    assert!(said.contains("inversions: not told by this trace"), "{said}");
+    let said = stdout(&format!("blocked --width 200 {source}"));
+    assert!(said.contains("timeouts: not told by this trace"), "{said}");
+    let row: Vec<&str> = said.lines().nth(2).unwrap().split_whitespace().collect();
+    // Two waits of 4092 ticks for the semaphore that the interrupt posts, as the builder's program makes them.
+    assert_eq!(
+        row,
+        ["&controlTask", "&tankFull", "Semaphore.LM_pend", "2", "8184", "isr", "&levelHwi", "4092", "7", "4092", "2"]
     );
 }
