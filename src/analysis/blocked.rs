@@ -71,6 +71,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Blocked {
     index: HashMap<Kept, usize>,
+    /// By thread: the row that was looked for last.
+    recent: Vec<Option<usize>>,
     rows: Vec<(Kept, Row)>,
     open: Vec<Option<Open>>,
     /// Threads that some change was about.
@@ -95,6 +97,12 @@ impl Blocked {
     }
 
     fn row(&mut self, key: Kept) -> Option<&mut Row> {
+        let thread = key.thread.index();
+        if let Some(at) = self.recent.get(thread).copied().flatten()
+            && self.rows.get(at).is_some_and(|(own, _)| *own == key)
+        {
+            return self.rows.get_mut(at).map(|(_, row)| row);
+        }
         let next = self.rows.len();
         let at = match self.index.get(&key) {
             Some(at) => *at,
@@ -108,6 +116,9 @@ impl Blocked {
                 next
             }
         };
+        if let Some(place) = Self::place(&mut self.recent, thread, None) {
+            *place = Some(at);
+        }
         self.rows.get_mut(at).map(|(_, row)| row)
     }
 

@@ -66,6 +66,8 @@ pub struct Inversions {
     lost: u64,
     begun: Option<i64>,
     several: bool,
+    /// Who waits for which lock and whom, for as long as a span is looked at.
+    chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)>,
 }
 
 impl Inversions {
@@ -248,8 +250,9 @@ impl Visitor for Inversions {
         if self.waiting.is_empty() && self.closing.is_empty() {
             return;
         }
-        let chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)> =
-            self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)).collect();
+        let mut chain = std::mem::take(&mut self.chain);
+        chain.clear();
+        chain.extend(self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)));
         let several = self.several;
         let open = self.waiting.iter_mut().filter_map(|w| w.window.as_mut());
         for window in open.chain(&mut self.closing) {
@@ -278,6 +281,7 @@ impl Visitor for Inversions {
                 _ => {}
             }
         }
+        self.chain = chain;
         let told = self.told.iter().copied().min().unwrap_or(i64::MAX);
         let mut at = 0;
         while let Some(window) = self.closing.get(at) {

@@ -11,6 +11,8 @@ use crate::report::{Cell, Column, Kind, Report};
 #[derive(Debug, Default)]
 pub struct Profile {
     by: BTreeMap<(u16, Who), i64>,
+    /// Who had a core last, and the time that is not in the sums yet: most spans go on with the one before.
+    last: Option<((u16, Who), i64)>,
 }
 
 /// Who had a core where threads belong to processes.
@@ -31,11 +33,19 @@ fn party(who: Who, tracker: &Tracker<'_>) -> Party {
 
 impl Visitor for Profile {
     fn span(&mut self, span: &Span, _: &Tracker<'_>) {
-        let ticks = self.by.entry((span.core, span.who)).or_default();
-        *ticks = ticks.saturating_add(span.to.saturating_sub(span.from));
+        let (key, ticks) = ((span.core, span.who), span.to.saturating_sub(span.from));
+        match &mut self.last {
+            Some((last, sum)) if *last == key => *sum = sum.saturating_add(ticks),
+            last => {
+                let before = last.replace((key, ticks));
+                self.add(before);
+            }
+        }
     }
 
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
+        let last = self.last.take();
+        self.add(last);
         // A core's last event at the same tick as its first gives nobody any time.
         self.by.retain(|(_, who), ticks| *ticks != 0 || *who != Who::Unknown);
         let mut reports = vec![self.threads(whole, tracker)];
@@ -54,6 +64,12 @@ fn columns(first: &[Column], whole: &Whole) -> Vec<Column> {
 }
 
 impl Profile {
+    fn add(&mut self, part: Option<((u16, Who), i64)>) {
+        let Some((key, ticks)) = part else { return };
+        let sum = self.by.entry(key).or_default();
+        *sum = sum.saturating_add(ticks);
+    }
+
     /// The time of each core, of which shares are parts.
     fn totals(&self) -> BTreeMap<u16, i64> {
         let mut totals: BTreeMap<u16, i64> = BTreeMap::new();

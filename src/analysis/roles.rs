@@ -17,6 +17,8 @@ pub struct Role {
     pub ready: bool,
     /// A thread stops being ready.
     pub block: bool,
+    /// Somebody begins to run: whom a word names, or who inserts it.
+    pub runs: bool,
     /// A word names who runs next.
     pub run: bool,
     /// Some word could name who runs next, in this or other events of its kind.
@@ -103,6 +105,7 @@ impl Role {
                     && def.fields.first().is_some_and(|f| f.as_ref().is_some_and(|f| f.kind == ArgKind::ThreadPtr))),
             ready,
             block,
+            runs: has(Effect::Run),
             run,
             run_named: run,
             is_slice: has(Effect::Slice),

@@ -375,6 +375,9 @@ impl<'a> Tracker<'a> {
     /// True where the event says of its own context that it begins to run.
     fn tells_itself(&self, event: &Event, own: Who) -> bool {
         let (Some(def), Who::Thread(no)) = (event.def, own) else { return false };
+        if !self.roles.get(def).is_some_and(|r| r.runs) {
+            return false;
+        }
         let effects = &self.catalogue[def].effects;
         let target = effects.target(Effect::Run, self.trace.words(event));
         effects.has(Effect::Run) && target.is_none_or(|t| self.thread(no).is_some_and(|own| own.address == t))
