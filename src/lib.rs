@@ -13,6 +13,7 @@ pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod cpu;
 pub mod elf;
 pub mod format;
 pub mod mem;
