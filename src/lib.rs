@@ -13,8 +13,10 @@ pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod cpu;
 pub mod elf;
 pub mod format;
+pub mod kernel;
 pub mod mem;
 pub mod output;
 pub mod query;
