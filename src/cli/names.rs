@@ -32,7 +32,7 @@ impl<'a> SymbolNames<'a> {
     }
 
     /// Over the symbols of `session`, for addresses as memory has them: whole.
-    pub fn whole(session: &'a Session) -> Self {
+    pub fn whole(session: &'a Session<'_>) -> Self {
         let thumb = u64::from(session.elf().is_none_or(|elf| elf.machine() == Machine::ARM));
         Self { symbols: session.symbols(), highs: vec![0], thumb }
     }

@@ -53,7 +53,7 @@ pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
     result
 }
 
-fn find(session: &mut Session) -> Result<Found, Absence> {
+fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
@@ -70,7 +70,7 @@ fn find(session: &mut Session) -> Result<Found, Absence> {
 }
 
 /// The kernel, with names from a trace's registry.
-pub fn read(session: &mut Session, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+pub fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
     let named = |address: Addr| {
         let trace = trace?;
         // The registry may hold but the lower half of an address.
@@ -80,7 +80,7 @@ pub fn read(session: &mut Session, trace: Option<&Trace>) -> Result<Kernel, Abse
     session.kernel(&named)
 }
 
-fn print(found: &Found, session: &Session, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
     let names = SymbolNames::whole(session);
     let options =
         TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };

@@ -1,6 +1,6 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
-use super::{Session, Source};
+use super::Session;
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Frames, Registers};
 use crate::format::Absence;
@@ -38,7 +38,7 @@ impl CoreNotes {
     }
 }
 
-impl Session {
+impl Session<'_> {
     /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
     /// does not: those of a trace's registry.
     ///
@@ -79,8 +79,8 @@ impl Session {
         let architecture = known.architecture;
         let mut cpus: Vec<Registers> =
             self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
-        if let Source::Remote(cache) = &mut self.memory {
-            let told = cache.inner_mut().client_mut().registers();
+        if let Some(remote) = self.remote_mut() {
+            let told = remote.client_mut().registers();
             let told = told.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
         }
