@@ -16,6 +16,7 @@ pub mod cli;
 pub mod cpu;
 pub mod elf;
 pub mod format;
+pub mod kernel;
 pub mod mem;
 pub mod output;
 pub mod query;

@@ -29,6 +29,8 @@ pub enum Command {
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Objects),
+    /// The threads as they stand in memory now: what each waits for, who holds it, stacks, where it stands
+    Threads(Threads),
     /// Who had the processor, and for how long
     Profile(Reports),
     /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
@@ -81,6 +83,18 @@ pub struct Objects {
     pub usage: bool,
 }
 
+/// Options of `threads`.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Threads {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Options of the reports.
 #[derive(Debug, Default, ClapArgs)]
 pub struct Reports {
@@ -120,6 +134,9 @@ pub struct Source {
     /// The address of a symbol that the ELF does not tell (repeatable)
     #[arg(long, value_name = "NAME=ADDR")]
     pub symbol: Vec<String>,
+    /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub reg: Vec<String>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR")]
     pub header: Option<String>,

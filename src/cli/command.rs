@@ -9,7 +9,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
+use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports, threads};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -31,6 +31,7 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
+        Task::Threads(inputs) => threads::run(*inputs, &output),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -42,6 +43,7 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
+        Task::Threads(inputs) => evidence::files(inputs),
         Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
@@ -320,7 +322,7 @@ fn print(
 }
 
 /// `--strict`: what was lost is a failure.
-fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+pub fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 

@@ -18,6 +18,7 @@ mod now;
 mod plan;
 mod reports;
 mod sink;
+mod threads;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

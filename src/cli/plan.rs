@@ -32,6 +32,8 @@ pub enum Task {
     Events(EventsTask),
     /// Write the trace's bytes to a file.
     Dump(Box<DumpTask>),
+    /// The kernel's objects as they stand in memory.
+    Threads(Box<Inputs>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -202,6 +204,10 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
         }
+        Command::Threads(t) => {
+            let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
+            return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
+        }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {
             let task = Task::Gdb { no_python: g.no_python, install: g.install };
@@ -369,14 +375,8 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         SourceSpec::Files
     };
     let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
-    let mut symbols = Vec::new();
-    for pair in &s.symbol {
-        let (name, address) = pair
-            .split_once('=')
-            .filter(|(n, _)| !n.is_empty())
-            .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
-        symbols.push((name.to_owned(), number("--symbol", address)?));
-    }
+    let symbols = pairs("--symbol", "NAME=ADDR", &s.symbol)?;
+    let registers = pairs("--reg", "NAME=VALUE", &s.reg)?;
     let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
         elf_built_in: None,
@@ -385,6 +385,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         source,
         files,
         symbols,
+        registers,
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
@@ -393,6 +394,18 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })
+}
+
+/// Names with numbers, one a word.
+fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u64)>, Failure> {
+    let pair = |word: &String| {
+        let (name, value) = word
+            .split_once('=')
+            .filter(|(n, _)| !n.is_empty())
+            .ok_or_else(|| Failure::usage("symbol", format!("{option} {word}: {wanted} is wanted")))?;
+        Ok((name.to_owned(), number(option, value)?))
+    };
+    words.iter().map(pair).collect()
 }
 
 /// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.

@@ -7,6 +7,7 @@ mod inputs;
 mod open;
 mod raw;
 mod scan;
+mod stop;
 
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
@@ -48,6 +49,10 @@ pub struct Session<'m> {
     events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
     buffers: Vec<(String, Bytes, Addr)>,
+    /// The registers that a core's notes hold.
+    core: stop::CoreNotes,
+    /// Registers that were typed.
+    registers: Vec<(String, u64)>,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.

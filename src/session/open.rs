@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::events::EventNames;
 use super::file::{self, File, Piece};
+use super::stop::CoreNotes;
 use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -41,6 +42,8 @@ struct Opened<'m> {
     issues: Vec<Issue>,
     header: Option<Addr>,
     hints: Hints,
+    /// The registers in the core's notes.
+    notes: CoreNotes,
 }
 
 pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
@@ -51,6 +54,7 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
         source,
         files,
         symbols,
+        registers,
         header,
         scan,
         load_offset,
@@ -110,12 +114,13 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
     let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
     let events = EventNames::open(&events, event_enums, beside, &ids)?;
-    opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
+    opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
+    registers: Vec<(String, u64)>,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
@@ -348,6 +353,8 @@ impl<'m> Opened<'m> {
             place: None,
             events: options.events,
             buffers: self.traces,
+            core: self.notes,
+            registers: options.registers,
         })
     }
 
@@ -412,6 +419,7 @@ impl<'m> Opened<'m> {
                     format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
                 ));
             }
+            self.notes = CoreNotes::of(&core);
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));

@@ -79,6 +79,16 @@ impl Client {
         self.link.monitor(command)
     }
 
+    /// The general registers of the CPU or thread that stopped (`g`), in the target's byte order; `None` for a byte
+    /// that the stub does not know, and for a stub that tells none.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn registers(&mut self) -> Result<Option<Vec<Option<u8>>>, RspError> {
+        let answer = self.link.ask(b"g", &|b| b.is_empty() || reply::is_error(b) || reply::registers(b).is_some())?;
+        Ok(if reply::is_error(&answer) { None } else { reply::registers(&answer) })
+    }
+
     fn object(&mut self, name: &str, feature: &str) -> Result<Option<Vec<u8>>, RspError> {
         if !self.features().has(feature) {
             return Ok(None);

@@ -1,0 +1,110 @@
+//! `threads`: the kernel's objects as they stand in memory.
+
+use super::command::{format_of, judge};
+use super::message::{self, Failure};
+use super::names::SymbolNames;
+use super::plan::Output;
+use super::sink::Sink;
+use super::{Outcome, interrupt};
+use crate::abi::Addr;
+use crate::catalogue::Names;
+use crate::format::{Absence, DecodeOptions, Extent};
+use crate::kernel::{self, Breadth, Kernel};
+use crate::output::{Format, TableOptions, TimeFrom, View, report_writer};
+use crate::session::{Inputs, Loaded, Session};
+use crate::trace::{Issue, Trace};
+
+/// A kernel, with the trace beside it where there is one.
+struct Found {
+    kernel: Kernel,
+    loaded: Option<Loaded>,
+    issues: Vec<Issue>,
+}
+
+/// Reads the kernel, lets the target go, prints.
+pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
+    let stdio = inputs.is_stdio();
+    let attached = inputs.is_remote().then(interrupt::Guard::arm);
+    let mut session = Session::open(inputs)?;
+    let found = find(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    let mut client = session.disconnect();
+    let result = found.map_err(Failure::from).and_then(|found| {
+        if stdio {
+            return print(&found, &session, output, Sink::open(output, client.as_mut())?);
+        }
+        if let Some(client) = client.take() {
+            let left = client.leave();
+            if let Some(sentence) = &left.message {
+                message::say(&format!("tx-trace: {sentence}"));
+            }
+        }
+        drop(attached);
+        print(&found, &session, output, Sink::open(output, None)?)
+    });
+    if let Some(client) = client {
+        let left = client.leave();
+        if let Some(sentence) = left.message.filter(|_| !stdio) {
+            message::say(&format!("tx-trace: {sentence}"));
+        }
+    }
+    result
+}
+
+fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+    // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
+    let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
+        Ok(loaded) => Some(loaded),
+        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(_) => None,
+    };
+    let kernel = read(session, loaded.as_ref().map(|l| &l.trace))?;
+    let mut issues = match &loaded {
+        Some(loaded) => loaded.trace.issues.clone(),
+        None => session.issues().to_vec(),
+    };
+    issues.extend(kernel.issues.iter().cloned());
+    Ok(Found { kernel, loaded, issues })
+}
+
+/// The kernel, with names from a trace's registry.
+pub fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+    let named = |address: Addr| {
+        let trace = trace?;
+        // The registry may hold but the lower half of an address.
+        let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
+        Some(object.name.clone())
+    };
+    session.kernel(&named)
+}
+
+fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+    let names = SymbolNames::whole(session);
+    let options =
+        TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
+    let format = format_of(output.format);
+    let breadth = match format {
+        Format::Table => Breadth::People(options.width),
+        Format::Md => Breadth::People(usize::MAX),
+        Format::Json | Format::Csv => Breadth::Everything,
+    };
+    let reports = kernel::reports(&found.kernel, breadth);
+    let word = found.kernel.layout.shape.pointer;
+    let mut writer = report_writer(format, &mut sink, &options, word, &names);
+    if let Some(loaded) = &found.loaded {
+        let view = View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: session.name() };
+        writer.begin(&view)?;
+    }
+    for report in &reports {
+        writer.report(report)?;
+    }
+    writer.finish(&found.issues)?;
+    drop(writer);
+    sink.finish()?;
+    if format != Format::Json {
+        message::issues(&found.issues);
+    }
+    Ok(judge(Outcome::Done, &found.issues, output))
+}
