@@ -2,6 +2,7 @@
 //! `message` is all that goes to stderr.
 
 mod args;
+mod bridge;
 mod command;
 mod demo;
 mod dump;
@@ -11,6 +12,7 @@ mod files;
 mod gdb;
 mod info;
 mod interrupt;
+mod listen;
 mod message;
 mod monitor;
 mod names;
