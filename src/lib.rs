@@ -9,6 +9,7 @@
 
 pub mod abi;
 pub mod analysis;
+pub mod bridge;
 pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]

@@ -51,6 +51,10 @@ pub enum Command {
     Events(Events),
     /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
     Dump(Dump),
+    /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
+    Serve(Serve),
+    /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
+    Bridge(Bridge),
     /// Reads a built-in dead target, without hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
@@ -361,6 +365,42 @@ pub struct Dump {
     /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
     #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
     pub output: PathBuf,
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<String>,
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
+    pub listen: String,
+    /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
+    #[arg(long)]
+    pub stdio: bool,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `bridge`.
+#[derive(Debug, ClapArgs)]
+pub struct Bridge {
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334")]
+    pub listen: String,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
 }
 
 /// Options of `demo`.

@@ -9,7 +9,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports, threads};
+use super::{Outcome, bridge, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -32,6 +32,8 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Threads(inputs) => threads::run(*inputs, &output),
+        Task::Bridge(task) => bridge::run(&task),
+        Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -44,7 +46,7 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
         Task::Read(question) => evidence::files(&question.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Threads(inputs) => evidence::files(inputs),
-        Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+        Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
 

@@ -15,10 +15,12 @@ use crate::session::{Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
 /// A kernel, with the trace beside it where there is one.
-struct Found {
-    kernel: Kernel,
+pub struct Found {
+    /// The kernel.
+    pub kernel: Kernel,
     loaded: Option<Loaded>,
-    issues: Vec<Issue>,
+    /// What went wrong on the way.
+    pub issues: Vec<Issue>,
 }
 
 /// Reads the kernel, lets the target go, prints.
@@ -53,7 +55,8 @@ pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
     result
 }
 
-fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+/// Reads the kernel, and what of a trace names its objects.
+pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),

@@ -158,11 +158,9 @@ impl Kernel {
 
     /// Objects know their waiting threads, threads what they wait for: each is held against the other.
     fn resolve(&mut self, memory: &mut dyn Memory) {
-        let by_address: HashMap<Addr, usize> =
-            self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
+        let by_address: HashMap<Addr, usize> = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
         for object in &mut self.objects {
-            let waiting: Vec<Addr> =
-                self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
+            let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
             let listed = object.listed(&self.threads, &by_address);
             let mut sorted = [listed.clone(), waiting.clone()];
             sorted.iter_mut().for_each(|s| s.sort_unstable());
@@ -182,9 +180,8 @@ impl Kernel {
                 counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
                 waiting.len()
             );
-            self.issues.push(
-                Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)),
-            );
+            self.issues
+                .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
             object.waiting = waiting;
         }
         let known: HashMap<Addr, usize> = self.objects.iter().enumerate().map(|(i, o)| (o.address, i)).collect();
@@ -198,7 +195,8 @@ impl Kernel {
                     thread.label(),
                     kind.name()
                 );
-                self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
+                self.issues
+                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
             }
         }
         for object in self.objects.iter().filter(|o| o.kind == Kind::Mutex) {
@@ -239,13 +237,14 @@ impl Kernel {
                     thread.label(),
                     thread.stack.start.unwrap_or(0)
                 );
-                self.issues.push(
-                    Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)),
-                );
+                self.issues
+                    .push(Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)));
             }
             if let Some(pointer) = thread.stack.pointer.filter(|p| !thread.stack.holds(*p)) {
-                let message =
-                    format!("thread {}: its saved stack pointer {pointer:#x} lies outside of its stack", thread.label());
+                let message = format!(
+                    "thread {}: its saved stack pointer {pointer:#x} lies outside of its stack",
+                    thread.label()
+                );
                 self.issues.push(
                     Issue::new("stack-pointer-outside", Severity::Inferred, message).at(Place::address(thread.address)),
                 );
@@ -289,7 +288,8 @@ fn of_walk(walk: &Walk, of: &str) -> Vec<Issue> {
         issues.push(Issue::new("kernel-damaged", Severity::Lost, message));
     }
     if walk.crooked > 0 {
-        let message = format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        let message =
+            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
         issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
     }
     issues

@@ -186,6 +186,15 @@ impl<'m> Session<'m> {
         }
     }
 
+    /// Takes the memory of files out, to be read by somebody else; `None` of a stub.
+    #[must_use]
+    pub fn into_memory(self) -> Option<Box<dyn Memory + 'm>> {
+        match self.memory {
+            Source::Files(memory) => Some(memory),
+            Source::Remote(_) | Source::LentRemote(_) => None,
+        }
+    }
+
     /// Other traces in the same memory, where the source lists its memory.
     #[must_use]
     pub fn other_traces(&mut self, trace: &Trace) -> Vec<Addr> {

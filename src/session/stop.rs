@@ -93,7 +93,10 @@ impl Session<'_> {
                     let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
                     return Err(Absence::broken(
                         "usage",
-                        format!("--reg {name}={value:#x}: {} has no such register, or none so wide", architecture.name()),
+                        format!(
+                            "--reg {name}={value:#x}: {} has no such register, or none so wide",
+                            architecture.name()
+                        ),
                         format!("its registers are {}", all.join(", ")),
                     ));
                 }
@@ -112,7 +115,8 @@ impl Session<'_> {
             if status & THUMB != 0 {
                 architecture = Architecture::CortexM;
             }
-            let message = format!("the core does not tell which ARM it is of: by its status register {}", architecture.name());
+            let message =
+                format!("the core does not tell which ARM it is of: by its status register {}", architecture.name());
             issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
         }
         Some(Frames::new(architecture, endian))
