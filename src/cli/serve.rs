@@ -170,6 +170,12 @@ mod served {
             }
         }
         subject.others();
+        if subject.architecture.is_none() {
+            message::say(
+                "tx-trace: the processor is not known, or its registers are not: memory is served, but GDB attaches to \
+                 nothing without registers (--elf tells the processor)",
+            );
+        }
         Ok(subject)
     }
 
@@ -206,7 +212,9 @@ mod served {
             if thread.stand.never_ran {
                 extra.push_str(", never ran");
             }
-            if registers.is_none() && !thread.stand.how.is_empty() {
+            if registers.is_none() && thread.core.is_some() {
+                extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
+            } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
                 extra.push_str(&format!("; {}", thread.stand.how));
             }
             Thread { id: thread.address, name: thread.name.clone().unwrap_or_default(), extra, registers }

@@ -145,6 +145,12 @@ impl<'a> Link<'a> {
         if body == b"QStartNoAckMode" {
             self.acks = false;
         }
+        if body == b"Hg0" {
+            // Any thread: the one that `?` names, for GDB takes that to be chosen.
+            let chosen = format!("Hg{:x}", self.roster.selected());
+            self.inbox.extend(packet(chosen.as_bytes()));
+            return;
+        }
         self.inbox.extend(packet(body));
     }
 
@@ -157,7 +163,7 @@ impl<'a> Link<'a> {
             "qXfer" if rest.starts_with("threads:read:") => {
                 piece(&describe::threads(&self.roster), rest.strip_prefix("threads:read::")?)
             }
-            "jThreadsInfo" => escaped(&describe::threads_json(&self.roster)),
+            "jThreadsInfo" => escaped(describe::threads_json(&self.roster).as_bytes()),
             "qHostInfo" => self.host().into_bytes(),
             "qProcessInfo" => format!("pid:1;{}", self.host()).into_bytes(),
             "qMemoryRegionInfo" => self.region(rest).into_bytes(),
@@ -174,7 +180,10 @@ impl<'a> Link<'a> {
         let refused = || b"E1e".to_vec();
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
             let thread = usize::from_str_radix(id, 16).ok().and_then(|id| self.roster.thread(id));
-            return Some(thread.map_or_else(|| b"E01".to_vec(), |t| self.stop_reply(t.id).into_bytes()));
+            return Some(thread.map_or_else(
+                || b"E01".to_vec(),
+                |t| self.stop_reply(t.id, if t.id == self.roster.stopped() { 5 } else { 0 }).into_bytes(),
+            ));
         }
         if let Some(id) = text.strip_prefix("Hg") {
             if let Ok(id) = usize::from_str_radix(id, 16) {
@@ -184,7 +193,7 @@ impl<'a> Link<'a> {
         }
         let argument = text.get(1..).unwrap_or_default();
         match text.as_bytes().first()? {
-            b'?' if argument.is_empty() => Some(self.stop_reply(self.roster.selected()).into_bytes()),
+            b'?' if argument.is_empty() => Some(self.stop_reply(self.roster.selected(), 5).into_bytes()),
             b'p' => Some(self.register(argument)),
             // GDB asks for no more than PacketSize holds; more is asked for by somebody else.
             b'm' => {
@@ -210,28 +219,26 @@ impl<'a> Link<'a> {
         features
     }
 
-    fn stop_reply(&self, id: usize) -> String {
-        let name = self.roster.thread(id).map(|t| t.name.clone()).unwrap_or_default();
-        let hex: String = name.bytes().map(|b| format!("{b:02x}")).collect();
-        if hex.is_empty() { format!("T05thread:{id:x};") } else { format!("T05thread:{id:x};hexname:{hex};") }
+    /// The thread that stopped has a signal, the others have none.
+    fn stop_reply(&self, id: usize, signal: u8) -> String {
+        let name = self.roster.thread(id).map(|t| hex(t.name.as_bytes())).unwrap_or_default();
+        let name = if name.is_empty() { name } else { format!("hexname:{name};") };
+        format!("T{signal:02x}thread:{id:x};{name}")
     }
 
     fn register(&self, argument: &str) -> Vec<u8> {
         let number = argument.split(';').next().and_then(|n| u16::from_str_radix(n, 16).ok());
         let register = number.and_then(|n| self.roster.described.iter().find(|r| r.number == n));
         let thread = self.roster.thread(self.roster.selected());
-        match (register, thread) {
-            (Some(register), Some(thread)) => {
-                let hex = |b: Option<u8>| b.map_or_else(|| "xx".to_owned(), |b| format!("{b:02x}"));
-                self.roster.bytes(thread, register).into_iter().map(hex).collect::<String>().into_bytes()
-            }
-            _ => b"E01".to_vec(),
-        }
+        // Only LLDB asks for one register, and takes `xx` for the value cc: what is not known is an error to it.
+        let known: Option<Vec<u8>> =
+            register.zip(thread).and_then(|(r, t)| self.roster.bytes(t, r).into_iter().collect());
+        known.map_or_else(|| b"E01".to_vec(), |bytes| hex(&bytes).into_bytes())
     }
 
     fn host(&self) -> String {
         let Some(architecture) = self.roster.architecture else { return String::new() };
-        let triple: String = describe::triple(architecture).bytes().map(|b| format!("{b:02x}")).collect();
+        let triple = hex(describe::triple(architecture).as_bytes());
         let endian = match self.roster.endian {
             Endian::Little => "little",
             Endian::Big => "big",
@@ -251,6 +258,10 @@ impl<'a> Link<'a> {
         let next = regions.iter().map(|r| r.start).filter(|start| *start > at).min();
         format!("start:{at:x};size:{:x};", next.unwrap_or(u64::MAX).saturating_sub(at))
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn slow() -> io::Error {
@@ -273,14 +284,14 @@ pub(super) fn packet(body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Text in which no byte means something to the framing.
-fn escaped(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text.bytes() {
+/// Bytes of which none means something to the framing.
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for byte in bytes {
         if matches!(byte, b'$' | b'#' | b'}' | b'*') {
             out.extend([b'}', byte ^ 0x20]);
         } else {
-            out.push(byte);
+            out.push(*byte);
         }
     }
     out
@@ -297,13 +308,7 @@ fn piece(document: &str, window: &str) -> Vec<u8> {
     let rest = document.as_bytes().get(offset..).unwrap_or_default();
     let part = rest.get(..len).unwrap_or(rest);
     let mut out = vec![if part.len() < rest.len() { b'm' } else { b'l' }];
-    for byte in part {
-        if matches!(byte, b'$' | b'#' | b'}' | b'*') {
-            out.extend([b'}', byte ^ 0x20]);
-        } else {
-            out.push(*byte);
-        }
-    }
+    out.extend(escaped(part));
     out
 }
 

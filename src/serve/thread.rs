@@ -31,6 +31,16 @@ pub(super) struct Shown {
     registers: Option<Registers>,
 }
 
+impl Shown {
+    /// True where its program counter is known.
+    fn stands(&self) -> bool {
+        self.registers.as_ref().is_some_and(|r| r.pc().is_some())
+    }
+}
+
+/// What is said of a thread that is given a program counter.
+const NO_PC: &str = "where it stands is not known: pc 0 is there for GDB, which attaches to nothing without one";
+
 /// All that debuggers ask about threads.
 pub(super) struct Roster {
     pub(super) architecture: Option<Architecture>,
@@ -57,6 +67,13 @@ impl Roster {
         if shown.is_empty() {
             shown.push(Shown { id: 1, name: String::new(), extra: String::new(), registers: None });
         }
+        if let (Some(architecture), false, Some(first)) =
+            (architecture, shown.iter().any(Shown::stands), shown.first_mut())
+        {
+            first.registers.get_or_insert_with(|| Registers::new(architecture)).set("pc", 0);
+            let and = if first.extra.is_empty() { "" } else { "; " };
+            first.extra.push_str(&format!("{and}{NO_PC}"));
+        }
         let known = |register: &Register| {
             let is = |s: &Shown| s.registers.as_ref().is_some_and(|r| r.get(register.name).is_some());
             register.group == Group::General || shown.iter().any(is)
@@ -65,8 +82,9 @@ impl Roster {
         // A group is described whole or not at all.
         let group = |group: Group| all.iter().filter(|r| r.group == group).any(known);
         let described = all.iter().filter(|r| group(r.group)).collect();
-        let first = shown.first().map_or(1, |s| s.id);
-        Self { architecture, endian, threads: shown, described, selected: Cell::new(first) }
+        let roster = Self { architecture, endian, threads: shown, described, selected: Cell::new(1) };
+        roster.begin();
+        roster
     }
 
     pub(super) fn threads(&self) -> &[Shown] {
@@ -89,9 +107,16 @@ impl Roster {
         }
     }
 
-    /// The first thread is the selected one again: a new client has asked nothing.
+    /// A new client has asked nothing.
     pub(super) fn begin(&self) {
-        self.selected.set(self.threads.first().map_or(1, |s| s.id));
+        self.selected.set(self.stopped());
+    }
+
+    /// The thread that stopped, to a debugger: the first of which is known where it stands. GDB does not attach where
+    /// the program counter is not available.
+    pub(super) fn stopped(&self) -> usize {
+        let first = self.threads.iter().find(|s| s.stands()).or_else(|| self.threads.first());
+        first.map_or(1, |s| s.id)
     }
 
     /// One described register of a thread, as it goes over the link; a byte that is not known is `None`.
