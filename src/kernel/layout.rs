@@ -74,8 +74,13 @@ pub struct Additions {
     after_created: u64,
 }
 
-const PLAIN: Additions =
-    Additions { name: "a port without members of its own", before_name: 0, timer: 0, before_created: 0, after_created: 0 };
+const PLAIN: Additions = Additions {
+    name: "a port without members of its own",
+    before_name: 0,
+    timer: 0,
+    before_created: 0,
+    after_created: 0,
+};
 
 /// The ports whose layouts were measured, with the shapes that they have: pointer, `ULONG`.
 const PORTS: [(Width, Width, Additions); 6] = [
@@ -88,8 +93,11 @@ const PORTS: [(Width, Width, Additions); 6] = [
 ];
 
 /// s390x is the one Linux port with wide words that was measured; others with 8-byte words are taken to be alike.
-const LINUX_WIDE: (Width, Width, Additions) =
-    (Width::W8, Width::W8, Additions { name: "Linux, 64-bit with 8-byte ULONG", before_name: 48, before_created: 8, ..PLAIN });
+const LINUX_WIDE: (Width, Width, Additions) = (
+    Width::W8,
+    Width::W8,
+    Additions { name: "Linux, 64-bit with 8-byte ULONG", before_name: 48, before_created: 8, ..PLAIN },
+);
 
 type Members = Vec<(&'static str, Type)>;
 
@@ -188,15 +196,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Mutex,
-        Self::Queue,
-        Self::Semaphore,
-        Self::EventFlags,
-        Self::BlockPool,
-        Self::BytePool,
-        Self::Timer,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Mutex, Self::Queue, Self::Semaphore, Self::EventFlags, Self::BlockPool, Self::BytePool, Self::Timer];
 
     /// What people call one: as the registry of a trace does.
     #[must_use]
@@ -304,12 +305,9 @@ impl Kind {
     fn members(self, port: Additions) -> Members {
         let mut all = vec![("id", Word), ("name", Pointer)];
         match self {
-            Self::Mutex => all.extend([
-                ("ownership_count", Int),
-                ("owner", Pointer),
-                ("inherit", Int),
-                ("original_priority", Int),
-            ]),
+            Self::Mutex => {
+                all.extend([("ownership_count", Int), ("owner", Pointer), ("inherit", Int), ("original_priority", Int)])
+            }
             Self::Queue => all.extend([
                 ("message_size", Int),
                 ("capacity", Int),
@@ -513,6 +511,34 @@ impl Layout {
         self.tail.unwrap_or(self.thread.len)
     }
 
+    /// Every member that is known, as debug information has it: type, member, offset.
+    #[must_use]
+    pub fn members(&self) -> Vec<(String, String, u64)> {
+        const TIMER_TYPE: &str = "TX_TIMER_INTERNAL_STRUCT";
+        let mut all = Vec::new();
+        let mut add = |of: &str, stem: &str, members: &[Member], timer: &str| {
+            let outer = members.iter().find(|m| TIMER.first() == Some(&m.name)).map(|m| m.offset);
+            for member in members {
+                let Some(outer) = outer.filter(|_| TIMER.contains(&member.name)) else {
+                    all.push((of.to_owned(), format!("{stem}{}", member.name), member.offset));
+                    continue;
+                };
+                // A timer is a struct of its own.
+                all.push((TIMER_TYPE.to_owned(), member.name.to_owned(), member.offset.saturating_sub(outer)));
+                if member.offset == outer {
+                    all.push((of.to_owned(), timer.to_owned(), outer));
+                }
+            }
+        };
+        add("TX_THREAD_STRUCT", "", &self.thread.members, "tx_thread_timer");
+        for (kind, of) in Kind::ALL.into_iter().zip(&self.objects) {
+            add(kind.type_name(), &format!("{}_", kind.stem()), &of.members, "tx_timer_internal");
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// An address in the target's width, at `offset` from another.
     #[must_use]
     pub fn address(&self, base: Addr, offset: u64) -> Addr {
@@ -544,8 +570,18 @@ mod tests {
             let layout = all.iter().find(|l| l.how == format!("the layout of {name}")).unwrap();
             let size = layout.thread.len.next_multiple_of(width(layout.shape.pointer));
             let names = [
-                "run_count", "stack_ptr", "stack_start", "stack_end", "stack_size", "time_slice", "name", "priority",
-                "state", "entry", "created_next", "created_previous",
+                "run_count",
+                "stack_ptr",
+                "stack_start",
+                "stack_end",
+                "stack_size",
+                "time_slice",
+                "name",
+                "priority",
+                "state",
+                "entry",
+                "created_next",
+                "created_previous",
             ];
             let offset = |n: &&str| layout.thread.member(&format!("tx_thread_{n}")).unwrap().offset;
             let got: Vec<u64> = std::iter::once(size).chain(names.iter().map(offset)).collect();

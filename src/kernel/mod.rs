@@ -25,6 +25,7 @@ pub use stand::{Stand, Stop};
 pub use thread::{State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
+use crate::cpu::Architecture;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Severity};
@@ -60,6 +61,8 @@ pub struct Kernel {
     pub system_state: Vec<u64>,
     /// All other objects, by kind, in the order of their creation.
     pub objects: Vec<Object>,
+    /// The processor, once it is known where threads stand.
+    pub processor: Option<Architecture>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -108,6 +111,7 @@ impl Kernel {
             execute: globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer),
             system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
             objects: Vec::new(),
+            processor: None,
             issues,
             layout,
         };
@@ -158,11 +162,9 @@ impl Kernel {
 
     /// Objects know their waiting threads, threads what they wait for: each is held against the other.
     fn resolve(&mut self, memory: &mut dyn Memory) {
-        let by_address: HashMap<Addr, usize> =
-            self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
+        let by_address: HashMap<Addr, usize> = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
         for object in &mut self.objects {
-            let waiting: Vec<Addr> =
-                self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
+            let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
             let listed = object.listed(&self.threads, &by_address);
             let mut sorted = [listed.clone(), waiting.clone()];
             sorted.iter_mut().for_each(|s| s.sort_unstable());
@@ -182,9 +184,8 @@ impl Kernel {
                 counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
                 waiting.len()
             );
-            self.issues.push(
-                Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)),
-            );
+            self.issues
+                .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
             object.waiting = waiting;
         }
         let known: HashMap<Addr, usize> = self.objects.iter().enumerate().map(|(i, o)| (o.address, i)).collect();
@@ -198,7 +199,8 @@ impl Kernel {
                     thread.label(),
                     kind.name()
                 );
-                self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
+                self.issues
+                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
             }
         }
         for object in self.objects.iter().filter(|o| o.kind == Kind::Mutex) {
@@ -239,13 +241,14 @@ impl Kernel {
                     thread.label(),
                     thread.stack.start.unwrap_or(0)
                 );
-                self.issues.push(
-                    Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)),
-                );
+                self.issues
+                    .push(Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)));
             }
             if let Some(pointer) = thread.stack.pointer.filter(|p| !thread.stack.holds(*p)) {
-                let message =
-                    format!("thread {}: its saved stack pointer {pointer:#x} lies outside of its stack", thread.label());
+                let message = format!(
+                    "thread {}: its saved stack pointer {pointer:#x} lies outside of its stack",
+                    thread.label()
+                );
                 self.issues.push(
                     Issue::new("stack-pointer-outside", Severity::Inferred, message).at(Place::address(thread.address)),
                 );
@@ -289,7 +292,8 @@ fn of_walk(walk: &Walk, of: &str) -> Vec<Issue> {
         issues.push(Issue::new("kernel-damaged", Severity::Lost, message));
     }
     if walk.crooked > 0 {
-        let message = format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        let message =
+            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
         issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
     }
     issues

@@ -138,7 +138,8 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
     if kernel.threads.iter().any(|t| t.inherits().is_some()) {
         notes.push("priority: what a thread runs at, and in brackets its own where it inherited another".to_owned());
     }
-    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && t.stand.pc.is_none() && !t.stand.how.is_empty()) {
+    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && t.stand.pc.is_none() && !t.stand.how.is_empty())
+    {
         notes.push(format!("{}: {}", thread.label(), thread.stand.how));
     }
     Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes }

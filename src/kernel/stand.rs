@@ -40,7 +40,8 @@ impl Kernel {
     /// Finds out where each thread stands.
     pub fn place(&mut self, memory: &mut dyn Memory, stop: &Stop) {
         let frames = stop.frames.or_else(|| {
-            let inferred = self.looks_like_cortex_m(memory).then(|| Frames::new(Architecture::CortexM, self.layout.shape.endian));
+            let inferred =
+                self.looks_like_cortex_m(memory).then(|| Frames::new(Architecture::CortexM, self.layout.shape.endian));
             if inferred.is_some() {
                 self.issues.push(Issue::new(
                     "cpu-inferred",
@@ -50,6 +51,7 @@ impl Kernel {
             }
             inferred
         });
+        self.processor = frames.map(|f| f.architecture);
         let mut stop = Stop { frames, ..stop.clone() };
         for (name, value) in std::mem::take(&mut stop.typed) {
             let known = frames.map(|f| f.architecture);
@@ -87,7 +89,9 @@ impl Kernel {
                     thread.stand = Stand {
                         pc: frame.registers.pc(),
                         never_ran: frame.kind == SavedKind::NeverRan,
-                        how: frame.remark.map_or_else(|| frame.kind.name().to_owned(), |r| format!("{}; {r}", frame.kind.name())),
+                        how: frame
+                            .remark
+                            .map_or_else(|| frame.kind.name().to_owned(), |r| format!("{}; {r}", frame.kind.name())),
                         registers: Some(frame.registers),
                     };
                 }
@@ -161,8 +165,9 @@ fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, 
     match psp.and_then(|at| hardware_frame(memory, at, endian, &thread.stack)) {
         Some(frame) => settle(thread, frame, &format!("interrupted by exception {number}")),
         None => {
-            thread.stand.how =
-                format!("interrupted by exception {number}; its own registers lie at PSP, which is not known (--reg psp=N)");
+            thread.stand.how = format!(
+                "interrupted by exception {number}; its own registers lie at PSP, which is not known (--reg psp=N)"
+            );
         }
     }
 }

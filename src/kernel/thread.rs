@@ -72,13 +72,7 @@ impl Wait {
             },
             _ => String::new(),
         };
-        Self {
-            kind,
-            address,
-            name: object.and_then(|o| o.name.clone()),
-            owner: object.and_then(Object::owner),
-            more,
-        }
+        Self { kind, address, name: object.and_then(|o| o.name.clone()), owner: object.and_then(Object::owner), more }
     }
 }
 
@@ -89,6 +83,8 @@ pub struct Thread {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
+    /// Where its name lies.
+    pub name_at: Option<Addr>,
     /// What it does.
     pub state: Option<State>,
     /// The priority that it runs at.
@@ -136,11 +132,8 @@ impl Thread {
         let small = |name| get(name).and_then(|n| u32::try_from(n).ok());
         let priority = small("tx_thread_priority");
         let own_priority = small("tx_thread_user_priority");
-        let mut stack = Stack {
-            start: get("tx_thread_stack_start"),
-            size: get("tx_thread_stack_size"),
-            ..Stack::default()
-        };
+        let mut stack =
+            Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
         let saved = get("tx_thread_stack_ptr");
         stack.stand_at(saved);
         stack.measure(memory);
@@ -148,6 +141,7 @@ impl Thread {
         Self {
             address: node.address,
             name: name_of(memory, get("tx_thread_name"), node.address, names),
+            name_at: get("tx_thread_name").filter(|p| *p != 0),
             state: small("tx_thread_state").map(State),
             priority,
             own_priority,
@@ -203,8 +197,11 @@ impl Thread {
         }
         let mut text = match &self.waits {
             Some(wait) => {
-                let mut text =
-                    format!("{} {}", wait.kind.name(), wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address)));
+                let mut text = format!(
+                    "{} {}",
+                    wait.kind.name(),
+                    wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address))
+                );
                 if wait.owner.is_some_and(|o| o != 0) {
                     let name = wait.owner.map(|o| owner(o).unwrap_or_else(|| format!("{o:#x}")));
                     text.push_str(&format!(" ({})", name.unwrap_or_default()));
