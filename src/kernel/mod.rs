@@ -44,6 +44,8 @@ pub struct About<'a> {
     pub pointer: Option<Width>,
     /// Names of objects that memory itself does not hold: a trace's registry.
     pub names: &'a dyn Fn(Addr) -> Option<String>,
+    /// Whether stacks are looked at: over a link that takes its time.
+    pub stacks: bool,
 }
 
 /// The objects of a kernel.
@@ -115,8 +117,7 @@ impl Kernel {
             issues,
             layout,
         };
-        kernel.threads =
-            walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about.names)).collect();
+        kernel.threads = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about)).collect();
         for kind in Kind::ALL {
             kernel.read_kind(memory, about, &globals, kind);
         }

@@ -7,6 +7,7 @@ use crate::elf::Machine;
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
 use crate::mem::core::Core;
+use crate::rsp::RspError;
 use crate::sym::Noted;
 use crate::trace::{Issue, Severity};
 
@@ -85,12 +86,28 @@ impl Session<'_> {
             endian: self.hints.endian,
             pointer: self.hints.pointer,
             names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
+            stacks: true,
         };
         let memory = self.memory.memory();
         let mut kernel = Kernel::read(memory, &about).map_err(absence)?;
         kernel.place(memory, stop);
         kernel.issues.append(&mut issues);
         Ok(kernel)
+    }
+
+    /// The kernel's objects alone: not where threads stand, nor how much of their stacks was used.
+    ///
+    /// # Errors
+    /// As [`Session::kernel`].
+    pub fn objects(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+        let about = About {
+            symbols: &self.symbols,
+            endian: self.hints.endian,
+            pointer: self.hints.pointer,
+            names,
+            stacks: false,
+        };
+        Kernel::read(self.memory.memory(), &about).map_err(absence)
     }
 
     /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.
@@ -113,9 +130,19 @@ impl Session<'_> {
         let mut cpus: Vec<Registers> =
             self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
         if let Some(remote) = self.remote_mut() {
-            let told = remote.client_mut().registers();
-            let told = told.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
-            cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
+            let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
+            let named = remote.client_mut().named_registers().map_err(broken)?;
+            if named.is_empty() {
+                let told = remote.client_mut().registers().map_err(broken)?;
+                cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
+            } else {
+                let mut cpu = Registers::new(architecture);
+                for (name, value) in &named {
+                    // A debugger knows more than is known here: segments, flags of its own.
+                    cpu.set(name, *value);
+                }
+                cpus.push(cpu);
+            }
         }
         if !self.registers.is_empty() {
             if cpus.is_empty() {
