@@ -49,7 +49,7 @@ pub enum Command {
     Report(Reports),
     /// The catalogue of events: ids, names, fields
     Events(Events),
-    /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
+    /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
     Dump(Dump),
     /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
     Serve(Serve),
@@ -362,9 +362,13 @@ pub struct Dump {
     pub words: Vec<String>,
     #[command(flatten)]
     pub source: Source,
-    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
-    #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
+    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring; .core, an ELF core with
+    /// registers, trace, kernel objects, stacks, .data, .bss and RAM
+    #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
     pub output: PathBuf,
+    /// Memory that goes into the core as well, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", help_heading = "Output")]
+    pub range: Vec<String>,
 }
 
 /// Options of `serve`.

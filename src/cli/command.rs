@@ -155,6 +155,8 @@ struct Answer {
     loaded: Loaded,
     info: Option<info::Info>,
     origin: Option<reports::Origin>,
+    /// How objects stand in memory now.
+    standing: Vec<output::Standing>,
 }
 
 /// Reads what a question needs, and no more.
@@ -173,16 +175,20 @@ impl Reader<'_, '_> {
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         let loaded = match ask {
             Ask::List | Ask::Reports(_) => self.load(Extent::All)?,
-            Ask::Objects => self.load(Extent::Nothing)?,
+            Ask::Objects => {
+                let mut loaded = self.load(Extent::Nothing)?;
+                let standing = threads::standing(self.session, &mut loaded.trace)?;
+                return Ok(Answer { loaded, info: None, origin: None, standing });
+            }
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
             Ask::Info => {
                 let loaded = self.load(Extent::All)?;
                 let info = info::gather(self.session, &loaded);
-                return Ok(Answer { loaded, info: Some(info), origin: None });
+                return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
         };
-        Ok(Answer { loaded, info: None, origin: None })
+        Ok(Answer { loaded, info: None, origin: None, standing: Vec::new() })
     }
 
     /// The newest events that the filters keep: read backwards, each time twice as many.
@@ -289,7 +295,9 @@ fn print(
     let issues = &trace.issues;
     let mut outcome = Outcome::Done;
     let written = match ask {
-        Ask::Objects => output::objects(format, &mut sink, &view, &options, issues).map_err(Failure::from),
+        Ask::Objects => {
+            output::objects(format, &mut sink, &view, &options, &answer.standing, issues).map_err(Failure::from)
+        }
         Ask::Info => match &answer.info {
             Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
             None => Ok(()),

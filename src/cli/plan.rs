@@ -207,7 +207,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         }
         Command::Dump(d) => {
             let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
-            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
+            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output, &d.range)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
         }
         Command::Threads(t) => {
@@ -339,7 +339,7 @@ fn names(netx: &str) -> Result<Names, Failure> {
     }
 }
 
-fn number(option: &str, text: &str) -> Result<u64, Failure> {
+pub fn number(option: &str, text: &str) -> Result<u64, Failure> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),

@@ -10,7 +10,7 @@ use crate::abi::Addr;
 use crate::catalogue::Names;
 use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
-use crate::output::{Format, TableOptions, TimeFrom, View, report_writer};
+use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
 use crate::session::{Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
@@ -73,14 +73,38 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
 }
 
 /// The kernel, with names from a trace's registry.
-pub fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
-    let named = |address: Addr| {
-        let trace = trace?;
-        // The registry may hold but the lower half of an address.
-        let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
-        Some(object.name.clone())
+fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+    session.kernel(&|address| registered(trace?, address))
+}
+
+/// The registry's name of an object. It may hold but the lower half of an address.
+fn registered(trace: &Trace, address: Addr) -> Option<String> {
+    let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
+    Some(object.name.clone())
+}
+
+/// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
+pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
+    let kernel = match session.objects(&|address| registered(trace, address)) {
+        Ok(kernel) => kernel,
+        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(_) => return Ok(Vec::new()),
     };
-    session.kernel(&named)
+    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.starts_with("kernel-")).cloned());
+    let mask = trace.about.word.max();
+    let threads = kernel.threads.iter().map(|t| Standing {
+        address: t.address & mask,
+        object_type: "thread".to_owned(),
+        name: t.name.clone(),
+        state: kernel.doing(t),
+    });
+    let others = kernel.objects.iter().map(|o| Standing {
+        address: o.address & mask,
+        object_type: o.kind.name().replace(' ', "_"),
+        name: o.name.clone(),
+        state: kernel.state(o),
+    });
+    Ok(threads.chain(others).collect())
 }
 
 fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {

@@ -6,6 +6,7 @@
 mod aarch64;
 mod arm;
 mod cortex_m;
+mod description;
 mod frame;
 mod notes;
 mod register;
@@ -14,7 +15,7 @@ mod stub;
 mod x86;
 
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
-pub use notes::from_prstatus;
+pub use notes::{from_prstatus, to_prstatus};
 pub use register::{Group, Kind, Register, Registers};
 pub use stub::from_stub;
 
@@ -75,6 +76,18 @@ impl Architecture {
             "x86-64" | "x86_64" | "amd64" => Self::X86_64,
             _ => return None,
         })
+    }
+
+    /// The number of its instruction set in an ELF file.
+    #[must_use]
+    pub const fn machine(self) -> Machine {
+        match self {
+            Self::CortexM | Self::Arm => Machine::ARM,
+            Self::Aarch64 => Machine::AARCH64,
+            Self::Riscv32 | Self::Riscv64 => Machine(243),
+            Self::X86 => Machine(3),
+            Self::X86_64 => Machine::X86_64,
+        }
     }
 
     /// What people call it.

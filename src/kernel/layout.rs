@@ -511,6 +511,34 @@ impl Layout {
         self.tail.unwrap_or(self.thread.len)
     }
 
+    /// Every member that is known, as debug information has it: type, member, offset.
+    #[must_use]
+    pub fn members(&self) -> Vec<(String, String, u64)> {
+        const TIMER_TYPE: &str = "TX_TIMER_INTERNAL_STRUCT";
+        let mut all = Vec::new();
+        let mut add = |of: &str, stem: &str, members: &[Member], timer: &str| {
+            let outer = members.iter().find(|m| TIMER.first() == Some(&m.name)).map(|m| m.offset);
+            for member in members {
+                let Some(outer) = outer.filter(|_| TIMER.contains(&member.name)) else {
+                    all.push((of.to_owned(), format!("{stem}{}", member.name), member.offset));
+                    continue;
+                };
+                // A timer is a struct of its own.
+                all.push((TIMER_TYPE.to_owned(), member.name.to_owned(), member.offset.saturating_sub(outer)));
+                if member.offset == outer {
+                    all.push((of.to_owned(), timer.to_owned(), outer));
+                }
+            }
+        };
+        add("TX_THREAD_STRUCT", "", &self.thread.members, "tx_thread_timer");
+        for (kind, of) in Kind::ALL.into_iter().zip(&self.objects) {
+            add(kind.type_name(), &format!("{}_", kind.stem()), &of.members, "tx_timer_internal");
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// An address in the target's width, at `offset` from another.
     #[must_use]
     pub fn address(&self, base: Addr, offset: u64) -> Addr {

@@ -25,6 +25,7 @@ pub use stand::{Stand, Stop};
 pub use thread::{State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
+use crate::cpu::Architecture;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Severity};
@@ -43,6 +44,8 @@ pub struct About<'a> {
     pub pointer: Option<Width>,
     /// Names of objects that memory itself does not hold: a trace's registry.
     pub names: &'a dyn Fn(Addr) -> Option<String>,
+    /// Whether stacks are looked at: over a link that takes its time.
+    pub stacks: bool,
 }
 
 /// The objects of a kernel.
@@ -60,6 +63,8 @@ pub struct Kernel {
     pub system_state: Vec<u64>,
     /// All other objects, by kind, in the order of their creation.
     pub objects: Vec<Object>,
+    /// The processor, once it is known where threads stand.
+    pub processor: Option<Architecture>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -108,11 +113,11 @@ impl Kernel {
             execute: globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer),
             system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
             objects: Vec::new(),
+            processor: None,
             issues,
             layout,
         };
-        kernel.threads =
-            walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about.names)).collect();
+        kernel.threads = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about)).collect();
         for kind in Kind::ALL {
             kernel.read_kind(memory, about, &globals, kind);
         }

@@ -20,6 +20,8 @@ pub struct Object {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
+    /// Where its name lies.
+    pub name_at: Option<Addr>,
     /// Threads that wait for it, in the order in which they will get it.
     pub waiting: Vec<Addr>,
     members: Vec<(&'static str, u64)>,
@@ -65,7 +67,14 @@ impl Object {
         let get = |name| layout.object(kind)?.get(&node.bytes, layout.shape.endian, name);
         let members = MEMBERS.into_iter().filter_map(|name| Some((name, get(name)?))).collect();
         let name = name_of(memory, get("name"), node.address, names);
-        Self { kind, address: node.address, name, waiting: Vec::new(), members }
+        Self {
+            kind,
+            address: node.address,
+            name,
+            name_at: get("name").filter(|p| *p != 0),
+            waiting: Vec::new(),
+            members,
+        }
     }
 
     /// The value of a member, by its name without the stem.

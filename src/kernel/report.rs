@@ -67,6 +67,12 @@ impl Kernel {
         thread.doing(&|owner| self.name_of(owner))
     }
 
+    /// How an object stands, in words: `owned by low_task`, `2 of 4 messages`.
+    #[must_use]
+    pub fn state(&self, object: &Object) -> String {
+        object.state(&|thread| self.name_of(thread))
+    }
+
     /// One line about a thread: `mutex bus_mutex (low_task), priority 4`.
     #[must_use]
     pub fn line(&self, thread: &Thread) -> String {
@@ -170,7 +176,7 @@ fn held(kernel: &Kernel) -> Report {
         vec![
             text(object.kind.name()),
             text(object.label()),
-            text(object.state(&|t| kernel.name_of(t))),
+            text(kernel.state(object)),
             text(waiting.collect::<Vec<_>>().join(", ")),
         ]
     };
@@ -300,7 +306,7 @@ fn objects(kernel: &Kernel, kind: Kind) -> Report {
         columns.push(column("waiting", CellKind::Text));
     }
     let row = |object: &Object| {
-        let mut cells = vec![kernel.named(object.address), text(object.state(&|t| kernel.name_of(t)))];
+        let mut cells = vec![kernel.named(object.address), text(kernel.state(object))];
         if kind == Kind::Mutex {
             cells.push(object.owner().map_or(Cell::Empty, |o| kernel.named(o)));
         }

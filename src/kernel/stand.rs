@@ -51,6 +51,7 @@ impl Kernel {
             }
             inferred
         });
+        self.processor = frames.map(|f| f.architecture);
         let mut stop = Stop { frames, ..stop.clone() };
         for (name, value) in std::mem::take(&mut stop.typed) {
             let known = frames.map(|f| f.architecture);

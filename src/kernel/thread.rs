@@ -1,5 +1,6 @@
 //! One thread: its control block in words.
 
+use super::About;
 use super::layout::{Kind, Layout};
 use super::object::{Object, name_of};
 use super::stack::Stack;
@@ -83,6 +84,8 @@ pub struct Thread {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
+    /// Where its name lies.
+    pub name_at: Option<Addr>,
     /// What it does.
     pub state: Option<State>,
     /// The priority that it runs at.
@@ -120,12 +123,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub(super) fn read(
-        memory: &mut dyn Memory,
-        layout: &Layout,
-        node: &Node,
-        names: &dyn Fn(Addr) -> Option<String>,
-    ) -> Self {
+    pub(super) fn read(memory: &mut dyn Memory, layout: &Layout, node: &Node, about: &About<'_>) -> Self {
         let get = |name| layout.thread.get(&node.bytes, layout.shape.endian, name);
         let small = |name| get(name).and_then(|n| u32::try_from(n).ok());
         let priority = small("tx_thread_priority");
@@ -134,11 +132,14 @@ impl Thread {
             Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
         let saved = get("tx_thread_stack_ptr");
         stack.stand_at(saved);
-        stack.measure(memory);
+        if about.stacks {
+            stack.measure(memory);
+        }
         let timer = get("tx_timer_internal_list_head").map(|list| list != 0);
         Self {
             address: node.address,
-            name: name_of(memory, get("tx_thread_name"), node.address, names),
+            name: name_of(memory, get("tx_thread_name"), node.address, about.names),
+            name_at: get("tx_thread_name").filter(|p| *p != 0),
             state: small("tx_thread_state").map(State),
             priority,
             own_priority,

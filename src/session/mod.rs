@@ -1,7 +1,9 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
 pub mod events;
+mod evidence;
 mod file;
+mod gather;
 mod identity;
 mod inputs;
 mod open;
@@ -9,6 +11,7 @@ mod raw;
 mod scan;
 mod stop;
 
+pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
@@ -27,7 +30,7 @@ use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::Client;
-use crate::sym::{Layers, Symbols};
+use crate::sym::{Layers, Noted, Symbols};
 use crate::trace::{Issue, Severity, Trace};
 
 /// An open source, and where its trace lies once that was asked.
@@ -51,6 +54,10 @@ pub struct Session<'m> {
     buffers: Vec<(String, Bytes, Addr)>,
     /// The registers that a core's notes hold.
     core: stop::CoreNotes,
+    /// What a core says of the program it was taken of.
+    noted: Option<Arc<Noted>>,
+    /// Symbols that were typed.
+    pairs: Vec<(String, Addr)>,
     /// Registers that were typed.
     registers: Vec<(String, u64)>,
 }

@@ -3,9 +3,12 @@
 use super::Session;
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Frames, Registers};
+use crate::elf::Machine;
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
 use crate::mem::core::Core;
+use crate::rsp::RspError;
+use crate::sym::Noted;
 use crate::trace::{Issue, Severity};
 
 /// A core's registers as its notes have them, for whoever knows the processor.
@@ -15,6 +18,9 @@ pub struct CoreNotes {
     architecture: Option<Architecture>,
     endian: Option<Endian>,
     prstatus: Vec<Vec<u8>>,
+    machine: Option<Machine>,
+    /// What a core of ours says of the frames.
+    frames: Option<Frames>,
 }
 
 /// The most notes of registers that are kept.
@@ -24,12 +30,31 @@ const THUMB: u64 = 1 << 24;
 
 impl CoreNotes {
     /// Takes them out of a core before its memory is all that is left of it.
-    pub fn of(core: &Core) -> Self {
+    pub fn of(core: &Core, noted: Option<&Noted>) -> Self {
+        let endian = core.elf().endian();
+        let fact = |key| noted.and_then(|n| n.fact(key));
+        let told = fact("processor")
+            .and_then(Architecture::named)
+            .or_else(|| is_m_profile(core).then_some(Architecture::CortexM));
+        let frames = told.map(|architecture| Frames {
+            floats: fact("frames with floats").map(|f| f == "true"),
+            baseline: fact("frames of the small instruction set") == Some("true"),
+            ..Frames::new(architecture, endian)
+        });
+        // In a core of ours the threads follow the CPUs.
+        let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MOST).min(MOST);
         Self {
-            architecture: Architecture::of(core.elf()),
-            endian: Some(core.elf().endian()),
-            prstatus: core.prstatus().take(MOST).map(<[u8]>::to_vec).collect(),
+            architecture: told.or_else(|| Architecture::of(core.elf())),
+            endian: Some(endian),
+            prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            machine: Some(core.elf().machine()),
+            frames,
         }
+    }
+
+    /// The instruction set that the core names.
+    pub const fn machine(&self) -> Option<Machine> {
+        self.machine
     }
 
     fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
@@ -45,19 +70,44 @@ impl Session<'_> {
     /// # Errors
     /// [`Absence`] where the list of threads cannot be read.
     pub fn kernel(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+        self.kernel_with(names, &mut Stop::default())
+    }
+
+    /// The same, and the registers that were read for it.
+    pub(super) fn kernel_with(
+        &mut self,
+        names: &dyn Fn(Addr) -> Option<String>,
+        stop: &mut Stop,
+    ) -> Result<Kernel, Absence> {
         let mut issues = Vec::new();
-        let stop = self.stop(&mut issues)?;
+        *stop = self.stop(&mut issues)?;
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
             names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
+            stacks: true,
         };
         let memory = self.memory.memory();
         let mut kernel = Kernel::read(memory, &about).map_err(absence)?;
-        kernel.place(memory, &stop);
+        kernel.place(memory, stop);
         kernel.issues.append(&mut issues);
         Ok(kernel)
+    }
+
+    /// The kernel's objects alone: not where threads stand, nor how much of their stacks was used.
+    ///
+    /// # Errors
+    /// As [`Session::kernel`].
+    pub fn objects(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+        let about = About {
+            symbols: &self.symbols,
+            endian: self.hints.endian,
+            pointer: self.hints.pointer,
+            names,
+            stacks: false,
+        };
+        Kernel::read(self.memory.memory(), &about).map_err(absence)
     }
 
     /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.
@@ -80,9 +130,19 @@ impl Session<'_> {
         let mut cpus: Vec<Registers> =
             self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
         if let Some(remote) = self.remote_mut() {
-            let told = remote.client_mut().registers();
-            let told = told.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
-            cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
+            let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
+            let named = remote.client_mut().named_registers().map_err(broken)?;
+            if named.is_empty() {
+                let told = remote.client_mut().registers().map_err(broken)?;
+                cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
+            } else {
+                let mut cpu = Registers::new(architecture);
+                for (name, value) in &named {
+                    // A debugger knows more than is known here: segments, flags of its own.
+                    cpu.set(name, *value);
+                }
+                cpus.push(cpu);
+            }
         }
         if !self.registers.is_empty() {
             if cpus.is_empty() {
@@ -108,6 +168,9 @@ impl Session<'_> {
 
     /// What the core itself tells of the processor, where no program does.
     fn by_core(&self, issues: &mut Vec<Issue>) -> Option<Frames> {
+        if self.core.frames.is_some() {
+            return self.core.frames;
+        }
         let endian = self.core.endian?;
         let mut architecture = self.core.architecture?;
         if architecture == Architecture::Arm {
@@ -138,6 +201,13 @@ fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -
         }
     }
     known
+}
+
+/// A core of GDB's describes its registers: those of the M profile have a name of their own.
+fn is_m_profile(core: &Core) -> bool {
+    const NAME: &[u8] = b"org.gnu.gdb.arm.m-profile";
+    let descriptions = core.elf().notes().filter_map(Result::ok).filter(|n| n.name == b"GDB");
+    descriptions.into_iter().any(|n| n.desc.windows(NAME.len()).any(|w| w == NAME))
 }
 
 /// The name of the variable that a control block is.
