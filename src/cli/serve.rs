@@ -203,6 +203,9 @@ mod served {
             });
             let registers = cpu.cloned().or_else(|| thread.stand.registers.clone());
             let mut extra = doing(thread, owner);
+            if let Some(number) = cpu.and_then(exception) {
+                extra.push_str(&format!(", in exception {number}"));
+            }
             if let Some(priority) = thread.priority {
                 extra.push_str(&format!(", priority {priority}"));
                 if thread.inherits().is_some() {
@@ -239,6 +242,11 @@ mod served {
             let at = if none_runs { 0 } else { self.threads.len() };
             self.threads.splice(at..at, others);
         }
+    }
+
+    /// The exception that a Cortex-M is in.
+    fn exception(cpu: &Registers) -> Option<u64> {
+        Some(cpu.get("xpsr")? & 0x1FF).filter(|n| *n != 0)
     }
 
     /// What a thread does, as a debugger lists it: `suspended on mutex bus_mutex owned by low_task`.

@@ -1,5 +1,7 @@
 //! `threads`: the kernel's objects as they stand in memory.
 
+use std::io::Write;
+
 use super::command::{format_of, judge};
 use super::message::{self, Failure};
 use super::names::SymbolNames;
@@ -11,7 +13,7 @@ use crate::catalogue::Names;
 use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
-use crate::session::{Inputs, Loaded, Session};
+use crate::session::{Inputs, Lent, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
 /// A kernel, with the trace beside it where there is one.
@@ -53,6 +55,16 @@ pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
         }
     }
     result
+}
+
+/// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
+pub fn run_over(inputs: Inputs, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let mut session = Session::over(inputs, memory)?;
+    let found = find(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    print(&found?, &session, output, Sink::over(out))
 }
 
 /// Reads the kernel, and what of a trace names its objects.
