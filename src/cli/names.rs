@@ -31,6 +31,12 @@ impl<'a> SymbolNames<'a> {
         Self { symbols: session.symbols(), highs, thumb }
     }
 
+    /// Over the symbols of `session`, for addresses as memory has them: whole.
+    pub fn whole(session: &'a Session<'_>) -> Self {
+        let thumb = u64::from(session.elf().is_none_or(|elf| elf.machine() == Machine::ARM));
+        Self { symbols: session.symbols(), highs: vec![0], thumb }
+    }
+
     const fn cuts(&self) -> bool {
         !matches!(self.highs.as_slice(), [0])
     }
