@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::args::{self, Command};
 use super::bridge::BridgeTask;
+use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
 use crate::abi::Addr;
@@ -33,6 +34,8 @@ pub enum Task {
     Events(EventsTask),
     /// Write the trace's bytes to a file.
     Dump(Box<DumpTask>),
+    /// Look at how the trace stands, or change that.
+    Control(Box<ControlTask>),
     /// Stand between a debugger and a stub.
     Bridge(Box<BridgeTask>),
     /// The built-in dead target.
@@ -204,6 +207,11 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
             let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
+        }
+        Command::Control(c) => {
+            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
+            return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }
         Command::Bridge(b) => {
             let mut clock_typed = b.clock;
