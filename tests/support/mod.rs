@@ -14,6 +14,7 @@ pub mod builder;
 pub mod decode;
 pub mod flat;
 pub mod generate;
+pub mod kernel;
 pub mod qnx;
 pub mod uia;
 
