@@ -62,6 +62,8 @@ fn every_command_on_every_fixture() {
                 format!("show 0 -2 {source}"),
                 format!("info {source}"),
                 format!("objects {source}"),
+                format!("threads {source}"),
+                format!("threads --width 120 {source}"),
             ],
         );
     }
@@ -135,6 +137,17 @@ fn the_catalogue() {
         ]),
     );
     check("events-all", &lines(&["events --format csv"]));
+}
+
+#[test]
+fn threads_for_programs() {
+    let mut all = Vec::new();
+    for source in ["cm3.elf cm3.core", "host.elf host.core", "be.elf be.core", "smp.elf smp.core"] {
+        for format in ["json", "csv", "md"] {
+            all.push(format!("threads --format {format} {source}"));
+        }
+    }
+    check("threads", &all);
 }
 
 #[test]

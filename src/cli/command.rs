@@ -1,7 +1,7 @@
 //! Runs a plan: read, let the target go, print.
 
-use std::ops::ControlFlow;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +10,9 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, bridge, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads};
+use super::{
+    Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads,
+};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -33,6 +35,7 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Threads(inputs) => threads::run(*inputs, &output),
+        Task::Control(task) => control::run(*task, &output),
         Task::Bridge(task) => bridge::run(&task),
         Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
@@ -45,6 +48,7 @@ pub fn run(plan: Plan) -> Outcome {
 fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
+        Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Threads(inputs) => evidence::files(inputs),
         Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),

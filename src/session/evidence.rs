@@ -128,7 +128,7 @@ impl Session<'_> {
         let total: u64 = places.iter().map(|(_, len)| len).sum();
         let head = file.head(&places).ok_or_else(|| {
             Absence::broken(
-                "range",
+                "usage",
                 "a part of this memory lies where a core of this target has no addresses",
                 "check --range",
             )

@@ -79,6 +79,13 @@ impl Session<'_> {
         names: &dyn Fn(Addr) -> Option<String>,
         stop: &mut Stop,
     ) -> Result<Kernel, Absence> {
+        if !self.buffers.is_empty() {
+            return Err(Absence::broken(
+                "no-kernel-symbol",
+                "a trace buffer alone holds no threads",
+                "give the memory they are in: --remote, --core, or --image FILE@ADDR",
+            ));
+        }
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
         let about = About {

@@ -16,6 +16,7 @@ pub mod flat;
 pub mod generate;
 #[cfg(feature = "cli")]
 pub mod golden;
+pub mod kernel;
 pub mod qnx;
 pub mod threadx;
 pub mod uia;
