@@ -139,7 +139,7 @@ impl<'w, W: Write> TableReports<'w, W> {
 }
 
 /// What a column of text is cut to before the columns at the end are left out.
-const READABLE: usize = 16;
+const READABLE: usize = 17;
 /// The least that a column of text is cut to before the line itself is cut.
 const NARROW: usize = 12;
 /// Columns that are shown in any case: who, and what of it.
