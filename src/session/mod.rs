@@ -261,7 +261,7 @@ impl<'m> Session<'m> {
         let (format, capture) = self.capture(extent)?;
         let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
