@@ -20,6 +20,7 @@ use crate::abi::Addr;
 use crate::bytes::Bytes;
 
 pub mod remote;
+pub mod store;
 
 /// Reads target memory. Read-only by design: writes, registers and run control are traits of their own.
 pub trait Memory {
@@ -64,6 +65,36 @@ pub trait Memory {
     /// What of this a search has to look at: not the holes of a sparse file, which read as zeros.
     fn written(&mut self) -> Option<Vec<Region>> {
         self.regions()
+    }
+}
+
+impl<M: Memory + ?Sized> Memory for &mut M {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        (**self).read(addr, buf)
+    }
+
+    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+        (**self).read_batch(wanted)
+    }
+
+    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+        (**self).read_bytes(addr, len)
+    }
+
+    fn changes(&self) -> bool {
+        (**self).changes()
+    }
+
+    fn refresh(&mut self) {
+        (**self).refresh();
+    }
+
+    fn regions(&mut self) -> Option<Vec<Region>> {
+        (**self).regions()
+    }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        (**self).written()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::rsp::{Endpoint, Leave};
 
 /// Everything that names a source.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Inputs {
     /// The program's ELF file.
     pub elf: Option<PathBuf>,
@@ -22,6 +22,8 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
     /// Names with addresses.
     pub symbols: Vec<(String, Addr)>,
+    /// Registers with values: what a crash log printed.
+    pub registers: Vec<(String, u64)>,
     /// Where the trace describes itself.
     pub header: Option<Addr>,
     /// Search all memory.
@@ -39,7 +41,7 @@ pub struct Inputs {
 }
 
 /// Where memory comes from.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub enum SourceSpec {
     /// From the files beside it.
     #[default]
@@ -55,6 +57,7 @@ pub enum SourceSpec {
 }
 
 /// A stub, and how to treat it.
+#[derive(Clone)]
 pub struct RemoteInput {
     /// Where it listens.
     pub endpoint: Endpoint,

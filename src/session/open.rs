@@ -4,9 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::events::EventNames;
 use super::file::{self, File, Piece};
-use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
+use super::stop::CoreNotes;
+use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -19,7 +22,7 @@ use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
-use crate::sym::{ElfSymbols, Layers, Pairs};
+use crate::sym::{ElfSymbols, Layers, Noted, Pairs};
 use crate::trace::{Issue, Severity};
 
 /// The most that is read from standard input.
@@ -27,7 +30,7 @@ const MOST_STDIN: u64 = 1 << 30;
 
 /// What was opened before it is put together.
 #[derive(Default)]
-struct Opened {
+struct Opened<'m> {
     elf: Option<(PathBuf, Elf)>,
     core: Option<(PathBuf, Core)>,
     /// What people call the core: unpacked, its name is longer than its path.
@@ -37,12 +40,17 @@ struct Opened {
     /// Bare traces, with the address that each claims.
     traces: Vec<(String, Bytes, Addr)>,
     remote: Option<RemoteInput>,
+    lent: Option<Lent<'m>>,
     issues: Vec<Issue>,
     header: Option<Addr>,
     hints: Hints,
+    /// The registers in the core's notes.
+    notes: CoreNotes,
+    /// What the core says of the program.
+    noted: Option<Noted>,
 }
 
-pub fn open(inputs: Inputs) -> Result<Session, Absence> {
+pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
     let Inputs {
         elf,
         elf_built_in,
@@ -50,6 +58,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         source,
         files,
         symbols,
+        registers,
         header,
         scan,
         load_offset,
@@ -58,7 +67,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         event_enums,
         format,
     } = inputs;
-    let mut opened = Opened { header, ..Opened::default() };
+    let mut opened = Opened { header, lent, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), opened.open_elf(&path)?));
     } else if let Some((name, bytes)) = elf_built_in {
@@ -110,12 +119,13 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
     let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
     let events = EventNames::open(&events, event_enums, beside, ids)?;
-    opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
+    opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
+    registers: Vec<(String, u64)>,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
@@ -172,7 +182,7 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
     })
 }
 
-impl Opened {
+impl<'m> Opened<'m> {
     fn open_elf(&mut self, path: &Path) -> Result<Elf, Absence> {
         parse_elf(path, file::open(path, &mut self.issues)?.bytes)
     }
@@ -249,6 +259,7 @@ impl Opened {
     /// What was given must be one source.
     fn check(&self) -> Result<(), Absence> {
         let mut kinds = Vec::new();
+        kinds.extend(self.lent.is_some().then_some("the memory that is served"));
         kinds.extend(self.remote.is_some().then_some("a stub"));
         kinds.extend(self.core.is_some().then_some("a core"));
         kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
@@ -312,7 +323,7 @@ impl Opened {
         Ok(())
     }
 
-    fn build(mut self, options: Options_) -> Result<Session, Absence> {
+    fn build(mut self, options: Options_) -> Result<Session<'m>, Absence> {
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
         if let Some((_, elf)) = &self.elf {
@@ -326,13 +337,19 @@ impl Opened {
         let (source, name, load_offset) = self.source(&options, &mut hints, &mut issues)?;
         let mut symbols = Layers::new();
         if !options.symbols.is_empty() {
-            symbols = symbols.then(Pairs::new(options.symbols));
+            symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
         if let Some((_, elf)) = self.elf {
             let elf = Arc::new(elf);
             symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);
+        }
+        let noted = self.noted.map(Arc::new);
+        if let Some(noted) = &noted {
+            // Under an ELF's own: it knows more.
+            symbols = symbols.then(Arc::clone(noted));
+            issues.extend(kept.as_deref().and_then(|elf| other_program(noted, elf)));
         }
         Ok(Session {
             memory: source,
@@ -347,6 +364,10 @@ impl Opened {
             place: None,
             events: options.events,
             buffers: self.traces,
+            core: self.notes,
+            noted,
+            pairs: options.symbols,
+            registers: options.registers,
         })
     }
 
@@ -355,7 +376,7 @@ impl Opened {
         options: &Options_,
         hints: &mut Hints,
         issues: &mut Vec<Issue>,
-    ) -> Result<(Source, String, LoadOffset), Absence> {
+    ) -> Result<(Source<'m>, String, LoadOffset), Absence> {
         let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
         let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
         let by_entry = || {
@@ -371,15 +392,22 @@ impl Opened {
                 Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             let name = client.name().to_owned();
             let mut remote = Remote::new(client);
-            if load.is_none() && moves {
-                load = self.elf.as_ref().and_then(|(_, elf)| remote_offset(&mut remote, elf));
-                if load.is_none() {
-                    issues.push(unknown_offset());
-                }
+            let load = load.unwrap_or_else(|| self.ask_offset(&mut remote, issues));
+            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load));
+        }
+        match self.lent.take() {
+            Some(Lent::Remote(remote)) => {
+                let name = remote.client_mut().name().to_owned();
+                let load = load.unwrap_or_else(|| self.ask_offset(remote, issues));
+                return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
-            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load.unwrap_or_default()));
+            Some(Lent::Memory(memory, name)) => {
+                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or_default()));
+            }
+            None => {}
         }
         if let Some((path, mut core)) = self.core.take() {
+            self.noted = Noted::of(core.elf());
             if let Some((elf_path, elf)) = &self.elf {
                 if let Some(sentence) = core.disagreement(elf) {
                     return Err(Absence::broken(
@@ -388,6 +416,12 @@ impl Opened {
                         "take the core of the target, and the ELF that ran on it",
                     ));
                 }
+                let noted = self
+                    .noted
+                    .as_ref()
+                    .filter(|_| moves)
+                    .and_then(|n| image::parse_number(n.fact("load offset")?).ok());
+                load = load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
                 if load.is_none() {
                     load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
                     if load.is_none() && moves {
@@ -405,6 +439,9 @@ impl Opened {
                     format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
                 ));
             }
+            let number = |key| self.noted.as_ref().and_then(|n| image::parse_number(n.fact(key)?).ok());
+            hints.header = hints.header.or_else(|| number("trace header"));
+            self.notes = CoreNotes::of(&core, self.noted.as_ref());
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
@@ -437,6 +474,17 @@ impl Opened {
         Ok((Source::Files(memory), name, load))
     }
 
+    /// Where a program that can be loaded anywhere was loaded, by the stub's word.
+    fn ask_offset(&self, remote: &mut Remote, issues: &mut Vec<Issue>) -> LoadOffset {
+        let Some((_, elf)) = self.elf.as_ref().filter(|(_, e)| e.kind() == ElfKind::Dyn) else {
+            return LoadOffset::default();
+        };
+        remote_offset(remote, elf).unwrap_or_else(|| {
+            issues.push(unknown_offset());
+            LoadOffset::default()
+        })
+    }
+
     /// Code and constants come from the ELF where the dump leaves them out. Its writable segments hold what variables
     /// began with, not what they hold now: they are never used.
     fn with_code(&self, memory: Overlay<'static>, load: LoadOffset) -> Box<dyn crate::mem::Memory> {
@@ -451,6 +499,22 @@ impl Opened {
         let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
         found.next().map(|f| f.endian)
     }
+}
+
+/// An ELF of another program than the one that the core was taken of.
+fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let (was, is) = match (noted.fact("build id"), elf.build_id()) {
+        (Some(was), Some(is)) => (was, hex(&is)),
+        _ => (noted.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
+    };
+    (was != is).then(|| {
+        Issue::new(
+            "elf-differs",
+            Severity::Inferred,
+            format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
+        )
+    })
 }
 
 fn unknown_offset() -> Issue {
