@@ -4,10 +4,12 @@
 #[inline]
 pub(super) fn digits(mut n: u64, room: &mut [u8; 20]) -> &[u8] {
     let mut from = room.len();
-    for (at, place) in room.iter_mut().enumerate().rev() {
-        *place = digit(n % 10);
-        from = at;
-        n /= 10;
+    // Two at a time: a division takes longer than all else here.
+    for pair in room.as_chunks_mut::<2>().0.iter_mut().rev() {
+        let two = n % 100;
+        n /= 100;
+        *pair = [digit(two / 10), digit(two % 10)];
+        from = from.saturating_sub(if n == 0 && two < 10 { 1 } else { 2 });
         if n == 0 {
             break;
         }
