@@ -146,10 +146,18 @@ impl Builder {
     /// Writes everything; damage is done afterwards, with [`Builder::put`].
     pub fn build(mut self) -> Self {
         let l = self.layout;
-        for name in ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr",
-            "_tx_thread_system_state", "_tx_mutex_created_ptr", "_tx_mutex_created_count", "_tx_queue_created_ptr",
-            "_tx_queue_created_count", "_tx_event_flags_created_ptr", "_tx_event_flags_created_count"]
-        {
+        for name in [
+            "_tx_thread_created_ptr",
+            "_tx_thread_created_count",
+            "_tx_thread_current_ptr",
+            "_tx_thread_system_state",
+            "_tx_mutex_created_ptr",
+            "_tx_mutex_created_count",
+            "_tx_queue_created_ptr",
+            "_tx_queue_created_count",
+            "_tx_event_flags_created_ptr",
+            "_tx_event_flags_created_count",
+        ] {
             self.place(name, 8);
         }
         for object in ["bus", "inbox", "ready flags"] {
@@ -190,7 +198,11 @@ impl Builder {
                 (l.created_prev, prev, p),
                 (l.own_priority, thread.own_priority.into(), 4),
                 (l.own_priority + 4, thread.own_priority.into(), 4),
-                (l.own_priority + 8, if thread.own_priority == thread.priority { 32 } else { thread.priority.into() }, 4),
+                (
+                    l.own_priority + 8,
+                    if thread.own_priority == thread.priority { 32 } else { thread.priority.into() },
+                    4,
+                ),
             ] {
                 self.put(at + offset as u64, value, len);
             }
