@@ -51,6 +51,12 @@ pub enum Command {
     Events(Events),
     /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
     Dump(Dump),
+    /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
+    Serve(Serve),
+    /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
+    Control(Control),
+    /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
+    Bridge(Bridge),
     /// Reads a built-in dead target, without hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
@@ -365,6 +371,60 @@ pub struct Dump {
     /// Memory that goes into the core as well, both ends included (repeatable)
     #[arg(long, value_name = "ADDR..ADDR", help_heading = "Output")]
     pub range: Vec<String>,
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<String>,
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
+    pub listen: String,
+    /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
+    #[arg(long)]
+    pub stdio: bool,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `control`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
+In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
+filter and unfilter are off and on, as in the kernel's API.")]
+pub struct Control {
+    /// What to do, and with what: `show`, `off queue,mutex`, `mark 4096 1 2`
+    #[arg(value_name = "ACTION")]
+    pub words: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `bridge`.
+#[derive(Debug, ClapArgs)]
+pub struct Bridge {
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334")]
+    pub listen: String,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
 }
 
 /// Options of `demo`.

@@ -2,7 +2,9 @@
 //! `message` is all that goes to stderr.
 
 mod args;
+mod bridge;
 mod command;
+mod control;
 mod demo;
 mod dump;
 mod events;
@@ -11,12 +13,14 @@ mod files;
 mod gdb;
 mod info;
 mod interrupt;
+mod listen;
 mod message;
 mod monitor;
 mod names;
 mod now;
 mod plan;
 mod reports;
+mod serve;
 mod sink;
 mod threads;
 

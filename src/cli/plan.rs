@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, Command};
+use super::bridge::BridgeTask;
+use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
+use super::serve::ServeTask;
 use crate::abi::Addr;
 use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
@@ -34,6 +37,12 @@ pub enum Task {
     Dump(Box<DumpTask>),
     /// The kernel's objects as they stand in memory.
     Threads(Box<Inputs>),
+    /// Look at how the trace stands, or change that.
+    Control(Box<ControlTask>),
+    /// Stand between a debugger and a stub.
+    Bridge(Box<BridgeTask>),
+    /// Be the target of a debugger.
+    Serve(Box<ServeTask>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -207,6 +216,34 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::Threads(t) => {
             let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
             return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
+        }
+        Command::Control(c) => {
+            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
+            return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
+        }
+        Command::Bridge(b) => {
+            let mut clock_typed = b.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(b.source, Vec::new())?
+            };
+            let names = names(&clock_typed.netx)?;
+            let task = BridgeTask::new(&b.listen, b.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Bridge(Box::new(task)), output: output(args::Output::default())? });
+        }
+        Command::Serve(s) => {
+            let mut clock_typed = s.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(s.source, words(&mut Ask::Info, s.words)?)?
+            };
+            let names = names(&clock_typed.netx)?;
+            let at = (!s.stdio).then_some(s.listen.as_str());
+            let task = ServeTask::new(at, s.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Serve(Box::new(task)), output: output(args::Output::default())? });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {

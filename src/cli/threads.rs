@@ -1,5 +1,7 @@
 //! `threads`: the kernel's objects as they stand in memory.
 
+use std::io::Write;
+
 use super::command::{format_of, judge};
 use super::message::{self, Failure};
 use super::names::SymbolNames;
@@ -13,14 +15,16 @@ use crate::elf::Machine;
 use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
-use crate::session::{Inputs, Loaded, Session};
+use crate::session::{Inputs, Lent, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
 /// A kernel, with the trace beside it where there is one.
-struct Found {
-    kernel: Kernel,
+pub struct Found {
+    /// The kernel.
+    pub kernel: Kernel,
     loaded: Option<Loaded>,
-    issues: Vec<Issue>,
+    /// What went wrong on the way.
+    pub issues: Vec<Issue>,
 }
 
 /// Reads the kernel, lets the target go, prints.
@@ -55,7 +59,18 @@ pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
     result
 }
 
-fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+/// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
+pub fn run_over(inputs: Inputs, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let mut session = Session::over(inputs, memory)?;
+    let found = find(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    print(&found?, &session, output, Sink::over(out))
+}
+
+/// Reads the kernel, and what of a trace names its objects.
+pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),

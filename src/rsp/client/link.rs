@@ -112,6 +112,8 @@ pub(super) struct Link {
     /// For each reply.
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
+    /// The link is others': nothing is sent but what was asked for.
+    pub(super) guest: bool,
     /// Set on the way out, when Ctrl-C has been heard already.
     pub(super) deaf: bool,
     /// Packets are acknowledged.
@@ -150,6 +152,7 @@ impl Link {
             decoder: Decoder::default(),
             timeout,
             interrupt,
+            guest: false,
             deaf: false,
             acks: true,
             ack_first: None,
@@ -414,7 +417,7 @@ impl Link {
 
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(super) fn resync(&mut self) -> bool {
-        let Some(features) = &self.features else { return false };
+        let Some(features) = self.features.as_ref().filter(|_| !self.guest) else { return false };
         let empty = features.is_empty();
         bump(&mut self.stats.resyncs, 1);
         let patience = self.timeout;
