@@ -65,8 +65,11 @@ impl Header {
 /// A variable of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
+    /// Where it lies.
     pub address: Addr,
+    /// Its width.
     pub width: Width,
+    /// What it holds.
     pub value: u64,
 }
 
