@@ -245,7 +245,7 @@ fn names_from_elsewhere_fill_the_gaps() {
 fn the_registry_is_listed() {
     let made = story(None);
     let mut out = Vec::new();
-    objects(Format::Json, &mut out, &made.view(), &TableOptions::default(), &[]).unwrap();
+    objects(Format::Json, &mut out, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
     let all = lines(&out);
     assert_eq!(
         all[4],
@@ -254,7 +254,7 @@ fn the_registry_is_listed() {
     );
     assert_eq!(all[1]["priority"], 10);
     let mut out = Vec::new();
-    objects(Format::Table, &mut out, &made.view(), &TableOptions::default(), &[]).unwrap();
+    objects(Format::Table, &mut out, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
     golden("objects.txt", &String::from_utf8(out).unwrap());
 }
 
@@ -371,8 +371,8 @@ proptest! {
             run(Csv::new(&mut all), &made.view());
             run(Show::new(&mut all, Paint::default(), None), &made.view());
             run(Json::new(&mut all), &made.view());
-            objects(Format::Table, &mut all, &made.view(), &TableOptions::default(), &[]).unwrap();
-            objects(Format::Md, &mut all, &made.view(), &TableOptions::default(), &[]).unwrap();
+            objects(Format::Table, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
+            objects(Format::Md, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
             write_issues(&mut all, &made.trace.issues, &Paint::default()).unwrap();
             let all = String::from_utf8(all).unwrap();
             prop_assert!(!all.contains(is_hostile), "{:?}", all);
