@@ -208,7 +208,8 @@ fn opens_in_gdb(core: &str) {
     let first = all.lines().find(|l| l.starts_with("* 1")).unwrap();
     assert!(first.contains("fault_spin"), "the one that stopped comes first: {first}");
     let ram = symbol(&fixture("cm3.elf"), "_tx_thread_current_ptr");
-    let bare = ["-ex", &format!("core {core}"), "-ex", "info threads", "-ex", "p $pc", "-ex", &format!("x/wx {ram:#x}")];
+    let bare =
+        ["-ex", &format!("core {core}"), "-ex", "info threads", "-ex", "p $pc", "-ex", &format!("x/wx {ram:#x}")];
     let bare = gdb("gdb-multiarch", &bare);
     let spin = symbol(&fixture("cm3.elf"), "fault_spin");
     let pc = bare.split("$1 = ").nth(1).and_then(|rest| rest.split_whitespace().find_map(|w| w.strip_prefix("0x")));
