@@ -47,6 +47,8 @@ pub(super) struct DeadTarget<'a> {
     pub(super) memory: &'a mut dyn Memory,
     pub(super) roster: Rc<Roster>,
     pub(super) answer: Option<&'a mut Answer<'a>>,
+    /// The thread that is to run alone, or to step: it is the one that stops.
+    pub(super) resumed: Option<Tid>,
     /// What describes it and its memory.
     pub(super) description: String,
     pub(super) map: String,
@@ -155,10 +157,12 @@ impl MultiThreadResume for DeadTarget<'_> {
     }
 
     fn clear_resume_actions(&mut self) -> Result<(), io::Error> {
+        self.resumed = None;
         Ok(())
     }
 
-    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+    fn set_resume_action_continue(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed.get_or_insert(id);
         Ok(())
     }
 
@@ -172,7 +176,8 @@ impl MultiThreadResume for DeadTarget<'_> {
 }
 
 impl MultiThreadSingleStep for DeadTarget<'_> {
-    fn set_resume_action_step(&mut self, _: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+    fn set_resume_action_step(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed = Some(id);
         Ok(())
     }
 }
@@ -286,8 +291,12 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     }
 }
 
-/// The thread that the client looks at stands where it stood.
+/// The thread that was to step, or the one that stopped first of all, stands where it stood.
 fn stopped(target: &DeadTarget<'_>) -> MultiThreadStopReason<u64> {
-    let tid = Tid::new(target.roster.selected()).unwrap_or(Tid::MIN);
-    MultiThreadStopReason::SignalWithThread { tid, signal: Signal(0) }
+    let roster = &target.roster;
+    let id = target.resumed.map(Tid::get).filter(|id| roster.thread(*id).is_some());
+    let id = id.unwrap_or_else(|| roster.stopped());
+    // A debugger takes the thread that stopped for chosen.
+    roster.select(id);
+    MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(0) }
 }
