@@ -283,20 +283,20 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
         let sentence = packet(format!("O{hex}").as_bytes());
         let said = link.write_all(&sentence).and_then(|()| link.flush());
         said.map_err(run_blocking::WaitForStopReasonError::Connection)?;
-        Ok(run_blocking::Event::TargetStopped(stopped(target)))
+        Ok(run_blocking::Event::TargetStopped(stopped(target, link.signal())))
     }
 
     fn on_interrupt(target: &mut Self::Target) -> Result<Option<Self::StopReason>, io::Error> {
-        Ok(Some(stopped(target)))
+        Ok(Some(stopped(target, 0)))
     }
 }
 
 /// The thread that was to step, or the one that stopped first of all, stands where it stood.
-fn stopped(target: &DeadTarget<'_>) -> MultiThreadStopReason<u64> {
+fn stopped(target: &DeadTarget<'_>, signal: u8) -> MultiThreadStopReason<u64> {
     let roster = &target.roster;
     let id = target.resumed.map(Tid::get).filter(|id| roster.thread(*id).is_some());
     let id = id.unwrap_or_else(|| roster.stopped());
     // A debugger takes the thread that stopped for chosen.
     roster.select(id);
-    MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(0) }
+    MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(signal) }
 }
