@@ -40,7 +40,7 @@ impl ServeTask {
 /// Serves.
 #[cfg(not(feature = "serve"))]
 pub fn run(_: ServeTask) -> Result<Outcome, Failure> {
-    Err(Failure::failed("serve", "this build has no server", "build with --features serve"))
+    Err(Failure::usage("usage", "this build has no server: build with --features serve"))
 }
 
 #[cfg(feature = "serve")]
@@ -93,7 +93,8 @@ mod served {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(Failure::failed("link", format!("the debugger's link: {e}"), ""))
+                    message::say(&format!("tx-trace: the debugger's link: {e}"));
+                    Ok(Outcome::Failed)
                 }
                 _ => Ok(Outcome::Done),
             };
