@@ -14,6 +14,7 @@ pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod control;
 pub mod cpu;
 pub mod elf;
 pub mod format;

@@ -14,12 +14,14 @@
 
 #[path = "support/machine.rs"]
 mod machine;
+mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use machine::{Running, Scratch, fixture, free_port, installed, tx_trace, wait_for};
+use support::builder::{Buffer, Entry};
 
 /// Sends a packet, and waits for a reply that is none of the acknowledgements.
 fn ask(stub: &mut TcpStream, payload: &str) -> String {
@@ -132,4 +134,21 @@ fn a_big_endian_core_its_buffer_alone_and_a_symbol_by_hand_agree() {
     for other in [by_name, alone, scanned] {
         assert_eq!(events(other), want);
     }
+}
+
+/// `--hz SYMBOL` read the variable as little-endian where no ELF told otherwise.
+#[test]
+fn the_rate_in_a_variable_had_its_bytes_swapped() {
+    let scratch = Scratch::new("rate");
+    let entries: Vec<Entry> = (0..20).map(|i| Entry::thread(0x1000, 5, 5000, i * 48_000, [0; 4])).collect();
+    let b = Buffer { big: true, ..Buffer::new(0x2000_0100) }.record(32, &entries);
+    let mut ram = 48_000_000u32.to_be_bytes().to_vec();
+    ram.resize(0x100, 0);
+    ram.extend(b.bytes());
+    std::fs::write(scratch.path("ram.bin"), ram).unwrap();
+    let image = format!("{}@0x20000000", scratch.path("ram.bin").display());
+    let line = ["list", "--format", "json", "--hz", "core_clock", "--symbol", "core_clock=0x20000000"];
+    let out = tx_trace(&[&line[..], &["--header", "0x20000100", "--image", &image]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("\"hz\":48000000"), "{text}{}", String::from_utf8_lossy(&out.stderr));
 }

@@ -196,6 +196,29 @@ fn an_elf_of_the_other_byte_order_was_believed() {
     assert!(text(&out.stderr).contains("the trace big-endian"), "{}", text(&out.stderr));
 }
 
+/// Ports keep a thread's name elsewhere in its control block (at 68 on Linux for 32 bits): without debug information the
+/// right ELF was told to be of another build.
+#[test]
+fn the_right_elf_of_another_port_was_told_to_be_of_another_build() {
+    let scratch = Scratch::new("port");
+    let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    let marks: Vec<usize> = (0..ram.len() - 128).step_by(4).filter(|&at| &ram[at..at + 4] == b"DRHT").collect();
+    assert!(marks.len() >= 10, "{marks:?}");
+    for at in marks {
+        for byte in 0..4 {
+            ram.swap(at + 40 + byte, at + 68 + byte);
+        }
+    }
+    let path = scratch.path("ram.bin");
+    std::fs::write(&path, ram).unwrap();
+    for (elf, said) in
+        [("cm3.stripped.elf", "belong together: 10 of 10"), ("cm3-never.elf", "0 of 10 thread names agree")]
+    {
+        let out = tx_trace(&["info", fixture(elf).to_str().unwrap(), path.to_str().unwrap(), "--width", "120"]);
+        assert!(text(&out.stdout).contains(said), "{elf}: {}", text(&out.stdout));
+    }
+}
+
 /// In a core of 275 GB on which a few KiB were ever written, 4 GiB of holes were searched for half a minute, and a trace
 /// behind them was not found.
 #[test]

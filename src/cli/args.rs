@@ -53,6 +53,8 @@ pub enum Command {
     Dump(Dump),
     /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
     Serve(Serve),
+    /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
+    Control(Control),
     /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
     Bridge(Bridge),
     /// Reads a built-in dead target, without hardware
@@ -390,6 +392,24 @@ pub struct Serve {
     pub source: Source,
     #[command(flatten)]
     pub clock: Clock,
+}
+
+/// Options of `control`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
+In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
+filter and unfilter are off and on, as in the kernel's API.")]
+pub struct Control {
+    /// What to do, and with what: `show`, `off queue,mutex`, `mark 4096 1 2`
+    #[arg(value_name = "ACTION")]
+    pub words: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Options of `bridge`.

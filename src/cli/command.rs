@@ -1,6 +1,7 @@
 //! Runs a plan: read, let the target go, print.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, bridge, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads};
+use super::{
+    Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads,
+};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -32,6 +35,7 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Threads(inputs) => threads::run(*inputs, &output),
+        Task::Control(task) => control::run(*task, &output),
         Task::Bridge(task) => bridge::run(&task),
         Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
@@ -44,6 +48,7 @@ pub fn run(plan: Plan) -> Outcome {
 fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
+        Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Threads(inputs) => evidence::files(inputs),
         Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
@@ -364,19 +369,52 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown = || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
-    let window = Window::of(shown());
+    let shown = |each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
+        let mut skip = skip;
+        loaded.trace.visit(|event| {
+            if query.is_past(event) {
+                return ControlFlow::Break(());
+            }
+            if event.ticks < from || !query.keeps_all() && !query.keeps(event) {
+                return ControlFlow::Continue(());
+            }
+            if skip > 0 {
+                skip = skip.saturating_sub(1);
+                return ControlFlow::Continue(());
+            }
+            each(event)
+        });
+    };
+    let mut window = Window::default();
+    shown(&mut |event| {
+        window.add(event);
+        ControlFlow::Continue(())
+    });
     if matches!(ask, Ask::Last(_)) {
         options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
     }
     if format == Format::Table && options.width >= output::WIDEST {
-        let (first, last) = shown().fold((u64::MAX, 0), |(a, b), e| (a.min(e.seq), b.max(e.seq)));
+        let (mut first, mut last) = (u64::MAX, 0);
+        shown(&mut |event| {
+            (first, last) = (first.min(event.seq), last.max(event.seq));
+            ControlFlow::Continue(())
+        });
         options.outcomes = Some(Arc::new(Outcomes::of(&loaded.trace, &loaded.catalogue, first, last)));
     }
     let Some(mut writer) = output::event_sink(format, &mut *sink, &options) else {
         return Err(Failure::usage("usage", "--format md is for reports"));
     };
-    write_events(&mut *writer, view, &window, shown())?;
+    writer.begin(view, &window)?;
+    let mut written = Ok(());
+    shown(&mut |event| match writer.event(view, event) {
+        Ok(output::Flow::More) => ControlFlow::Continue(()),
+        Ok(output::Flow::Enough) => ControlFlow::Break(()),
+        Err(e) => {
+            written = Err(e);
+            ControlFlow::Break(())
+        }
+    });
+    written?;
     writer.finish(view, &loaded.trace.issues)?;
     if window.events == 0 {
         let what = if loaded.trace.is_empty() { "the trace holds no event" } else { "no event passes the filters" };

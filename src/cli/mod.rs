@@ -4,6 +4,7 @@
 mod args;
 mod bridge;
 mod command;
+mod control;
 mod demo;
 mod dump;
 mod events;

@@ -264,7 +264,11 @@ mod tests {
 
     fn refused(line: &str) -> String {
         match parse(line) {
-            Err(failure) => failure.message,
+            Err(failure) => {
+                let told = ["monitor", "usage", "position"];
+                assert!(told.contains(&failure.code), "{line}: {}", failure.code);
+                failure.message
+            }
             Ok(_) => panic!("`{line}` was taken"),
         }
     }

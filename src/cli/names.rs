@@ -31,9 +31,9 @@ impl<'a> SymbolNames<'a> {
         Self { symbols: session.symbols(), highs, thumb }
     }
 
-    /// Over the symbols of `session`, for addresses as memory has them: whole.
-    pub fn whole(session: &'a Session<'_>) -> Self {
-        let thumb = u64::from(session.elf().is_none_or(|elf| elf.machine() == Machine::ARM));
+    /// Over the symbols of `session`, for addresses as memory has them: whole. `arm`: those of functions carry the Thumb bit.
+    pub fn whole(session: &'a Session<'_>, arm: bool) -> Self {
+        let thumb = u64::from(arm);
         Self { symbols: session.symbols(), highs: vec![0], thumb }
     }
 

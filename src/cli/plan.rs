@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::args::{self, Command};
 use super::bridge::BridgeTask;
+use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
 use super::serve::ServeTask;
@@ -36,6 +37,8 @@ pub enum Task {
     Dump(Box<DumpTask>),
     /// The kernel's objects as they stand in memory.
     Threads(Box<Inputs>),
+    /// Look at how the trace stands, or change that.
+    Control(Box<ControlTask>),
     /// Stand between a debugger and a stub.
     Bridge(Box<BridgeTask>),
     /// Be the target of a debugger.
@@ -213,6 +216,11 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::Threads(t) => {
             let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
             return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
+        }
+        Command::Control(c) => {
+            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
+            return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }
         Command::Bridge(b) => {
             let mut clock_typed = b.clock;

@@ -10,6 +10,8 @@ use super::sink::Sink;
 use super::{Outcome, interrupt};
 use crate::abi::Addr;
 use crate::catalogue::Names;
+use crate::cpu::Architecture;
+use crate::elf::Machine;
 use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
@@ -120,7 +122,9 @@ pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Stan
 }
 
 fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
-    let names = SymbolNames::whole(session);
+    let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
+    let arm = arm == Some(Machine::ARM);
+    let names = SymbolNames::whole(session, arm);
     let options =
         TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
     let format = format_of(output.format);

@@ -136,29 +136,26 @@ fn attempt(layout: &Layout, walk: &Walk, count: Option<u64>) -> String {
 }
 
 /// Of layouts that fit, the one whose other members agree with each other as well.
-fn choose(memory: &mut dyn Memory, mut fits: Vec<Fit>) -> Result<Fit, Misfit> {
-    let mut sound: Vec<Fit> = Vec::new();
-    for fit in std::mem::take(&mut fits) {
-        if tail_agrees(memory, &fit) { sound.push(fit) } else { fits.push(fit) }
+fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
+    let (mut sound, rest): (Vec<Fit>, Vec<Fit>) = fits.into_iter().partition(|fit| tail_agrees(memory, fit));
+    let certain = !sound.is_empty();
+    if !certain {
+        sound = rest;
     }
-    if sound.is_empty() {
-        // Nobody knows what lies behind the created list; what lies before it is the same, or it is not known either.
-        let Some(mut first) = fits.pop() else { return Err(Misfit::None(Vec::new())) };
-        if let Some(other) = fits.iter().find(|f| !f.layout.same_head(&first.layout)) {
-            return Err(Misfit::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
-        }
-        first.layout.drop_tail();
-        first.issues.push(Issue::new(
-            "kernel-layout-tail",
-            Severity::Inferred,
-            "the last members of the threads' control blocks are not where default options put them: priorities of their own, and mutexes owned, are not known from there",
-        ));
-        return Ok(first);
-    }
-    let Some(first) = sound.pop() else { return Err(Misfit::None(Vec::new())) };
-    if let Some(other) = sound.first() {
+    let Some(mut first) = sound.pop() else { return Err(Misfit::None(Vec::new())) };
+    if let Some(other) = sound.iter().find(|f| !f.layout.same_head(&first.layout)) {
         return Err(Misfit::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
     }
+    if sound.is_empty() && certain {
+        return Ok(first);
+    }
+    // Up to the links of the created list they are one; what lies behind these is not known.
+    first.layout.drop_tail();
+    first.issues.push(Issue::new(
+        "kernel-layout-tail",
+        Severity::Inferred,
+        "nothing tells where the last members of the threads' control blocks lie: priorities of their own are not known",
+    ));
     Ok(first)
 }
 

@@ -22,6 +22,7 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
 pub use link::Stats;

@@ -128,7 +128,7 @@ impl Session<'_> {
         let total: u64 = places.iter().map(|(_, len)| len).sum();
         let head = file.head(&places).ok_or_else(|| {
             Absence::broken(
-                "range",
+                "usage",
                 "a part of this memory lies where a core of this target has no addresses",
                 "check --range",
             )
@@ -208,7 +208,8 @@ impl Session<'_> {
         let typed = self.pairs.iter().map(|(name, address)| Symbol { name: name.clone(), address: *address, size: 0 });
         all.extend(typed.map(|s| (s, false)));
         let Some(kernel) = kernel else { return all };
-        let thumb = !u64::from(self.elf().is_some_and(|e| e.machine() == Machine::ARM));
+        let machine = self.elf().map(|e| e.machine()).or(kernel.processor.map(|p| p.machine()));
+        let thumb = !u64::from(machine == Some(Machine::ARM));
         for thread in &kernel.threads {
             let lr = thread.stand.registers.as_ref().and_then(Registers::lr);
             for at in [thread.entry, thread.stand.pc, lr].into_iter().flatten() {

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::abi::{Endian, Width};
+use crate::bytes::Bytes;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Severity, Trace};
@@ -53,6 +54,12 @@ impl Agreement {
 
 /// The most threads whose names are compared.
 const MOST: usize = 32;
+/// Bytes of a control block that are looked at: the name's pointer lay at 40 to 128 in the kernels that were measured.
+const BLOCK: usize = 160;
+/// `sh_flags`: the program writes it.
+const SHF_WRITE: u64 = 1;
+/// The first word of a thread's control block: `THRD`.
+const THREAD_MARK: u64 = 0x5448_5244;
 /// The longest version string.
 const LONGEST: usize = 160;
 
@@ -60,10 +67,7 @@ impl Session<'_> {
     /// Reads what tells whether ELF and memory belong together. Costs reads: for `info`, not for `last`.
     pub fn identity(&mut self, trace: &Trace) -> Identity {
         let endian = trace.about.endian;
-        let mut identity = Identity::default();
-        if let Some(symbol) = self.symbols.lookup("_tx_version_id") {
-            identity.version = text_at(self.memory.memory(), symbol.address, LONGEST);
-        }
+        let mut identity = Identity { version: self.kernel_version(), ..Identity::default() };
         if let Some(symbol) = self.symbols.lookup("_tx_trace_event_enable_bits") {
             let width = Width::from_bytes(symbol.size).unwrap_or(trace.about.word);
             identity.enable_bits = word_at(self.memory.memory(), symbol.address, endian, width);
@@ -72,6 +76,14 @@ impl Session<'_> {
         identity
     }
 
+    /// The kernel's version string.
+    pub fn kernel_version(&mut self) -> Option<String> {
+        let symbol = self.symbols.lookup("_tx_version_id")?;
+        text_at(self.memory.memory(), symbol.address, LONGEST)
+    }
+
+    /// Holds the names of threads in memory against the ELF's constants. `None` where they cannot be compared: addresses
+    /// are cut, control blocks are not there, or names lie in RAM.
     pub(super) fn agreement(&mut self, trace: &Trace) -> Option<Agreement> {
         let elf = self.elf.clone()?;
         let pointer = elf.width();
@@ -79,32 +91,69 @@ impl Session<'_> {
         if pointer != trace.about.word {
             return None;
         }
-        let offset = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name").unwrap_or(match pointer {
-            Width::W4 => 40,
-            Width::W8 => 80,
-        });
-        let mut result = Agreement { same: 0, compared: 0 };
-        for object in trace.objects.iter().filter(|o| o.is_thread && !o.deleted && !o.name.is_empty()).take(MOST) {
-            let place = object.address.wrapping_add(offset);
-            let Some(name) = word_at(self.memory.memory(), place, trace.about.endian, pointer) else { continue };
-            let Some(section) = elf.section_holding(name.wrapping_sub(self.load_offset.value)) else {
-                // A pointer to outside the program is as wrong as another name.
-                result.compared = result.compared.saturating_add(1);
-                continue;
+        let blocks = self.control_blocks(trace, pointer);
+        // Ports and options of the kernel move the name's pointer: the debug information tells where it is, else the
+        // place at which most names are right.
+        let told = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name");
+        let offsets: Vec<usize> = match told.and_then(|o| usize::try_from(o).ok()) {
+            Some(offset) => vec![offset],
+            None => (0..BLOCK).step_by(pointer.bytes()).collect(),
+        };
+        let endian = trace.about.endian;
+        let mut best = Agreement { same: 0, compared: blocks.len() };
+        for offset in &offsets {
+            let right = |(name, block): &&(String, Bytes)| {
+                let text = endian.word(pointer, block, *offset).and_then(|at| self.constant(&elf, at));
+                text.is_some_and(|text| is_name(&text, name))
             };
-            let bytes = elf.section_bytes(&section);
-            let start = name.wrapping_sub(self.load_offset.value).wrapping_sub(section.addr);
-            let Some(text) = usize::try_from(start).ok().and_then(|s| bytes.get(s..)) else { continue };
-            let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
-            result.compared = result.compared.saturating_add(1);
-            // The registry cuts long names.
-            let in_elf = String::from_utf8_lossy(text.get(..end).unwrap_or(&[]));
-            if in_elf == object.name || (object.name.len() >= 31 && in_elf.starts_with(&object.name)) {
-                result.same = result.same.saturating_add(1);
+            best.same = best.same.max(blocks.iter().filter(right).count());
+        }
+        if !best.holds() {
+            // Names that the program made up as it ran are in no ELF, and say nothing of it. Two threads are enough.
+            let some = blocks.get(..2.min(blocks.len())).unwrap_or(&[]);
+            let in_ram = |offset: &usize| {
+                some.iter().all(|(name, block)| {
+                    let text =
+                        endian.word(pointer, block, *offset).and_then(|at| text_at(self.memory.memory(), at, LONGEST));
+                    text.is_some_and(|text| is_name(text.as_bytes(), name))
+                })
+            };
+            if offsets.iter().any(in_ram) {
+                return None;
             }
         }
-        (result.compared > 0).then_some(result)
+        (best.compared > 0).then_some(best)
     }
+
+    /// The control blocks of live threads with the names that the trace has for them: only those that begin as one does.
+    fn control_blocks(&mut self, trace: &Trace, pointer: Width) -> Vec<(String, Bytes)> {
+        let named = |o: &&crate::trace::Object| o.is_thread && !o.deleted && !o.name.is_empty();
+        let threads: Vec<_> = trace.objects.iter().filter(named).take(MOST).collect();
+        let wanted: Vec<(u64, usize)> = threads.iter().map(|o| (o.address, BLOCK)).collect();
+        let read = self.memory.memory().read_batch(&wanted);
+        let begins = |bytes: &Bytes| {
+            // The mark is a ULONG, of the width of a stored word.
+            trace.about.endian.word(pointer, bytes, 0) == Some(THREAD_MARK)
+        };
+        let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
+        blocks.filter(|(_, bytes)| begins(bytes)).collect()
+    }
+
+    /// The string at a run-time address, where it lies in a section of the ELF that the program does not write.
+    fn constant(&self, elf: &crate::elf::Elf, at: u64) -> Option<Vec<u8>> {
+        let at = at.wrapping_sub(self.load_offset.value);
+        let section = elf.section_holding(at).filter(|s| s.flags & SHF_WRITE == 0)?;
+        let bytes = elf.section_bytes(&section);
+        let text = bytes.get(usize::try_from(at.wrapping_sub(section.addr)).ok()?..)?;
+        let end = text.iter().position(|b| *b == 0)?;
+        text.get(..end).map(<[u8]>::to_vec)
+    }
+}
+
+/// True where a string is a name of the registry, which cuts long ones.
+fn is_name(text: &[u8], name: &str) -> bool {
+    let text = String::from_utf8_lossy(text);
+    text == name || (name.len() >= 31 && text.starts_with(name))
 }
 
 fn word_at(memory: &mut dyn Memory, address: u64, endian: Endian, width: Width) -> Option<u64> {

@@ -20,7 +20,7 @@ pub use raw::Raw;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use crate::abi::{Addr, Width};
+use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
@@ -178,6 +178,25 @@ impl<'m> Session<'m> {
         }
     }
 
+    /// The memory and the names at once.
+    pub fn parts(&mut self) -> (&mut dyn Memory, &dyn Symbols) {
+        (self.memory.memory(), &self.symbols)
+    }
+
+    /// What can be written: a live target of our own. Whoever was lent one only reads.
+    pub fn writable(&mut self) -> Option<&mut Cache<Remote>> {
+        match &mut self.memory {
+            Source::Remote(cache) => Some(cache),
+            Source::LentRemote(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// The target's byte order and the width of its addresses, where the program tells them.
+    #[must_use]
+    pub const fn machine(&self) -> (Option<Endian>, Option<Width>) {
+        (self.hints.endian, self.hints.pointer)
+    }
+
     /// What was noticed while opening and locating: worth telling even where there is no trace.
     #[must_use]
     pub fn issues(&self) -> &[Issue] {
@@ -242,7 +261,7 @@ impl<'m> Session<'m> {
         let (format, capture) = self.capture(extent)?;
         let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));
@@ -344,7 +363,11 @@ impl<'m> Session<'m> {
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
         let bytes =
             self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| Absence::from_read(&e, name))?;
-        let endian = self.hints.endian.unwrap_or(crate::abi::Endian::Little);
+        // Without an ELF the trace itself tells the byte order.
+        let endian = match self.hints.endian {
+            Some(endian) => endian,
+            None => self.load(Extent::Nothing, Names::default(), &DecodeOptions::default())?.trace.about.endian,
+        };
         endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
     }
 }

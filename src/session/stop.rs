@@ -52,6 +52,11 @@ impl CoreNotes {
         }
     }
 
+    /// True for a core of ours that says so: only these have the program's own names for exceptions.
+    pub fn is_m_profile(&self) -> bool {
+        self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
+    }
+
     /// The instruction set that the core names.
     pub const fn machine(&self) -> Option<Machine> {
         self.machine
@@ -64,6 +69,11 @@ impl CoreNotes {
 }
 
 impl Session<'_> {
+    /// True where the program, or what a core says of it, is for a processor that numbers its exceptions.
+    pub(super) fn is_m_profile(&self) -> bool {
+        self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
+    }
+
     /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
     /// does not: those of a trace's registry.
     ///
@@ -79,6 +89,13 @@ impl Session<'_> {
         names: &dyn Fn(Addr) -> Option<String>,
         stop: &mut Stop,
     ) -> Result<Kernel, Absence> {
+        if !self.buffers.is_empty() {
+            return Err(Absence::broken(
+                "no-kernel-symbol",
+                "a trace buffer alone holds no threads",
+                "give the memory they are in: --remote, --core, or --image FILE@ADDR",
+            ));
+        }
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
         let about = About {

@@ -107,8 +107,15 @@ impl Happening {
 impl Story {
     /// What a reader has to find in the ring: the oldest first.
     pub fn kept(&self) -> Vec<Seen> {
+        self.newest(usize::MAX)
+    }
+
+    /// What a reader of the newest events alone has to find. That an ISR interrupted idle is told only where something
+    /// tells the kernel's age: the registry, or the events that were read.
+    pub fn newest(&self, most: usize) -> Vec<Seen> {
         let total = self.happenings.len();
-        let held = total.min(self.capacity);
+        let all = total.min(self.capacity);
+        let held = all.min(most);
         let word = if self.buffer.wide { u64::MAX } else { 0xFFFF_FFFF };
         let kept = &self.happenings[total - held..];
         let threads = kept.iter().any(|h| matches!(h.who, Who::Thread { .. }));
@@ -120,7 +127,7 @@ impl Story {
             .map(|i| {
                 let h = &self.happenings[i];
                 let mut seen = Seen {
-                    seq: (i - (total - held)) as u64,
+                    seq: (i - (total - all)) as u64,
                     slot: (i % self.capacity) as u64,
                     core: 0,
                     kind: ContextKind::Thread,

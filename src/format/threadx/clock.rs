@@ -41,11 +41,19 @@ pub(super) fn find(
     let mut facts = Vec::new();
     if period.is_none() && runs {
         match find_period(survey, codec, direction, backward, hosted) {
-            Some(Period::Second(why)) => {
+            Some(Period::Second) => {
                 period = Some(SECOND_IN_NS);
                 hz = hz.or(Some(1e9));
-                reason.push_str("; ");
-                reason.push_str(why);
+                reason.push_str(
+                    "; no stamp reaches 10^9 and they start over there: nanoseconds that restart each second",
+                );
+            }
+            // Not all hosted ports count nanoseconds (Windows counts at a rate of its own), so this gives no rate.
+            Some(Period::Hosted) => {
+                period = Some(SECOND_IN_NS);
+                reason.push_str(
+                    "; no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: most likely a hosted port, whose clock is nanoseconds that restart each second (--hz 1G if so)",
+                );
             }
             Some(Period::Reload(ticks)) => {
                 period = Some(ticks);
@@ -128,7 +136,10 @@ fn tell_doubts(survey: &Survey, options: &DecodeOptions, decided: bool, runs: bo
 }
 
 enum Period {
-    Second(&'static str),
+    /// Nanoseconds that restart each second, as the stamps show.
+    Second,
+    /// The same, but only the threads' stacks tell.
+    Hosted,
     Reload(u64),
 }
 
@@ -136,19 +147,16 @@ enum Period {
 fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u64, hosted: bool) -> Option<Period> {
     let wide = codec.mask >= u64::from(u32::MAX);
     if wide && direction == Direction::Up && survey.most < SECOND_IN_NS && survey.events > 8 {
-        if backward > 0 && survey.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3) {
-            return Some(Period::Second(
-                "no stamp reaches 10^9 and they start over there: nanoseconds that restart each second",
-            ));
+        let full = survey.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
+        if backward > 0 && full && survey.starts_over(direction) {
+            return Some(Period::Second);
         }
         if hosted {
-            return Some(Period::Second(
-                "no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: a hosted port, whose clock is nanoseconds that restart each second",
-            ));
+            return Some(Period::Hosted);
         }
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
-    let reloads = backward >= 3 && survey.most < codec.mask >> 2 && survey.most > 16;
+    let reloads = backward >= 3 && survey.most < codec.mask >> 2 && survey.most > 16 && survey.starts_over(direction);
     reloads.then(|| Period::Reload(round_up(survey.most.saturating_add(1))))
 }
 

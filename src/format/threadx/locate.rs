@@ -28,8 +28,6 @@ const CURRENT_THREAD: &str = "_tx_thread_current_ptr";
 const MOST_CORES: u64 = 64;
 /// Which events are inserted.
 const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
-/// Number of registry entries: with it a damaged header can be made whole.
-const ENTRIES: &str = "_tx_trace_total_registry_entries";
 /// CMSIS's name for the processor's clock in Hz.
 const CORE_CLOCK: &str = "SystemCoreClock";
 /// Variables that lie within so many bytes are read at once: one packet more costs more than the bytes between.
@@ -57,7 +55,13 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     }
     let mut tried = Vec::new();
     if let Some(symbol) = symbols.lookup(HEADER) {
-        let width = pointer_width(&symbol, hints);
+        let told = Width::from_bytes(symbol.size).or(hints.pointer);
+        let found = match (hints.endian, told) {
+            (Some(_), Some(_)) => None,
+            (order, width) => shape(memory, symbol.address, order, width),
+        };
+        let (endian, width) = found.unwrap_or((endian, told.unwrap_or(Width::W4)));
+        located.endian = found.map(|(e, _)| e).or(hints.endian);
         located.pointer = Some(width);
         read_pointers(memory, symbols, &symbol, width, endian, &mut located)?;
         let value = located.known(HEADER).unwrap_or(0);
@@ -65,9 +69,6 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             return Err(never_enabled(symbol.address));
         }
         located.header = value;
-        if hints.endian.is_none() {
-            choose_order(memory, width, &mut located);
-        }
         located.how = format!("{HEADER} at {:#x} holds {:#x}", symbol.address, located.header);
         return Ok(located);
     }
@@ -141,13 +142,18 @@ fn variables(symbols: &dyn Symbols, width: Width) -> Vec<Variable> {
         let count = symbol.size.checked_div(width.bytes() as u64).unwrap_or(0).clamp(1, MOST_CORES);
         all.push(Variable { name: CURRENT_THREAD, address: symbol.address, width, count, sized: symbol.size > 0 });
     }
-    // A ULONG is as wide as its symbol says; four bytes almost everywhere.
-    let ulong = |name| symbols.lookup(name).and_then(|s| Width::from_bytes(s.size)).unwrap_or(Width::W4);
-    for name in [ENABLE_BITS, ENTRIES] {
-        all.extend(Variable::of(symbols, name, ulong(name)));
+    if let Some(ulong) = ulong(symbols, ENABLE_BITS, width) {
+        all.extend(Variable::of(symbols, ENABLE_BITS, ulong));
     }
     all.extend(Variable::of(symbols, CORE_CLOCK, Width::W4));
     all
+}
+
+/// The width of a variable that is a ULONG: as its symbol says, else that of short pointers. With long ones it may be
+/// either.
+fn ulong(symbols: &dyn Symbols, name: &str, pointer: Width) -> Option<Width> {
+    let size = symbols.lookup(name)?.size;
+    Width::from_bytes(size).or_else(|| Some(Width::W4).filter(|_| pointer == Width::W4 && size == 0))
 }
 
 /// Stretches of memory that hold the variables: the first ones are always read, later ones where they cost no more
@@ -246,33 +252,27 @@ fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, en
     }
 }
 
-/// Nothing told the byte order (symbols came as NAME=ADDR): the one in which the pointer leads to a header is right.
-fn choose_order(memory: &mut dyn Memory, width: Width, located: &mut Located) {
-    let swap = |v: u64| match width {
-        Width::W4 => u64::from(u32::try_from(v).unwrap_or(0).swap_bytes()),
-        Width::W8 => v.swap_bytes(),
+/// Symbols came as NAME=ADDR, and nothing tells the byte order or how wide pointers are: the shape in which the pointer
+/// leads to a header is right.
+fn shape(memory: &mut dyn Memory, at: Addr, order: Option<Endian>, width: Option<Width>) -> Option<(Endian, Width)> {
+    let bytes = memory.read_bytes(at, 8).or_else(|_| memory.read_bytes(at, 4)).ok()?;
+    let leads = |memory: &mut dyn Memory, header: Addr| {
+        [Width::W8, Width::W4].into_iter().any(|w| {
+            let head = memory.read_bytes(header, layout::header_size(w));
+            head.is_ok_and(|head| parse::detect(&head).is_some())
+        })
     };
-    let leads = |memory: &mut dyn Memory, at: Addr| {
-        let size = layout::header_size(Width::W4);
-        memory.read_bytes(at, size).ok().and_then(|b| parse::detect(&b)).is_some()
-            || memory.read_bytes(at, layout::header_size(Width::W8)).ok().and_then(|b| parse::detect(&b)).is_some()
-    };
-    if leads(memory, located.header) {
-        located.endian = Some(Endian::Little);
-        return;
-    }
-    if leads(memory, swap(located.header)) {
-        located.endian = Some(Endian::Big);
-        located.header = swap(located.header);
-        for (name, value) in &mut located.known {
-            *value = match *name {
-                "cores" => *value,
-                // These are no pointers: their width is their own.
-                ENABLE_BITS | ENTRIES | CORE_CLOCK => u64::from(u32::try_from(*value).unwrap_or(0).swap_bytes()),
-                _ => swap(*value),
-            };
+    // Short first: of a long pointer to low memory in little-endian order that half is all there is.
+    let widths = [Width::W4, Width::W8].into_iter().filter(|w| width.is_none_or(|told| told == *w));
+    for width in widths {
+        for endian in [Endian::Little, Endian::Big].into_iter().filter(|e| order.is_none_or(|told| told == *e)) {
+            let header = endian.word(width, &bytes, 0).filter(|h| *h != 0);
+            if header.is_some_and(|header| leads(memory, header)) {
+                return Some((endian, width));
+            }
         }
     }
+    None
 }
 
 /// Without the header pointer (link-time optimisation can remove variables that nothing reads) the registry's start
@@ -326,8 +326,9 @@ fn by_neighbours(
 }
 
 fn registry_entries(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian) -> Option<u64> {
-    let symbol = symbols.lookup("_tx_trace_total_registry_entries")?;
-    let width = pointer_width(&symbol, hints);
+    const ENTRIES: &str = "_tx_trace_total_registry_entries";
+    let symbol = symbols.lookup(ENTRIES)?;
+    let width = ulong(symbols, ENTRIES, hints.pointer.unwrap_or(Width::W4))?;
     let bytes = memory.read_bytes(symbol.address, width.bytes()).ok()?;
     endian.word(width, &bytes, 0)
 }

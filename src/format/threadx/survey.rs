@@ -98,6 +98,9 @@ pub(super) struct Survey {
     pub most: u64,
     /// Steps of exactly one tick.
     pub ones: u64,
+    /// Ticks of all steps down, and of all steps up, each core against its own stamps.
+    pub fallen: u64,
+    pub risen: u64,
     /// The largest step, and the event behind it.
     pub largest: Option<(u64, u64)>,
     /// Ticks from the first event to the last, by the mask alone.
@@ -206,6 +209,8 @@ impl Survey {
         match self.cores.get_mut(&entry.core) {
             Some((last, votes)) => {
                 votes.count(*last, entry.stamp);
+                self.fallen = self.fallen.saturating_add(last.saturating_sub(entry.stamp));
+                self.risen = self.risen.saturating_add(entry.stamp.saturating_sub(*last));
                 *last = entry.stamp;
             }
             None => {
@@ -220,6 +225,18 @@ impl Survey {
         if entry.id == id::TIME_GET && self.times.len() < MOST_MARKS {
             self.times.push(Mark { elapsed: self.elapsed, value: entry.info[0], seq });
         }
+    }
+
+    /// True where the steps against the direction are as far as those of a clock that starts over: cores that read one
+    /// clock step back a little.
+    pub fn starts_over(&self, direction: Direction) -> bool {
+        let (_, own) = self.backward(direction);
+        let far = match direction {
+            Direction::Up => self.fallen,
+            Direction::Down => self.risen,
+        };
+        let range = self.most.saturating_sub(self.least);
+        far.checked_div(own).is_some_and(|average| average >= range / 4)
     }
 
     /// Steps against the direction, all cores together and each by itself.

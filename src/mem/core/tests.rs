@@ -135,7 +135,7 @@ fn linux_core(wide: bool, big: bool, entry: Option<u64>, page: Vec<u8>) -> Write
     for n in [2, 4096, 0x5000_0000, 0x5000_1000, 0, 0x5000_1000, 0x5000_3000, 1] {
         w.word(&mut files, n);
     }
-    files.extend(b"/tmp/app\0/tmp/app\0");
+    files.extend(b"/bin/app\0/bin/app\0");
     w.notes = vec![("CORE", 6, auxv), ("CORE", 0x4649_4C45, files)];
     w.segs = vec![load(0x5000_0000, 4, page), load(0x5000_1000, 6, vec![0; 16])];
     w
@@ -166,7 +166,7 @@ fn the_load_offset_by_entry_point() {
         let files = core.mapped_files();
         assert_eq!(files.len(), 2);
         assert_eq!((files[1].start, files[1].end, files[1].offset), (0x5000_1000, 0x5000_3000, 4096));
-        assert_eq!(files[1].path, "/tmp/app");
+        assert_eq!(files[1].path, "/bin/app");
         // Another build's entry point: no offset rather than a wrong one.
         let mut core = core_of(&linux_core(wide, big, Some(0x5000_1044), vec![0; 16]));
         assert_eq!(core.load_offset(&elf), None);
