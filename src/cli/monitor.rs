@@ -323,10 +323,10 @@ mod tests {
         ] {
             for command in ["last", "list", "info", "report", "objects", "threads"] {
                 let line = format!("{command} {source}");
-                let said = refused(&line);
-                // Some commands have no such option at all.
-                let unknown = command == "threads" && said.contains("unexpected argument");
-                assert!(unknown || said.contains("not taken from a monitor line"), "{line}: {said}");
+                let why = refused(&line);
+                // An option that the command has nowhere is refused as that.
+                let none = command == "threads" && why.contains("unexpected argument");
+                assert!(why.contains("not taken from a monitor line") || none, "{line}: {why}");
             }
         }
         for word in ["x.core", "./50", "|sh", "|", "@options", "/etc/passwd", "-"] {
