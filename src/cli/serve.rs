@@ -40,7 +40,7 @@ impl ServeTask {
 /// Serves.
 #[cfg(not(feature = "serve"))]
 pub fn run(_: ServeTask) -> Result<Outcome, Failure> {
-    Err(Failure::failed("serve", "this build has no server", "build with --features serve"))
+    Err(Failure::usage("usage", "this build has no server: build with --features serve"))
 }
 
 #[cfg(feature = "serve")]
@@ -93,13 +93,14 @@ mod served {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
-                    Err(Failure::failed("link", format!("the debugger's link: {e}"), ""))
+                    message::say(&format!("tx-trace: the debugger's link: {e}"));
+                    Ok(Outcome::Failed)
                 }
                 _ => Ok(Outcome::Done),
             };
         };
         let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
-        let server = Server::on(at).map_err(fail)?;
+        let mut server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{} with {count} threads is served", output::escape(&said));
         listen::say(&what, address, "reads this memory");

@@ -40,6 +40,8 @@ pub(super) struct Link<'a> {
     acks: bool,
     /// A whole packet came: this is a debugger.
     met: bool,
+    /// It is LLDB: where no thread has a signal, it resumes again and again.
+    lldb: bool,
 }
 
 impl<'a> Link<'a> {
@@ -54,7 +56,13 @@ impl<'a> Link<'a> {
             last: Vec::new(),
             acks: true,
             met: false,
+            lldb: false,
         }
+    }
+
+    /// The signal that says that a thread stopped: to GDB none, or it speaks of a signal that the program received.
+    pub(super) const fn signal(&self) -> u8 {
+        if self.lldb { 5 } else { 0 }
     }
 
     /// The next byte of the wire; `deadline` is the end of patience with an unfinished packet.
@@ -119,6 +127,7 @@ impl<'a> Link<'a> {
             return Err(nonsense("a packet with a wrong checksum"));
         }
         self.met = true;
+        self.lldb |= body == b"QThreadSuffixSupported";
         match self.answer(&body) {
             Some(reply) => {
                 let ack = self.acks;

@@ -1,6 +1,7 @@
 //! A core or dump as an RSP target: the only user of gdbstub. Nothing is written, and nothing runs.
 
 mod describe;
+mod door;
 mod link;
 mod monitor;
 mod target;
@@ -20,6 +21,7 @@ pub use thread::{MOST_THREADS, Thread};
 use crate::abi::Endian;
 use crate::cpu::Architecture;
 use crate::mem::{Memory, Region};
+use door::Door;
 use link::{Link, PACKET};
 use target::{DeadTarget, Loop};
 use thread::Roster;
@@ -68,6 +70,7 @@ impl<'a> PostMortem<'a> {
             roster: Rc::clone(&self.roster),
             description: describe::target(&self.roster),
             map: describe::memory(self.regions.as_deref()),
+            resumed: None,
             answer: match &mut self.answer {
                 Some(answer) => Some(answer.as_mut()),
                 None => None,
@@ -94,7 +97,7 @@ impl<'a> PostMortem<'a> {
 
 /// A server that has not answered anybody yet.
 pub struct Server {
-    listener: TcpListener,
+    door: Door,
 }
 
 impl Server {
@@ -111,7 +114,7 @@ impl Server {
     /// # Errors
     /// When it cannot be bound.
     pub fn on(address: impl ToSocketAddrs) -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address)? })
+        Ok(Self { door: Door::new(TcpListener::bind(address)?) })
     }
 
     /// Where it listens.
@@ -119,23 +122,24 @@ impl Server {
     /// # Errors
     /// When the system does not tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.door.address()
     }
 
     /// Serves one client to its end: memory alone, of a target of which nothing else is known.
     ///
     /// # Errors
     /// When no client comes, or the connection or the client's packets break.
-    pub fn serve_one(&self, memory: &mut dyn Memory) -> io::Result<()> {
-        self.next(&mut PostMortem::new(memory, None, Endian::Little, Vec::new())).map(|_| ()).map_err(|(_, e)| e)
+    pub fn serve_one(&mut self, memory: &mut dyn Memory) -> io::Result<()> {
+        let mut alone = PostMortem::new(memory, None, Endian::Little, Vec::new());
+        self.next(&mut alone).map(|_| ()).map_err(|(_, e)| e)
     }
 
     /// Serves the next client to its end.
     ///
     /// # Errors
     /// When no client comes, or the connection or its packets break; the address is the client's where there was one.
-    pub fn next(&self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
-        let (stream, from) = self.listener.accept().map_err(|e| (None, e))?;
+    pub fn next(&mut self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
+        let (stream, from) = self.door.next().map_err(|e| (None, e))?;
         let served = Tcp::new(stream).and_then(|tcp| subject.serve(Box::new(tcp)));
         match served {
             // Who hangs up has seen enough.

@@ -47,6 +47,8 @@ pub(super) struct DeadTarget<'a> {
     pub(super) memory: &'a mut dyn Memory,
     pub(super) roster: Rc<Roster>,
     pub(super) answer: Option<&'a mut Answer<'a>>,
+    /// The thread that is to run alone, or to step: it is the one that stops.
+    pub(super) resumed: Option<Tid>,
     /// What describes it and its memory.
     pub(super) description: String,
     pub(super) map: String,
@@ -155,10 +157,12 @@ impl MultiThreadResume for DeadTarget<'_> {
     }
 
     fn clear_resume_actions(&mut self) -> Result<(), io::Error> {
+        self.resumed = None;
         Ok(())
     }
 
-    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+    fn set_resume_action_continue(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed.get_or_insert(id);
         Ok(())
     }
 
@@ -172,7 +176,8 @@ impl MultiThreadResume for DeadTarget<'_> {
 }
 
 impl MultiThreadSingleStep for DeadTarget<'_> {
-    fn set_resume_action_step(&mut self, _: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+    fn set_resume_action_step(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed = Some(id);
         Ok(())
     }
 }
@@ -278,16 +283,20 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
         let sentence = packet(format!("O{hex}").as_bytes());
         let said = link.write_all(&sentence).and_then(|()| link.flush());
         said.map_err(run_blocking::WaitForStopReasonError::Connection)?;
-        Ok(run_blocking::Event::TargetStopped(stopped(target)))
+        Ok(run_blocking::Event::TargetStopped(stopped(target, link.signal())))
     }
 
     fn on_interrupt(target: &mut Self::Target) -> Result<Option<Self::StopReason>, io::Error> {
-        Ok(Some(stopped(target)))
+        Ok(Some(stopped(target, 0)))
     }
 }
 
-/// The thread that the client looks at stands where it stood.
-fn stopped(target: &DeadTarget<'_>) -> MultiThreadStopReason<u64> {
-    let tid = Tid::new(target.roster.selected()).unwrap_or(Tid::MIN);
-    MultiThreadStopReason::SignalWithThread { tid, signal: Signal(0) }
+/// The thread that was to step, or the one that stopped first of all, stands where it stood.
+fn stopped(target: &DeadTarget<'_>, signal: u8) -> MultiThreadStopReason<u64> {
+    let roster = &target.roster;
+    let id = target.resumed.map(Tid::get).filter(|id| roster.thread(*id).is_some());
+    let id = id.unwrap_or_else(|| roster.stopped());
+    // A debugger takes the thread that stopped for chosen.
+    roster.select(id);
+    MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(signal) }
 }

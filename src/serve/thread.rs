@@ -1,19 +1,23 @@
 //! The threads that a debugger sees, and which of their registers it is told about.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use crate::abi::Endian;
 use crate::cpu::{Architecture, Group, Register, Registers};
 
 /// The most threads that are shown.
 pub const MOST_THREADS: usize = 4096;
-/// The most bytes of a name or a remark.
+/// The most characters of a name or a remark.
 const MOST_TEXT: usize = 400;
+/// The largest number of a thread: GDB sends it back as an `int`.
+const MOST_ID: u64 = i32::MAX as u64;
 
 /// One thread, as whoever serves found it.
 #[derive(Debug, Clone, Default)]
 pub struct Thread {
-    /// Its number: its control block's address, where it has one. 0 is given a number.
+    /// Its number: its control block's address. Where that of one thread is 0, taken, or too large for GDB, numbers are
+    /// given.
     pub id: u64,
     /// Its name; hostile text.
     pub name: String,
@@ -55,11 +59,17 @@ pub(super) struct Roster {
 impl Roster {
     /// At least one thread is always there: a debugger without any takes the target for gone.
     pub(super) fn new(architecture: Option<Architecture>, endian: Endian, threads: Vec<Thread>) -> Self {
-        let mut shown: Vec<Shown> = Vec::new();
+        let fits = threads.iter().all(|t| t.id <= MOST_ID);
+        let (mut shown, mut taken, mut next) = (Vec::new(), HashSet::new(), 1usize);
         for thread in threads.into_iter().take(MOST_THREADS) {
-            let free = |id: &usize| *id != 0 && !shown.iter().any(|s| s.id == *id);
-            let id = usize::try_from(thread.id).ok().filter(free).or_else(|| (1..=MOST_THREADS).find(free));
-            let Some(id) = id else { break };
+            let own = usize::try_from(thread.id).ok().filter(|id| fits && *id != 0 && !taken.contains(id));
+            let id = own.unwrap_or_else(|| {
+                while taken.contains(&next) {
+                    next = next.saturating_add(1);
+                }
+                next
+            });
+            taken.insert(id);
             // Registers of another processor have no place in what is described.
             let registers = thread.registers.filter(|r| Some(r.architecture()) == architecture);
             shown.push(Shown { id, name: text(&thread.name), extra: text(&thread.extra), registers });
@@ -142,11 +152,9 @@ impl Roster {
 
 /// Text of a target, escaped and bounded.
 fn text(text: &str) -> String {
-    let mut clean = crate::output::escape(text);
-    if clean.len() > MOST_TEXT {
-        let end = (0..=MOST_TEXT).rev().find(|at| clean.is_char_boundary(*at)).unwrap_or(0);
-        clean.truncate(end);
-        clean.push('~');
+    let mut end = text.char_indices().skip(MOST_TEXT).map(|(at, _)| at);
+    match end.next().and_then(|at| text.get(..at)) {
+        Some(head) => format!("{}~", crate::output::escape(head)),
+        None => crate::output::escape(text),
     }
-    clean
 }

@@ -250,7 +250,7 @@ fn the_registry_is_listed() {
     assert_eq!(
         all[4],
         json!({"type": "object", "address": "0x20001100", "object_type": "mutex", "name": "log lock", "deleted": true,
-            "priority": null, "param1": "0x00000100", "param2": "0x00000004"})
+            "priority": null, "param1": "0x00000100", "param2": "0x00000004", "now": null})
     );
     assert_eq!(all[1]["priority"], 10);
     let mut out = Vec::new();

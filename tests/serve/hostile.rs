@@ -140,7 +140,7 @@ fn packets_of_any_content() {
         let mut bytes = Vec::new();
         for _ in 0..20 {
             let head = HEADS[random.next() as usize % HEADS.len()];
-            let tail: Vec<u8> = if random.next() % 4 == 0 {
+            let tail: Vec<u8> = if random.next().is_multiple_of(4) {
                 random.bytes(64)
             } else {
                 (0..random.next() % 24)
