@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 
 use tx_trace::abi::{Endian, Width};
 use tx_trace::trace::{
-    About, Clock, Contexts, Direction, Event, Events, Interrupts, Known, Mark, Number, ObjectTable, Trace, WalkState, Words,
+    About, Clock, Contexts, Direction, Event, Events, Interrupts, Known, Mark, Number, ObjectTable, Trace, WalkState,
+    Words,
 };
 
 /// So many events, each of which tells its own number; every third begins an interrupt, every third ends one.
@@ -56,14 +57,8 @@ fn trace(events: u64) -> Trace {
         runs: true,
         reason: String::new(),
     };
-    let mut trace = Trace::new(
-        about,
-        clock,
-        Contexts::default(),
-        ObjectTable::default(),
-        Vec::new(),
-        Box::new(Numbers(events)),
-    );
+    let mut trace =
+        Trace::new(about, clock, Contexts::default(), ObjectTable::default(), Vec::new(), Box::new(Numbers(events)));
     let mark = |def, enters| Mark { def: tx_trace::trace::DefId(def), enters, number: Number::Chosen(0) };
     trace.interrupts = Interrupts::from([mark(0, true), mark(2, false)]);
     trace
