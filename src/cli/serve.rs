@@ -100,7 +100,7 @@ mod served {
             };
         };
         let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
-        let mut server = Server::on(at).map_err(fail)?;
+        let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{} with {count} threads is served", output::escape(&said));
         listen::say(&what, address, "reads this memory");
