@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 /// Reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump.
 #[derive(Debug, Parser)]
@@ -370,6 +371,22 @@ pub struct Gdb {
 pub fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
     let program = OsString::from("tx-trace");
     Args::try_parse_from(std::iter::once(&program).chain(words))
+}
+
+/// Parses the same, and tells the ids of what was typed behind the command.
+///
+/// # Errors
+/// clap's own.
+pub fn parse_typed(words: &[OsString]) -> Result<(Args, Vec<String>), clap::Error> {
+    let program = OsString::from("tx-trace");
+    let definition = Args::command();
+    let matches = definition.clone().try_get_matches_from(std::iter::once(&program).chain(words))?;
+    let typed = matches.subcommand().map_or_else(Vec::new, |(name, given)| {
+        let known = definition.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+        let ids = known.map(|a| a.get_id().as_str());
+        ids.filter(|id| given.value_source(id) == Some(ValueSource::CommandLine)).map(str::to_owned).collect()
+    });
+    Ok((Args::from_arg_matches(&matches)?, typed))
 }
 
 /// The options that take a value, and of those the ones whose value is a path: for option files, whose paths are

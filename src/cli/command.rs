@@ -1,19 +1,21 @@
 //! Runs a plan: read, let the target go, print.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
-use super::plan::{Ask, Output, Plan, Question, Task};
+use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
 use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
 use crate::analysis::Outcomes;
+use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
-use crate::session::{Loaded, Session};
+use crate::session::{Lent, Loaded, Session};
 use crate::trace::{Event, Issue, Severity};
 
 /// Runs a plan and says how it ended.
@@ -50,12 +52,7 @@ fn report_failure(failure: &Failure, output: &Output) -> Outcome {
         return Outcome::Done;
     }
     if output.format == args::Format::Json {
-        let line = output::ErrorLine {
-            code: failure.code,
-            message: &failure.message,
-            tried: &failure.tried,
-            hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
-        };
+        let line = message::error_line_of(failure);
         // In a debugger's own session there is nowhere to print to but stderr.
         if let Ok(mut out) = Sink::open(output, None) {
             drop(output::write_error(&mut out, &line).map(|()| out.finish()));
@@ -81,17 +78,7 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
-    session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
-    let loaded: Result<Answer, Failure> = (|| {
-        let mut options = clock.options;
-        if let Some(symbol) = &clock.hz_symbol {
-            #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-            let hz = session.variable(symbol)? as f64;
-            options.hz = Some(hz).filter(|hz| *hz > 0.0);
-        }
-        Reader { session: &mut session, filters: &filters, names, options }.answer(&ask)
-    })();
-    let loaded = loaded.map(|mut answer| {
+    let loaded = answer(&mut session, &ask, &filters, &clock, names).map(|mut answer| {
         if matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md {
             answer.origin = Some(reports::Origin::of(&mut session));
         }
@@ -125,6 +112,40 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     result
 }
 
+/// Answers a question about the trace in a memory that somebody else has open. What is printed goes to `out`.
+pub fn read_over(
+    question: Question,
+    memory: Lent<'_>,
+    output: &Output,
+    out: &mut dyn Write,
+) -> Result<Outcome, Failure> {
+    let Question { ask, inputs, filters, clock, names } = question;
+    let mut session = Session::over(inputs, memory)?;
+    let loaded = answer(&mut session, &ask, &filters, &clock, names);
+    if loaded.is_err() {
+        message::issues(session.issues());
+    }
+    print(&loaded?, &ask, &filters, &session, output, Sink::over(out))
+}
+
+/// Reads what a question needs.
+fn answer(
+    session: &mut Session<'_>,
+    ask: &Ask,
+    filters: &Filters,
+    clock: &ClockPlan,
+    names: Names,
+) -> Result<Answer, Failure> {
+    session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
+    let mut options = clock.options;
+    if let Some(symbol) = &clock.hz_symbol {
+        #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+        let hz = session.variable(symbol)? as f64;
+        options.hz = Some(hz).filter(|hz| *hz > 0.0);
+    }
+    Reader { session, filters, names, options }.answer(ask)
+}
+
 /// What was read for a question.
 struct Answer {
     loaded: Loaded,
@@ -133,14 +154,14 @@ struct Answer {
 }
 
 /// Reads what a question needs, and no more.
-struct Reader<'a> {
-    session: &'a mut Session,
+struct Reader<'a, 'm> {
+    session: &'a mut Session<'m>,
     filters: &'a Filters,
-    names: crate::catalogue::Names,
+    names: Names,
     options: DecodeOptions,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn load(&mut self, extent: Extent) -> Result<Loaded, Failure> {
         Ok(self.session.load(extent, self.names, &self.options)?)
     }

@@ -12,6 +12,7 @@ mod gdb;
 mod info;
 mod interrupt;
 mod message;
+mod monitor;
 mod names;
 mod now;
 mod plan;

@@ -78,6 +78,20 @@ pub struct ClockPlan {
     pub hz_symbol: Option<String>,
 }
 
+impl ClockPlan {
+    /// Takes what this one does not say from another.
+    pub fn or(&mut self, other: &Self) {
+        let (own, given) = (&mut self.options, &other.options);
+        own.direction = own.direction.or(given.direction);
+        own.period = own.period.or(given.period);
+        own.release = own.release.or(given.release);
+        if own.hz.is_none() && self.hz_symbol.is_none() {
+            own.hz = given.hz;
+            self.hz_symbol.clone_from(&other.hz_symbol);
+        }
+    }
+}
+
 /// What `events` lists.
 pub struct EventsTask {
     /// Names, globs, ids, ranges.

@@ -67,6 +67,36 @@ pub trait Memory {
     }
 }
 
+impl<M: Memory + ?Sized> Memory for &mut M {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        (**self).read(addr, buf)
+    }
+
+    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+        (**self).read_batch(wanted)
+    }
+
+    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+        (**self).read_bytes(addr, len)
+    }
+
+    fn changes(&self) -> bool {
+        (**self).changes()
+    }
+
+    fn refresh(&mut self) {
+        (**self).refresh();
+    }
+
+    fn regions(&mut self) -> Option<Vec<Region>> {
+        (**self).regions()
+    }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        (**self).written()
+    }
+}
+
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
 pub const MAX_READ: usize = 1 << 30;
 

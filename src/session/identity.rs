@@ -63,7 +63,7 @@ const THREAD_MARK: u64 = 0x5448_5244;
 /// The longest version string.
 const LONGEST: usize = 160;
 
-impl Session {
+impl Session<'_> {
     /// Reads what tells whether ELF and memory belong together. Costs reads: for `info`, not for `last`.
     pub fn identity(&mut self, trace: &Trace) -> Identity {
         let endian = trace.about.endian;

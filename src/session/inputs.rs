@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::rsp::{Endpoint, Leave};
 
 /// Everything that names a source.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Inputs {
     /// The program's ELF file.
     pub elf: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Inputs {
 }
 
 /// Where memory comes from.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub enum SourceSpec {
     /// From the files beside it.
     #[default]
@@ -55,6 +55,7 @@ pub enum SourceSpec {
 }
 
 /// A stub, and how to treat it.
+#[derive(Clone)]
 pub struct RemoteInput {
     /// Where it listens.
     pub endpoint: Endpoint,

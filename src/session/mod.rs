@@ -30,8 +30,8 @@ use crate::sym::{Layers, Symbols};
 use crate::trace::{Issue, Severity, Trace};
 
 /// An open source, and where its trace lies once that was asked.
-pub struct Session {
-    memory: Source,
+pub struct Session<'m> {
+    memory: Source<'m>,
     symbols: Layers<'static>,
     elf: Option<Arc<Elf>>,
     hints: Hints,
@@ -63,18 +63,29 @@ pub struct LoadOffset {
 }
 
 /// The memory of a session.
-enum Source {
+enum Source<'m> {
     Remote(Box<Cache<Remote>>),
-    Files(Box<dyn Memory>),
+    /// Somebody else's link, which stays open when the session ends.
+    LentRemote(Box<Cache<&'m mut Remote>>),
+    Files(Box<dyn Memory + 'm>),
 }
 
-impl Source {
+impl Source<'_> {
     fn memory(&mut self) -> &mut dyn Memory {
         match self {
             Self::Remote(cache) => cache.as_mut(),
+            Self::LentRemote(cache) => cache.as_mut(),
             Self::Files(memory) => memory.as_mut(),
         }
     }
+}
+
+/// A memory that somebody else has open and goes on using.
+pub enum Lent<'m> {
+    /// That of a live target.
+    Remote(&'m mut Remote),
+    /// That of a dead one, and what people call it.
+    Memory(&'m mut dyn Memory, String),
 }
 
 /// A trace with all that is needed to talk about it.
@@ -87,13 +98,22 @@ pub struct Loaded {
     pub running: Vec<Addr>,
 }
 
-impl Session {
+impl<'m> Session<'m> {
     /// Opens what the inputs name.
     ///
     /// # Errors
     /// [`Absence`] when a file, a stub or the combination of them cannot be used.
     pub fn open(inputs: Inputs) -> Result<Self, Absence> {
-        open::open(inputs)
+        open::open(inputs, None)
+    }
+
+    /// A session over a memory that is open already. The inputs name the program and where its trace is, and no source.
+    /// Nothing that was read before is taken for what is there now.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn over(inputs: Inputs, memory: Lent<'m>) -> Result<Self, Absence> {
+        open::open(inputs, Some(memory))
     }
 
     /// What people call the source.
@@ -105,7 +125,7 @@ impl Session {
     /// True for a stub: the target may run on, and every read costs a packet.
     #[must_use]
     pub const fn is_live(&self) -> bool {
-        matches!(self.memory, Source::Remote(_))
+        matches!(self.memory, Source::Remote(_) | Source::LentRemote(_))
     }
 
     /// Names and addresses.
@@ -141,6 +161,7 @@ impl Session {
     pub fn remote_mut(&mut self) -> Option<&mut Remote> {
         match &mut self.memory {
             Source::Remote(cache) => Some(cache.inner_mut()),
+            Source::LentRemote(cache) => Some(cache.inner_mut()),
             Source::Files(_) => None,
         }
     }
@@ -156,7 +177,7 @@ impl Session {
     pub fn disconnect(&mut self) -> Option<Client> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Remote(cache) => Some(cache.into_inner().into_client()),
-            Source::Files(_) => None,
+            Source::LentRemote(_) | Source::Files(_) => None,
         }
     }
 

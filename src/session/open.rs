@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::events::EventNames;
 use super::file::{self, File, Piece};
-use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
+use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -27,7 +27,7 @@ const MOST_STDIN: u64 = 1 << 30;
 
 /// What was opened before it is put together.
 #[derive(Default)]
-struct Opened {
+struct Opened<'m> {
     elf: Option<(PathBuf, Elf)>,
     core: Option<(PathBuf, Core)>,
     /// What people call the core: unpacked, its name is longer than its path.
@@ -37,12 +37,13 @@ struct Opened {
     /// Bare traces, with the address that each claims.
     traces: Vec<(String, Bytes, Addr)>,
     remote: Option<RemoteInput>,
+    lent: Option<Lent<'m>>,
     issues: Vec<Issue>,
     header: Option<Addr>,
     hints: Hints,
 }
 
-pub fn open(inputs: Inputs) -> Result<Session, Absence> {
+pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
     let Inputs {
         elf,
         elf_built_in,
@@ -58,7 +59,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         event_enums,
         format,
     } = inputs;
-    let mut opened = Opened { header, ..Opened::default() };
+    let mut opened = Opened { header, lent, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), opened.open_elf(&path)?));
     } else if let Some((name, bytes)) = elf_built_in {
@@ -171,7 +172,7 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
     })
 }
 
-impl Opened {
+impl<'m> Opened<'m> {
     fn open_elf(&mut self, path: &Path) -> Result<Elf, Absence> {
         parse_elf(path, file::open(path, &mut self.issues)?.bytes)
     }
@@ -248,6 +249,7 @@ impl Opened {
     /// What was given must be one source.
     fn check(&self) -> Result<(), Absence> {
         let mut kinds = Vec::new();
+        kinds.extend(self.lent.is_some().then_some("the memory that is served"));
         kinds.extend(self.remote.is_some().then_some("a stub"));
         kinds.extend(self.core.is_some().then_some("a core"));
         kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
@@ -311,7 +313,7 @@ impl Opened {
         Ok(())
     }
 
-    fn build(mut self, options: Options_) -> Result<Session, Absence> {
+    fn build(mut self, options: Options_) -> Result<Session<'m>, Absence> {
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
         if let Some((_, elf)) = &self.elf {
@@ -354,7 +356,7 @@ impl Opened {
         options: &Options_,
         hints: &mut Hints,
         issues: &mut Vec<Issue>,
-    ) -> Result<(Source, String, LoadOffset), Absence> {
+    ) -> Result<(Source<'m>, String, LoadOffset), Absence> {
         let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
         let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
         let by_entry = || {
@@ -370,13 +372,19 @@ impl Opened {
                 Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
             let name = client.name().to_owned();
             let mut remote = Remote::new(client);
-            if load.is_none() && moves {
-                load = self.elf.as_ref().and_then(|(_, elf)| remote_offset(&mut remote, elf));
-                if load.is_none() {
-                    issues.push(unknown_offset());
-                }
+            let load = load.unwrap_or_else(|| self.ask_offset(&mut remote, issues));
+            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load));
+        }
+        match self.lent.take() {
+            Some(Lent::Remote(remote)) => {
+                let name = remote.client_mut().name().to_owned();
+                let load = load.unwrap_or_else(|| self.ask_offset(remote, issues));
+                return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
-            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load.unwrap_or_default()));
+            Some(Lent::Memory(memory, name)) => {
+                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or_default()));
+            }
+            None => {}
         }
         if let Some((path, mut core)) = self.core.take() {
             if let Some((elf_path, elf)) = &self.elf {
@@ -434,6 +442,17 @@ impl Opened {
             hints.endian = self.endian_of_images();
         }
         Ok((Source::Files(memory), name, load))
+    }
+
+    /// Where a program that can be loaded anywhere was loaded, by the stub's word.
+    fn ask_offset(&self, remote: &mut Remote, issues: &mut Vec<Issue>) -> LoadOffset {
+        let Some((_, elf)) = self.elf.as_ref().filter(|(_, e)| e.kind() == ElfKind::Dyn) else {
+            return LoadOffset::default();
+        };
+        remote_offset(remote, elf).unwrap_or_else(|| {
+            issues.push(unknown_offset());
+            LoadOffset::default()
+        })
     }
 
     /// Code and constants come from the ELF where the dump leaves them out. Its writable segments hold what variables
