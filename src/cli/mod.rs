@@ -49,6 +49,12 @@ pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1).collect()).into()
 }
 
+/// Runs one command line, and returns what it has to say in place of saying it on stderr. Data goes where `-o` says.
+#[must_use]
+pub fn overheard(words: Vec<OsString>) -> (Outcome, String) {
+    message::overhear(|| run(words))
+}
+
 /// Runs one command line (without the program's name).
 #[must_use]
 pub fn run(words: Vec<OsString>) -> Outcome {

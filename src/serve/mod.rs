@@ -1,5 +1,6 @@
 //! A core or dump as an RSP target: the only user of gdbstub. Read-only, and nothing runs.
 
+mod line;
 mod target;
 
 use std::io;
@@ -8,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use gdbstub::stub::GdbStub;
 
 use crate::mem::Memory;
+use line::Line;
 use target::{DeadTarget, Loop};
 
 /// The largest packet.
@@ -47,9 +49,8 @@ impl Server {
 
 /// Serves the client at the other end of `stream` until it leaves.
 fn serve(stream: TcpStream, memory: &mut dyn Memory) -> io::Result<()> {
-    stream.set_nodelay(true)?;
     let mut buffer = vec![0; PACKET];
-    let stub = GdbStub::builder(stream)
+    let stub = GdbStub::builder(Line::new(stream))
         .with_packet_buffer(&mut buffer)
         .build()
         .map_err(|e| io::Error::other(format!("{e:?}")))?;

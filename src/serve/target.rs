@@ -2,7 +2,6 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::net::TcpStream;
 
 use gdbstub::arch::{Arch, RegId, Registers};
 use gdbstub::common::Signal;
@@ -12,6 +11,7 @@ use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::singlethread::SingleThreadBase;
 use gdbstub::target::{Target, TargetError, TargetResult};
 
+use super::line::Line;
 use crate::mem::Memory;
 
 /// `EFAULT`: no such memory.
@@ -107,7 +107,7 @@ pub(super) struct Loop<'a>(PhantomData<&'a ()>);
 
 impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     type Target = DeadTarget<'a>;
-    type Connection = TcpStream;
+    type Connection = Line;
     type StopReason = SingleThreadStopReason<u64>;
 
     fn wait_for_stop_reason(

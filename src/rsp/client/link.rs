@@ -118,10 +118,14 @@ pub(super) struct Link {
     pub(super) acks: bool,
     /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
     ack_first: Option<bool>,
+    /// The first question went without an answer once.
+    hasty: bool,
     /// A stray was seen: before each request the link is brought into step.
     cautious: bool,
     /// A request is on its way that nobody waits for any more.
     pub(super) outstanding: bool,
+    /// Nothing but memory was asked for since the link was in step: no answer to that is empty.
+    reads_alone: bool,
     /// How the stub answered `qSupported`; before that, nothing can bring the link back into step.
     pub(super) features: Option<Features>,
     /// Stop replies that nobody asked for.
@@ -153,8 +157,10 @@ impl Link {
             deaf: false,
             acks: true,
             ack_first: None,
+            hasty: false,
             cautious: false,
             outstanding: false,
+            reads_alone: false,
             features: None,
             unasked_stops: 0,
             console: None,
@@ -205,31 +211,50 @@ impl Link {
                 }
                 Err(failure) => failure,
             };
+            let known = self.features.is_some();
             match failure {
                 Failure::Fatal(error) => return Err(self.fail(error)),
-                Failure::Damaged => {
-                    self.outstanding = false;
+                // What was damaged may have been something else, and the answer may still come: it is not to be taken
+                // for one to the next request.
+                failure @ (Failure::Damaged | Failure::OutOfStep) => {
                     damaged = damaged.saturating_add(1);
-                    if damaged >= TRIES {
-                        return Err(self.fail(self.too_damaged(body)));
-                    }
-                }
-                other => {
-                    let error = self.why_late(body, other);
-                    late = late.saturating_add(1);
-                    if late > 1 || !self.resync() {
+                    if damaged >= TRIES || known && !self.resync() {
+                        let error = self.why_late(body, failure);
                         return Err(self.fail(error));
                     }
+                    self.outstanding = false;
+                }
+                failure @ Failure::Late(_) => {
+                    let error = self.why_late(body, failure);
+                    late = late.saturating_add(1);
+                    // The first question cannot be brought into step by another: it is asked again.
+                    if late > 1 || known && !self.resync() {
+                        return Err(self.fail(error));
+                    }
+                    self.hasty |= !known;
                 }
             }
         }
+    }
+
+    /// Switches acknowledgements off. From the moment when the stub has heard of it, it sends none, whether we have
+    /// heard its answer or not.
+    pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
+        let before = self.ack_first.replace(false);
+        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
+        if self.ask(b"QStartNoAckMode", &accept)? == b"OK" {
+            self.acks = false;
+        } else {
+            self.ack_first = before;
+        }
+        Ok(())
     }
 
     /// Brings the link to a state where the next packet can only be an answer to the next request.
     pub(super) fn prepare(&mut self) -> Result<(), RspError> {
         // Who asks again after Ctrl-C is told that, and not what did not come in time.
         self.hear()?;
-        let doubt = self.outstanding || self.cautious && (!self.acks || self.ack_first == Some(false));
+        let doubt = self.outstanding || self.cautious;
         if doubt && self.features.is_some() && !self.resync() {
             let error = RspError::Stalled {
                 endpoint: self.name.clone(),
@@ -288,8 +313,9 @@ impl Link {
             bump(&mut self.unasked_stops, 1);
         } else if reply::console(body).is_none() {
             bump(&mut self.stats.strays, 1);
-            // Before the first answer it is what an earlier session left on the line.
-            self.cautious |= self.features.is_some();
+            // Before the first answer it is what an earlier session left on the line; and what was asked twice is
+            // answered twice.
+            self.cautious |= self.features.is_some() && !(self.hasty && reply::is_features(body));
         }
     }
 
@@ -301,6 +327,7 @@ impl Link {
         self.outstanding = true;
         let mut frames = Vec::new();
         for body in bodies {
+            self.reads_alone &= matches!(body.first(), Some(b'm' | b'x')) || *body == reply::FENCE;
             bump(self.stats.sent.entry(reply::packet_name(body)).or_default(), 1);
             frames.extend(encode(body));
         }
@@ -331,11 +358,14 @@ impl Link {
         accept: &dyn Fn(&[u8]) -> bool,
         wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
-        let deadline = deadline_in(self.timeout);
+        // Where nobody has answered so far, nobody is waited for twice as long.
+        let patience = if self.hasty && self.features.is_none() { self.timeout / 2 } else { self.timeout };
+        let deadline = deadline_in(patience);
         let mut heard = Heard::default();
         let mut refused = 0_u32;
         let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
         let mut first = true;
+        let mut cut = false;
         loop {
             // The deadline holds even while tokens keep coming.
             let late = !first && Instant::now() >= deadline;
@@ -359,15 +389,22 @@ impl Link {
                     }
                     self.send(&[body]).map_err(Failure::Fatal)?;
                 }
-                Kind::Nak | Kind::Notification(_) => {}
+                // Some refuse a damaged request all the same. Which one it was is not told.
+                Kind::Nak => {
+                    bump(&mut self.stats.damaged, 1);
+                    return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
+                }
+                Kind::Notification(_) => {}
                 Kind::Interrupt | Kind::Junk => {
                     heard.noise = true;
+                    cut |= self.decoder.raw().starts_with(b"$");
                     self.note_noise();
                     if !self.acks {
                         return Err(Failure::OutOfStep);
                     }
                 }
-                Kind::Packet(packet) if !packet.checksum_ok => {
+                // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
+                Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut cut) => {
                     bump(&mut self.stats.damaged, 1);
                     refused = refused.saturating_add(1);
                     if !self.acks {
@@ -415,25 +452,38 @@ impl Link {
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(super) fn resync(&mut self) -> bool {
         let Some(features) = &self.features else { return false };
-        let empty = features.is_empty();
+        // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
+        // asked for, a packet that no stub knows does as well.
+        let fence = !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
+        let empty = fence || features.is_empty();
+        let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
         let patience = self.timeout;
         if !self.deaf {
             self.timeout = patience.checked_div(2).unwrap_or(patience);
         }
-        let question = reply::SUPPORTED;
+        let (mut tries, mut late) = (0_u32, false);
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
                 let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
                 match self.answer(question, &accept, Wait::Alone) {
-                    // What we throw away may be damaged as it likes.
-                    Err(Failure::Damaged | Failure::OutOfStep) => {}
+                    // What we throw away may be damaged as it likes; but it may be the answer.
+                    Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
+                        tries = tries.saturating_add(1);
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
+                    // This one may have been lost as any other.
+                    Err(Failure::Late(_)) if !late && !self.deaf => {
+                        late = true;
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
                     other => break other,
                 }
             }
         });
         self.timeout = patience;
         self.outstanding = answer.is_err();
+        self.reads_alone |= answer.is_ok();
         answer.is_ok()
     }
 
