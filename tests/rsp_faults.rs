@@ -247,3 +247,36 @@ fn a_bad_line_to_qemu() {
     let upstream = qemu.remote().parse().unwrap();
     assert!(judge("QEMU", &over(upstream, &elf, &source, "qemu-line", &GENTLE, false)) >= 90.0);
 }
+
+#[test]
+fn a_bad_line_from_gdbserver() {
+    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
+        return;
+    }
+    let elf = fixture("host.elf");
+    // Without acknowledgements it takes damaged requests as they are: nobody can see that, so none is damaged.
+    let server = gdbserver_at_the_end(&elf);
+    let remote = server.remote();
+    let upstream = remote.parse().unwrap();
+    let ends = over_live(upstream, &elf, &remote, "gdbserver-line");
+    assert!(judge("gdbserver", &ends) >= 90.0);
+}
+
+/// What a live target shows over a good line is what it shows over a bad one.
+fn over_live(upstream: SocketAddr, elf: &Path, remote: &str, name: &str) -> Vec<End> {
+    over(
+        upstream,
+        elf,
+        &[
+            "--elf".as_ref(),
+            elf.as_os_str(),
+            "--remote".as_ref(),
+            remote.as_ref(),
+            "--leave".as_ref(),
+            "halted".as_ref(),
+        ],
+        name,
+        &GENTLE,
+        true,
+    )
+}

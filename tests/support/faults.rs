@@ -177,7 +177,7 @@ fn pump(way: Way, mut from: TcpStream, mut to: TcpStream, script: &Script, log: 
             number += 1;
             let hit = dice.once_in(script.one_in);
             let fault = script.faults[dice.below(script.faults.len())];
-            let mut note = |what: &str, packet: &[u8]| {
+            let note = |what: &str, packet: &[u8]| {
                 let start = &packet[..packet.len().min(24)];
                 log.lock().unwrap().push(format!("{way:?} {number} {what} {}", start.escape_ascii()));
             };

@@ -254,8 +254,7 @@ impl Link {
     pub(super) fn prepare(&mut self) -> Result<(), RspError> {
         // Who asks again after Ctrl-C is told that, and not what did not come in time.
         self.hear()?;
-        let doubt = self.outstanding || self.cautious;
-        if doubt && self.features.is_some() && !self.resync() {
+        if self.doubtful() && self.features.is_some() && !self.resync() {
             let error = RspError::Stalled {
                 endpoint: self.name.clone(),
                 packet: "qSupported".into(),
@@ -265,6 +264,11 @@ impl Link {
             return Err(self.fail(error));
         }
         self.drain()
+    }
+
+    /// The link is brought into step before the next request.
+    pub(super) const fn doubtful(&self) -> bool {
+        self.outstanding || self.cautious
     }
 
     /// After a flight whose answers are all here: true unless one too many came.
@@ -423,8 +427,8 @@ impl Link {
                     if self.take_console(&data) {
                         heard.console = true;
                     } else if (acked || self.ack_first.is_none()) && accept(&data) {
-                        // The very first answer tells whether this stub acknowledges at all.
-                        self.ack_first = self.ack_first.or(Some(acked));
+                        // The very first answer tells whether this stub acknowledges at all, unless that was damaged.
+                        self.ack_first = self.ack_first.or((acked || !heard.noise).then_some(acked));
                         return Ok(data);
                     } else {
                         self.skip(&data);

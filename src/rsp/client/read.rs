@@ -203,26 +203,23 @@ impl Client {
     }
 
     /// One chunk, strictly question and answer. What may be the last answer once more, because a request or an answer
-    /// came doubled, does not count before the link is in step.
+    /// came doubled, counts only where the link was brought into step right before it.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
         let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
         let binary = self.binary;
         let known = self.link.stats.memory_bytes > 0;
         let accept =
             move |body: &[u8]| reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported);
-        if self.last_len == Some(chunk.len) {
-            self.link.outstanding = true;
-        }
+        self.link.outstanding |= self.last_len == Some(chunk.len);
+        let in_step = self.link.doubtful();
         let body = self.link.ask(&chunk.request(binary), &accept)?;
         if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
-            self.last_len = Some(bytes.len());
-            let before = self.link.stats.strays;
-            if bytes.len() < chunk.len && (!self.link.resync() || self.link.stats.strays != before) {
-                let request = chunk.request(binary);
-                job.flying.push(chunk);
-                let error = self.link.why_late(&request, Failure::OutOfStep);
-                return self.again(job, error);
+            if bytes.len() < chunk.len && known && !in_step {
+                self.link.outstanding = true;
+                job.put_back([chunk]);
+                return Ok(());
             }
+            self.last_len = Some(bytes.len());
         }
         self.settle(job, &chunk, &body, binary)
     }
