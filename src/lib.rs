@@ -9,10 +9,12 @@
 
 pub mod abi;
 pub mod analysis;
+pub mod bridge;
 pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod control;
 pub mod elf;
 pub mod format;
 pub mod mem;

@@ -49,6 +49,10 @@ pub enum Command {
     Events(Events),
     /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
     Dump(Dump),
+    /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
+    Control(Control),
+    /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
+    Bridge(Bridge),
     /// Reads a built-in dead target, without hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
@@ -344,6 +348,39 @@ pub struct Dump {
     /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
     #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
     pub output: PathBuf,
+}
+
+/// Options of `control`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
+In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
+filter and unfilter are off and on, as in the kernel's API.")]
+pub struct Control {
+    /// What to do, and with what: `show`, `off queue,mutex`, `mark 4096 1 2`
+    #[arg(value_name = "ACTION")]
+    pub words: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `bridge`.
+#[derive(Debug, ClapArgs)]
+pub struct Bridge {
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334")]
+    pub listen: String,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
 }
 
 /// Options of `demo`.

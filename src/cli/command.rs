@@ -9,7 +9,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
+use super::{Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -31,6 +31,8 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
+        Task::Control(task) => control::run(*task, &output),
+        Task::Bridge(task) => bridge::run(&task),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -41,8 +43,9 @@ pub fn run(plan: Plan) -> Outcome {
 fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
+        Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
-        Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+        Task::Dump(_) | Task::Bridge(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
 

@@ -132,6 +132,11 @@ pub fn issues(issues: &[Issue]) {
     }
 }
 
+/// A question; what is typed comes behind it.
+pub fn ask(text: &str) {
+    say_raw(text);
+}
+
 /// One line of talk.
 pub fn say(text: &str) {
     say_raw(&format!("{text}\n"));

@@ -2,7 +2,9 @@
 //! `message` is all that goes to stderr.
 
 mod args;
+mod bridge;
 mod command;
+mod control;
 mod demo;
 mod dump;
 mod events;
@@ -11,6 +13,7 @@ mod files;
 mod gdb;
 mod info;
 mod interrupt;
+mod listen;
 mod message;
 mod monitor;
 mod names;

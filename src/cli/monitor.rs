@@ -11,8 +11,9 @@ use super::message::{self, Failure};
 use super::plan::{self, ClockPlan, Output, Question, Task};
 use super::{Outcome, args, command, files};
 use crate::catalogue::Names;
+use crate::mem::segments::Segments;
 use crate::output;
-use crate::session::{Inputs, Lent};
+use crate::session::{Inputs, Lent, Session};
 
 /// The commands that may be asked.
 const COMMANDS: [&str; 13] = [
@@ -132,6 +133,16 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
     // Whatever the environment added.
     question.inputs = Inputs::default();
     Ok(Request::Question(question, Output { path: None, color: args::Color::Never, ..output }))
+}
+
+/// Fails where what was said of the program cannot be used, whatever the target holds.
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub fn check(program: &Program) -> Result<(), Failure> {
+    let mut nothing = Segments::default();
+    Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, String::new())).map(drop)?;
+    Ok(())
 }
 
 /// Answers what stands behind `tx-trace` in a monitor line: data, and below it what else there is to say.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, Command};
+use super::bridge::BridgeTask;
+use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
 use crate::abi::Addr;
@@ -32,6 +34,10 @@ pub enum Task {
     Events(EventsTask),
     /// Write the trace's bytes to a file.
     Dump(Box<DumpTask>),
+    /// Look at how the trace stands, or change that.
+    Control(Box<ControlTask>),
+    /// Stand between a debugger and a stub.
+    Bridge(Box<BridgeTask>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -201,6 +207,22 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
             let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
+        }
+        Command::Control(c) => {
+            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
+            return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
+        }
+        Command::Bridge(b) => {
+            let mut clock_typed = b.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(b.source, Vec::new())?
+            };
+            let names = names(&clock_typed.netx)?;
+            let task = BridgeTask::new(&b.listen, b.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Bridge(Box::new(task)), output: output(args::Output::default())? });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {

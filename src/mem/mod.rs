@@ -20,6 +20,7 @@ use crate::abi::Addr;
 use crate::bytes::Bytes;
 
 pub mod remote;
+pub mod store;
 
 /// Reads target memory. Read-only by design: writes, registers and run control are traits of their own.
 pub trait Memory {

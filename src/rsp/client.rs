@@ -22,6 +22,7 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
 pub use link::Stats;
@@ -119,6 +120,31 @@ impl Client {
     pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
         let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
         Self::greet(link, options, usize::MAX, false)
+    }
+
+    /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
+    /// `qSupported`) and on acknowledgements, and nothing is agreed anew. The target is left to them.
+    #[must_use]
+    pub fn guest(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
+        let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        let features = Features::parse(features);
+        let (max_chunk, binary) =
+            (read::chunk_limit(features.packet_size(), usize::MAX), features.has("binary-upload"));
+        link.guest = true;
+        link.acks = acks;
+        link.features = Some(features);
+        let stop_reason = Vec::new();
+        Self {
+            link,
+            leave: options.leave,
+            max_chunk,
+            binary,
+            last_len: None,
+            stop_reason,
+            found_running: false,
+            held: true,
+            left: true,
+        }
     }
 
     fn greet(link: Link, options: Options, line_limit: usize, held: bool) -> Result<Self, RspError> {

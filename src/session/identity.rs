@@ -68,15 +68,19 @@ impl Session<'_> {
     pub fn identity(&mut self, trace: &Trace) -> Identity {
         let endian = trace.about.endian;
         let mut identity = Identity::default();
-        if let Some(symbol) = self.symbols.lookup("_tx_version_id") {
-            identity.version = text_at(self.memory.memory(), symbol.address, LONGEST);
-        }
+        identity.version = self.kernel_version();
         if let Some(symbol) = self.symbols.lookup("_tx_trace_event_enable_bits") {
             let width = Width::from_bytes(symbol.size).unwrap_or(trace.about.word);
             identity.enable_bits = word_at(self.memory.memory(), symbol.address, endian, width);
         }
         identity.agreement = self.agreement(trace);
         identity
+    }
+
+    /// The kernel's version string.
+    pub fn kernel_version(&mut self) -> Option<String> {
+        let symbol = self.symbols.lookup("_tx_version_id")?;
+        text_at(self.memory.memory(), symbol.address, LONGEST)
     }
 
     /// Holds the names of threads in memory against the ELF's constants. `None` where they cannot be compared: addresses

@@ -16,7 +16,7 @@ pub use raw::Raw;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use crate::abi::{Addr, Width};
+use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
@@ -164,6 +164,25 @@ impl<'m> Session<'m> {
             Source::LentRemote(cache) => Some(cache.inner_mut()),
             Source::Files(_) => None,
         }
+    }
+
+    /// The memory and the names at once.
+    pub fn parts(&mut self) -> (&mut dyn Memory, &dyn Symbols) {
+        (self.memory.memory(), &self.symbols)
+    }
+
+    /// What can be written: a live target of our own. Whoever was lent one only reads.
+    pub fn writable(&mut self) -> Option<&mut Cache<Remote>> {
+        match &mut self.memory {
+            Source::Remote(cache) => Some(cache),
+            Source::LentRemote(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// The target's byte order and the width of its addresses, where the program tells them.
+    #[must_use]
+    pub const fn machine(&self) -> (Option<Endian>, Option<Width>) {
+        (self.hints.endian, self.hints.pointer)
     }
 
     /// What was noticed while opening and locating: worth telling even where there is no trace.

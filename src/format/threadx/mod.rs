@@ -4,7 +4,7 @@ mod clock;
 mod decode;
 mod entries;
 mod entry;
-mod layout;
+pub mod layout;
 mod locate;
 mod mend;
 mod order;
@@ -14,6 +14,8 @@ mod registry;
 mod ring;
 mod survey;
 mod usbx;
+
+pub use parse::{RawHeader, detect, object};
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Endian;

@@ -112,6 +112,8 @@ pub(super) struct Link {
     /// For each reply.
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
+    /// The link is others': nothing is sent but what was asked for.
+    pub(super) guest: bool,
     /// Set on the way out, when Ctrl-C has been heard already.
     pub(super) deaf: bool,
     /// Packets are acknowledged.
@@ -154,6 +156,7 @@ impl Link {
             decoder: Decoder::default(),
             timeout,
             interrupt,
+            guest: false,
             deaf: false,
             acks: true,
             ack_first: None,
@@ -457,8 +460,8 @@ impl Link {
     pub(super) fn resync(&mut self) -> bool {
         let Some(features) = &self.features else { return false };
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
-        // asked for, a packet that no stub knows does as well.
-        let fence = !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
+        // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
+        let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
         let empty = fence || features.is_empty();
         let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
