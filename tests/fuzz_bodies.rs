@@ -278,6 +278,14 @@ fn no_event_is_read_where_none_is_asked_for_and_the_pointer_is_lost() {
     assert_eq!((trace.len(), trace.events().count()), (0, 0));
 }
 
+/// Found by the body of `user_events`: a `#define` of what is no name in C became an event whose name, written as a
+/// table, was taken for an id.
+#[test]
+fn a_name_that_begins_with_a_digit_was_taken_from_a_header() {
+    assert_eq!(bodies::user_events(b"#define 8ASE 4096\n"), 0);
+    assert_eq!(bodies::user_events(b"#define 8ASE 4096\n#define EV_A 4097\n"), 1);
+}
+
 #[test]
 fn a_body_that_fails_is_told() {
     let fails = |data: &[u8]| {

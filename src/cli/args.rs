@@ -64,7 +64,7 @@ pub enum Command {
 pub struct Read {
     /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, told from their content (a file named 50 is ./50)
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
@@ -342,7 +342,7 @@ pub enum EventsFormat {
 pub struct Dump {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     /// Write to this file: .trx, the bytes from the trace's header to the end of its ring

@@ -22,13 +22,14 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod stats;
 mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
-pub use link::Stats;
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
+pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
 

@@ -40,6 +40,8 @@ struct Opened<'m> {
     lent: Option<Lent<'m>>,
     issues: Vec<Issue>,
     header: Option<Addr>,
+    /// It was told by a file, not by `--header`.
+    header_in_file: bool,
     hints: Hints,
 }
 
@@ -192,6 +194,7 @@ impl<'m> Opened<'m> {
             // A header that contradicts itself is decoded as far as it goes, and says why not.
             None => {
                 let known = formats(only).any(|f| f.sniff(&bytes));
+                refuse_cut(&name, &bytes, only)?;
                 if !known {
                     return Err(Absence::none(
                         "not-a-trace",
@@ -289,6 +292,7 @@ impl<'m> Opened<'m> {
                 .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
                 .or_else(|| found.first());
             let Some(best) = best else {
+                refuse_cut(name, bytes, only)?;
                 return Err(Absence::none(
                     "no-trace",
                     format!("{name}: no trace header in its {} bytes", bytes.len()),
@@ -307,6 +311,7 @@ impl<'m> Opened<'m> {
                 ),
             ));
             if found.len() == 1 && at.is_none() {
+                self.header_in_file |= self.header.is_none();
                 self.header = self.header.or(Some(best.offset as u64));
             }
         }
@@ -340,6 +345,7 @@ impl<'m> Opened<'m> {
             symbols,
             elf: kept,
             hints,
+            header_in_file: self.header_in_file,
             name,
             issues,
             only: options.format,
@@ -432,6 +438,7 @@ impl<'m> Opened<'m> {
             let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
             self.with_code(Overlay::new().below(segments), load)
         } else {
+            self.header_in_file |= hints.header.is_none();
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
             hints.endian = None;
             hints.pointer = hints.pointer.or(None);
@@ -468,6 +475,16 @@ impl<'m> Opened<'m> {
     fn endian_of_images(&self) -> Option<Endian> {
         let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
         found.next().map(|f| f.endian)
+    }
+}
+
+/// A file that ends within the header that it begins with.
+fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    match formats(only).find_map(|f| f.cut_short(bytes)) {
+        Some(why) => {
+            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
+        }
+        None => Ok(()),
     }
 }
 

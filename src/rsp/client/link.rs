@@ -1,10 +1,10 @@
 //! One request, one answer: acknowledgements, what is skipped while waiting, and getting back into step.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::reply::{self, Features};
+use super::stats::Stats;
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
@@ -15,53 +15,15 @@ const TRIES: u32 = 4;
 /// The most console text that is kept of one monitor command, in bytes.
 const MAX_CONSOLE: usize = 1 << 20;
 
+/// So many notifications in place of an answer are what keeps it from coming.
+const FLOOD: u64 = 64;
+
 /// How often the interrupt flag is looked at.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The most tokens that are thrown away before a request. A stub that talks without end is met by the request's
 /// own deadline.
 const MAX_DRAIN: u32 = 4096;
-
-/// What went over the link so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Requests sent, by the name of the packet: `m`, `x`, `?`, `D`, `qSupported`, ... Repetitions count.
-    pub sent: BTreeMap<String, u64>,
-    /// Bytes sent, with frames and acknowledgements.
-    pub bytes_out: u64,
-    /// Bytes received, with frames and acknowledgements.
-    pub bytes_in: u64,
-    /// Bytes of target memory that were received in good order.
-    pub memory_bytes: u64,
-    /// How often a request was sent while no other was on its way: the number of latencies paid.
-    pub round_trips: u64,
-    /// Packets that came damaged, or were refused by the stub as damaged.
-    pub damaged: u64,
-    /// Packets that answered nothing (stop replies and console output not counted): late or doubled.
-    pub strays: u64,
-    /// How often the link was brought back into step.
-    pub resyncs: u64,
-}
-
-impl Stats {
-    /// Memory reads sent (`m` and `x`).
-    #[must_use]
-    pub fn reads(&self) -> u64 {
-        self.count("m").saturating_add(self.count("x"))
-    }
-
-    /// Requests sent of one kind.
-    #[must_use]
-    pub fn count(&self, name: &str) -> u64 {
-        self.sent.get(name).copied().unwrap_or(0)
-    }
-
-    /// Requests sent of all kinds.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.sent.values().fold(0, |sum, &n| sum.saturating_add(n))
-    }
-}
 
 /// When a link was closed: by who never said a word.
 const NEVER_SPOKE: &str = "before it sent anything; it may serve another debugger already";
@@ -99,6 +61,7 @@ pub(super) enum Wait {
 pub(super) struct Heard {
     ack: bool,
     console: bool,
+    notified: u64,
     stray: Option<Vec<u8>>,
     noise: bool,
 }
@@ -257,7 +220,7 @@ impl Link {
     pub(super) fn prepare(&mut self) -> Result<(), RspError> {
         // Who asks again after Ctrl-C is told that, and not what did not come in time.
         self.hear()?;
-        if self.doubtful() && self.features.is_some() && !self.resync() {
+        if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
             let error = RspError::Stalled {
                 endpoint: self.name.clone(),
                 packet: "qSupported".into(),
@@ -401,7 +364,7 @@ impl Link {
                     bump(&mut self.stats.damaged, 1);
                     return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
                 }
-                Kind::Notification(_) => {}
+                Kind::Notification(_) => bump(&mut heard.notified, 1),
                 Kind::Interrupt | Kind::Junk => {
                     heard.noise = true;
                     cut |= self.decoder.raw().starts_with(b"$");
@@ -458,6 +421,13 @@ impl Link {
 
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(super) fn resync(&mut self) -> bool {
+        // Somebody has been waited for in vain already.
+        let patience = if self.deaf { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
+        self.fence(patience)
+    }
+
+    /// The same; each of two attempts may take so long.
+    fn fence(&mut self, patience: Duration) -> bool {
         let Some(features) = &self.features else { return false };
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
         // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
@@ -465,10 +435,7 @@ impl Link {
         let empty = fence || features.is_empty();
         let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
-        let patience = self.timeout;
-        if !self.deaf {
-            self.timeout = patience.checked_div(2).unwrap_or(patience);
-        }
+        let patience = std::mem::replace(&mut self.timeout, patience);
         let (mut tries, mut late) = (0_u32, false);
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
@@ -509,12 +476,15 @@ impl Link {
         })
     }
 
+    /// Ctrl-C was pressed, whether that is still heard or not.
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
     /// Ctrl-C.
     fn hear(&self) -> Result<(), RspError> {
         match self.interrupt {
-            Some(flag) if !self.deaf && flag.load(Ordering::Relaxed) => {
-                Err(RspError::Interrupted { endpoint: self.name.clone() })
-            }
+            Some(_) if !self.deaf && self.interrupted() => Err(RspError::Interrupted { endpoint: self.name.clone() }),
             _ => Ok(()),
         }
     }
@@ -594,10 +564,12 @@ impl Link {
         if let Some(stray) = heard.stray {
             return RspError::BadReply { endpoint, packet, reply: excerpt(&stray) };
         }
-        if heard.console {
-            return RspError::Chatter { endpoint, packet, timeout };
-        }
         let pending = self.decoder.pending();
+        let flood = heard.notified > FLOOD;
+        if heard.console || flood {
+            let what = if heard.console { "console output" } else { "notifications" };
+            return RspError::Chatter { endpoint, packet, timeout, what };
+        }
         if self.features.is_none() {
             if self.stats.bytes_in == 0 {
                 return RspError::NoAnswer { endpoint, timeout, hint: self.silence };
