@@ -453,7 +453,7 @@ fn a_stub_that_nobody_waits_for() {
     machine::wait_for("the read", || !stub.reads().is_empty());
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let out = child.wait_with_output().unwrap();
-    is_error("Ctrl-C", &out, 2, "source-failed", "interrupted");
+    is_error("Ctrl-C", &out, 2, "interrupted", "interrupted");
     // Before it has answered at all.
     let stub = Stub { silent: true, ..Stub::default() }.start();
     let remote = format!("127.0.0.1:{}", stub.port);
