@@ -9,6 +9,7 @@ use crate::catalogue::Names;
 use crate::session::Inputs;
 
 /// What to serve, and to whom.
+#[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "without a server it is only checked"))]
 pub struct ServeTask {
     /// Where debuggers connect to; the one that started us without it.
     listen: Option<SocketAddr>,
