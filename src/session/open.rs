@@ -117,9 +117,10 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
         absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
         return Err(absence);
     }
-    let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+    // Only a file of events needs them, and they come out of a whole catalogue.
+    let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
-    let events = EventNames::open(&events, event_enums, beside, &ids)?;
+    let events = EventNames::open(&events, event_enums, beside, ids)?;
     opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
