@@ -42,6 +42,8 @@ struct Stub {
     name: &'static str,
     port: u16,
     header: u64,
+    /// What GDB has to be told of a stub that does not say.
+    architecture: &'static str,
     _child: Vec<Running>,
 }
 
@@ -64,9 +66,11 @@ fn serve(buffer: &Path) -> Stub {
     let port = free_port();
     let image = format!("{}@{PSRAM:#x}", buffer.display());
     let listen = format!("127.0.0.1:{port}");
-    let child = quiet(&mut tx_trace(&["serve", "--listen", &listen, "--image", &image]));
+    let (elf, ram) = (fixture("cm3.elf"), format!("{}@0x20000000", fixture("cm3.ram.bin")));
+    let words = ["serve", "--listen", &listen, "--elf", &elf, "--image", &ram, "--image", &image];
+    let child = quiet(&mut tx_trace(&words));
     listening(port);
-    Stub { name: "`tx-trace serve`", port, header: PSRAM, _child: vec![child] }
+    Stub { name: "`tx-trace serve`", port, header: PSRAM, architecture: "set architecture auto", _child: vec![child] }
 }
 
 fn qemu(buffer: &Path) -> Option<Stub> {
@@ -80,7 +84,7 @@ fn qemu(buffer: &Path) -> Option<Stub> {
     command.arg(format!("loader,file={},addr={PSRAM:#x},force-raw=on", buffer.display()));
     let child = quiet(&mut command);
     listening(port);
-    Some(Stub { name: "QEMU", port, header: PSRAM, _child: vec![child] })
+    Some(Stub { name: "QEMU", port, header: PSRAM, architecture: "set architecture armv7", _child: vec![child] })
 }
 
 /// A process that holds the buffer and waits, with gdbserver attached.
@@ -90,7 +94,10 @@ fn gdbserver(buffer: &Path, dir: &Path) -> Option<Stub> {
     }
     let (c, program) = (dir.join("holder.c"), dir.join("holder"));
     let text = format!(
-        "#include <unistd.h>\n__asm__(\".data\n.balign 16\n.globl buffer\nbuffer: .incbin \"{}\"\n.text\");\nint main(void) {{ for (;;) pause(); }}\n",
+        r#"#include <unistd.h>
+__asm__(".data; .balign 16; .globl buffer; buffer: .incbin \"{}\"; .text");
+int main(void) {{ for (;;) pause(); }}
+"#,
         buffer.display()
     );
     std::fs::write(&c, text).unwrap();
@@ -101,7 +108,7 @@ fn gdbserver(buffer: &Path, dir: &Path) -> Option<Stub> {
     let pid = process.0.id().to_string();
     let server = quiet(Command::new("gdbserver").args(["--multi", "--attach", &format!("127.0.0.1:{port}"), &pid]));
     listening(port);
-    Some(Stub { name: "gdbserver", port, header, _child: vec![server, process] })
+    Some(Stub { name: "gdbserver", port, header, architecture: "set architecture auto", _child: vec![server, process] })
 }
 
 /// The quickest of some runs over a link.
@@ -109,7 +116,7 @@ fn quickest(proxy: &Proxy, mut command: impl FnMut() -> Command) -> Tally {
     let mut all: Vec<Tally> = Vec::new();
     for _ in 0..RUNS {
         let out = command().stdin(Stdio::null()).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.success(), "{:?}: {}", out.status, String::from_utf8_lossy(&out.stderr));
         std::thread::sleep(Duration::from_millis(20));
         all.push(proxy.last());
     }
@@ -156,11 +163,22 @@ fn main() {
                     format!("dump binary memory {} {:#x} {:#x}", theirs.display(), stub.header, stub.header + size);
                 let gdb = quickest(&proxy, || {
                     let mut command = Command::new("gdb-multiarch");
-                    command.args(["-nx", "-batch", "-ex", &target, "-ex", &dump, "-ex", "disconnect"]);
+                    command.args([
+                        "-nx",
+                        "-batch",
+                        "-ex",
+                        stub.architecture,
+                        "-ex",
+                        &target,
+                        "-ex",
+                        &dump,
+                        "-ex",
+                        "disconnect",
+                    ]);
                     command
                 });
                 rows.push(row(stub.name, link, "GDB's `dump binary memory`", &gdb));
-                if stub.name.contains("serve") && !delay.is_zero() {
+                if stub.name == "`tx-trace serve`" && !delay.is_zero() {
                     part = Some(whole.time().as_secs_f64() / gdb.time().as_secs_f64());
                 }
             }

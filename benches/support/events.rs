@@ -11,14 +11,14 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// A ring of about so many events that has just wrapped, its header and registry in front of it.
+/// A ring of at least so many events that has just wrapped, its header and registry in front of it.
 pub fn make(path: &Path, events: usize) {
     let small = std::fs::read(super::fixture("cm3.trx")).unwrap();
     let base = word(&small, 8);
     let [ring, end, current] = [24, 28, 32].map(|at| (word(&small, at) - base) as usize);
     let order = [&small[current..end], &small[ring..current]].concat();
     let span = word(&order, order.len() - ENTRY + 12).wrapping_sub(word(&order, 12)) + 1000;
-    let rounds = events / (order.len() / ENTRY);
+    let rounds = events.div_ceil(order.len() / ENTRY);
     let mut head = small[..ring].to_vec();
     let new_end = base.wrapping_add((ring + rounds * order.len()) as u32);
     head[28..32].copy_from_slice(&new_end.to_le_bytes());

@@ -68,7 +68,7 @@ pub enum Command {
 pub struct Read {
     /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, told from their content (a file named 50 is ./50)
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub struct Objects {
 pub struct Threads {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
@@ -361,7 +361,7 @@ pub enum EventsFormat {
 pub struct Dump {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     /// Write to this file: .trx, the bytes from the trace's header to the end of its ring; .core, an ELF core with
@@ -378,7 +378,7 @@ pub struct Dump {
 pub struct Serve {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
     pub listen: String,

@@ -418,7 +418,12 @@ fn selection(
     written?;
     writer.finish(view, &loaded.trace.issues)?;
     if window.events == 0 {
-        let what = if loaded.trace.is_empty() { "the trace holds no event" } else { "no event passes the filters" };
+        let unreadable = loaded.trace.issues.iter().any(|i| i.code == "ring-unreadable");
+        let what = match (loaded.trace.is_empty(), unreadable) {
+            (true, true) => "no event of the trace can be read",
+            (true, false) => "the trace holds no event",
+            (false, _) => "no event passes the filters",
+        };
         message::say(&format!("tx-trace: {what}"));
     }
     Ok(window.events > 0)

@@ -111,6 +111,6 @@ fn write(raw: &Raw, path: PathBuf, output: &Output) -> Result<Outcome, Failure> 
     sink.write_all(&raw.bytes)?;
     sink.finish()?;
     message::issues(&raw.issues);
-    message::say(&said);
+    message::say(&crate::output::escape(&said));
     Ok(Outcome::Done)
 }

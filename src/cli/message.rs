@@ -63,12 +63,14 @@ pub fn overhear<T>(work: impl FnOnce() -> T) -> (T, String) {
 
 /// Says why, and gives the exit code.
 pub fn fail(failure: &Failure) -> Outcome {
-    let mut text = format!("tx-trace: {}\n", failure.message);
+    // A name of a file may hold the end of a line: what is said stays one line each.
+    let line = output::escape;
+    let mut text = format!("tx-trace: {}\n", line(&failure.message));
     for tried in &failure.tried {
-        text.push_str(&format!("  tried: {tried}\n"));
+        text.push_str(&format!("  tried: {}\n", line(tried)));
     }
     if !failure.hint.is_empty() {
-        text.push_str(&format!("  try: {}\n", failure.hint));
+        text.push_str(&format!("  try: {}\n", line(&failure.hint)));
     }
     say_raw(&text);
     failure.outcome

@@ -54,6 +54,18 @@ pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1).collect()).into()
 }
 
+/// Runs one command line, and returns what it has to say in place of saying it on stderr. Data goes where `-o` says.
+#[must_use]
+pub fn overheard(words: Vec<OsString>) -> (Outcome, String) {
+    message::overhear(|| run(words))
+}
+
+/// True where a monitor line is one that may be asked. Nothing is opened or run.
+#[must_use]
+pub fn takes_monitor_line(line: &str) -> bool {
+    monitor::parse(line).is_ok()
+}
+
 /// Runs one command line (without the program's name).
 #[must_use]
 pub fn run(words: Vec<OsString>) -> Outcome {

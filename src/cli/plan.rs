@@ -223,6 +223,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }
         Command::Bridge(b) => {
+            if b.source.leave != args::Leave::AsFound {
+                return Err(Failure::usage(
+                    "usage",
+                    "--leave: through a bridge the debugger decides how the target is left",
+                ));
+            }
             let mut clock_typed = b.clock;
             let inputs = Inputs {
                 events: std::mem::take(&mut clock_typed.user.events),
@@ -301,10 +307,18 @@ fn enum_names(options: &[String]) -> Vec<String> {
 }
 
 /// Takes N or SEQ out of the words; the rest are files.
-fn words(ask: &mut Ask, words: Vec<String>) -> Result<Vec<PathBuf>, Failure> {
+fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     let mut counted = false;
     for word in words {
+        // A name of a file need not be text; a number is.
+        let word = match word.into_string() {
+            Ok(word) => word,
+            Err(word) => {
+                files.push(PathBuf::from(word));
+                continue;
+            }
+        };
         let digits = word.strip_prefix('-').unwrap_or(&word);
         let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let starts_as_number = digits.bytes().next().is_some_and(|b| b.is_ascii_digit());

@@ -128,6 +128,10 @@ pub enum ReadErrorKind {
     Unmapped,
     /// The range is larger than any sane request.
     TooLong,
+    /// The stub refuses these bytes, and says why in its own words.
+    Refused(String),
+    /// Ctrl-C while a stub was waited for.
+    Interrupted(String),
     /// The source itself failed: the link broke, the file could not be read. One sentence for people.
     Source(String),
 }
@@ -148,7 +152,7 @@ impl ReadError {
     /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
-        matches!(self.kind, ReadErrorKind::Source(_))
+        matches!(self.kind, ReadErrorKind::Source(_) | ReadErrorKind::Interrupted(_))
     }
 }
 
@@ -157,6 +161,10 @@ impl fmt::Display for ReadError {
         match &self.kind {
             ReadErrorKind::Unmapped => write!(f, "no memory at {:#x} ({} bytes)", self.addr, self.len),
             ReadErrorKind::TooLong => write!(f, "a read of {} bytes at {:#x} is beyond reason", self.len, self.addr),
+            ReadErrorKind::Refused(why) => {
+                write!(f, "no memory at {:#x} ({} bytes): the stub says `{why}`", self.addr, self.len)
+            }
+            ReadErrorKind::Interrupted(why) => f.write_str(why),
             ReadErrorKind::Source(why) => write!(f, "reading {} bytes at {:#x}: {why}", self.len, self.addr),
         }
     }

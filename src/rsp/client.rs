@@ -22,13 +22,14 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod stats;
 mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
-pub use link::Stats;
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
+pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
 
@@ -73,6 +74,8 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
+    /// The length of the last answer, where one is waited for at a time.
+    last_len: Option<usize>,
     stop_reason: Vec<u8>,
     /// The target ran before we came.
     found_running: bool,
@@ -137,6 +140,7 @@ impl Client {
             leave: options.leave,
             max_chunk,
             binary,
+            last_len: None,
             stop_reason,
             found_running: false,
             held: true,
@@ -150,6 +154,7 @@ impl Client {
             leave: options.leave,
             max_chunk: 0,
             binary: false,
+            last_len: None,
             stop_reason: Vec::new(),
             found_running: false,
             held,
@@ -169,10 +174,8 @@ impl Client {
             // The debugger has time-outs of its own towards its target, and a user who can end us.
             client.link.timeout = client.link.timeout.max(HELD_TIMEOUT);
         }
-        if no_ack
-            && client.link.ask(b"QStartNoAckMode", &|b| b == b"OK" || b.is_empty() || reply::is_error(b))? == b"OK"
-        {
-            client.link.acks = false;
+        if no_ack {
+            client.link.start_no_ack()?;
         }
         client.find_stop()?;
         Ok(client)
@@ -198,6 +201,8 @@ impl Client {
                         answer
                     }
                     Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                    // Unless it stood all the time, and it was our question that was lost.
+                    Err(_) if self.link.resync() => self.link.ask(b"?", &expected)?,
                     Err(_) => {
                         // `D` would be a byte too many for it.
                         self.left = true;

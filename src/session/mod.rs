@@ -39,6 +39,8 @@ pub struct Session<'m> {
     symbols: Layers<'static>,
     elf: Option<Arc<Elf>>,
     hints: Hints,
+    /// Where the trace begins was told by a file that begins with it, not by `--header`.
+    header_in_file: bool,
     /// What people call the source.
     name: String,
     /// What was noticed while opening.

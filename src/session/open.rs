@@ -43,6 +43,8 @@ struct Opened<'m> {
     lent: Option<Lent<'m>>,
     issues: Vec<Issue>,
     header: Option<Addr>,
+    /// It was told by a file, not by `--header`.
+    header_in_file: bool,
     hints: Hints,
     /// The registers in the core's notes.
     notes: CoreNotes,
@@ -202,6 +204,7 @@ impl<'m> Opened<'m> {
             // A header that contradicts itself is decoded as far as it goes, and says why not.
             None => {
                 let known = formats(only).any(|f| f.sniff(&bytes));
+                refuse_cut(&name, &bytes, only)?;
                 if !known {
                     return Err(Absence::none(
                         "not-a-trace",
@@ -299,6 +302,7 @@ impl<'m> Opened<'m> {
                 .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
                 .or_else(|| found.first());
             let Some(best) = best else {
+                refuse_cut(name, bytes, only)?;
                 return Err(Absence::none(
                     "no-trace",
                     format!("{name}: no trace header in its {} bytes", bytes.len()),
@@ -317,6 +321,7 @@ impl<'m> Opened<'m> {
                 ),
             ));
             if found.len() == 1 && at.is_none() {
+                self.header_in_file |= self.header.is_none();
                 self.header = self.header.or(Some(best.offset as u64));
             }
         }
@@ -356,6 +361,7 @@ impl<'m> Opened<'m> {
             symbols,
             elf: kept,
             hints,
+            header_in_file: self.header_in_file,
             name,
             issues,
             only: options.format,
@@ -462,6 +468,7 @@ impl<'m> Opened<'m> {
             let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
             self.with_code(Overlay::new().below(segments), load)
         } else {
+            self.header_in_file |= hints.header.is_none();
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
             hints.endian = None;
             hints.pointer = hints.pointer.or(None);
@@ -515,6 +522,16 @@ fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
             format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )
     })
+}
+
+/// A file that ends within the header that it begins with.
+fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    match formats(only).find_map(|f| f.cut_short(bytes)) {
+        Some(why) => {
+            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn unknown_offset() -> Issue {

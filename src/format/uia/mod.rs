@@ -10,6 +10,7 @@ mod parse;
 mod read;
 mod record;
 mod ring;
+mod salvage;
 mod text;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};

@@ -8,6 +8,9 @@ use crate::rsp::packet::from_hex;
 /// gdbstub does not know `qSupported` without a colon.
 pub(super) const SUPPORTED: &[u8] = b"qSupported:hwbreak+";
 
+/// Behind a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
+pub(super) const FENCE: &[u8] = b"vMustReplyEmpty";
+
 /// `E` and two digits, or `E.` and words. A reply of memory has an even number of digits, so it is never this.
 pub(super) fn is_error(body: &[u8]) -> bool {
     match body {
