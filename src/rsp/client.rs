@@ -87,6 +87,9 @@ impl Client {
     /// Nobody there, nobody answers, no target, not this protocol: each has its own [`RspError`]. The target has
     /// then been left as well as it could be.
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
+        if !endpoint.is_rsp() {
+            return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
+        }
         let transport = transport::open(endpoint, options.timeout)?;
         let hint = match endpoint {
             Endpoint::Serial { .. } => "check the baud rate and the cable, and that the stub runs",

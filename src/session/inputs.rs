@@ -55,6 +55,7 @@ pub enum SourceSpec {
 }
 
 /// A stub, and how to treat it.
+#[derive(Debug, Clone)]
 pub struct RemoteInput {
     /// Where it listens.
     pub endpoint: Endpoint,

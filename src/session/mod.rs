@@ -4,6 +4,7 @@ pub mod events;
 mod file;
 mod identity;
 mod inputs;
+mod live;
 mod open;
 mod raw;
 mod scan;
@@ -48,6 +49,8 @@ pub struct Session {
     events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
     buffers: Vec<(String, Bytes, Addr)>,
+    /// The live target, to go there again.
+    link: Option<RemoteInput>,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -65,6 +68,8 @@ pub struct LoadOffset {
 /// The memory of a session.
 enum Source {
     Remote(Box<Cache<Remote>>),
+    /// Memory of a live target and nothing else of it.
+    Door(Box<Cache<Box<dyn Memory>>>),
     Files(Box<dyn Memory>),
 }
 
@@ -72,6 +77,16 @@ impl Source {
     fn memory(&mut self) -> &mut dyn Memory {
         match self {
             Self::Remote(cache) => cache.as_mut(),
+            Self::Door(cache) => cache.as_mut(),
+            Self::Files(memory) => memory.as_mut(),
+        }
+    }
+
+    /// As it is now, nothing remembered.
+    fn fresh(&mut self) -> &mut dyn Memory {
+        match self {
+            Self::Remote(cache) => cache.inner_mut(),
+            Self::Door(cache) => cache.inner_mut(),
             Self::Files(memory) => memory.as_mut(),
         }
     }
@@ -105,7 +120,7 @@ impl Session {
     /// True for a stub: the target may run on, and every read costs a packet.
     #[must_use]
     pub const fn is_live(&self) -> bool {
-        matches!(self.memory, Source::Remote(_))
+        matches!(self.memory, Source::Remote(_) | Source::Door(_))
     }
 
     /// Names and addresses.
@@ -141,7 +156,7 @@ impl Session {
     pub fn remote_mut(&mut self) -> Option<&mut Remote> {
         match &mut self.memory {
             Source::Remote(cache) => Some(cache.inner_mut()),
-            Source::Files(_) => None,
+            Source::Door(_) | Source::Files(_) => None,
         }
     }
 
@@ -156,7 +171,7 @@ impl Session {
     pub fn disconnect(&mut self) -> Option<Client> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Remote(cache) => Some(cache.into_inner().into_client()),
-            Source::Files(_) => None,
+            Source::Door(_) | Source::Files(_) => None,
         }
     }
 
@@ -198,16 +213,29 @@ impl Session {
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
         let (format, capture) = self.capture(extent)?;
-        let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
-        let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
-        trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
+        let mut loaded = self.decoded(format, &capture, names, options)?;
+        let trace = &mut loaded.trace;
+        trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, trace)));
         if self.is_live() {
-            trace.issues.extend(just_begun(&trace));
+            trace.issues.extend(just_begun(trace));
         } else {
             // In a file this costs nothing; over a link `info` asks for it.
-            trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
+            trace.issues.extend(self.agreement(trace).and_then(Agreement::issue));
         }
+        Ok(loaded)
+    }
+
+    /// Decodes what was captured.
+    fn decoded(
+        &mut self,
+        format: &'static dyn Format,
+        capture: &Capture,
+        names: Names,
+        options: &DecodeOptions,
+    ) -> Result<Loaded, Absence> {
+        let decode = |catalogue: &Catalogue| format.decode(capture, catalogue, options);
+        let (mut trace, catalogue) = self.named(format.catalogue_of(capture, names), decode)?;
+        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
         let running = capture.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect();
         Ok(Loaded { trace, catalogue, running })
     }
@@ -268,8 +296,11 @@ impl Session {
         Ok((trace, catalogue))
     }
 
-    /// Reads what `extent` asks for.
+    /// Reads what `extent` asks for. Of a target that runs nothing is remembered: its pointers are of this moment.
     fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Capture), Absence> {
+        if self.place.is_some() && self.memory.memory().changes() {
+            self.forget();
+        }
         self.locate()?;
         let Some((format, located)) = self.place.clone() else {
             return Err(Absence::none("no-trace", "no trace was found", ""));

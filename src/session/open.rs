@@ -14,6 +14,7 @@ use crate::elf::{Elf, ElfKind};
 use crate::format::{Absence, Format, Hints};
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
+use crate::mem::door;
 use crate::mem::image;
 use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
@@ -312,6 +313,7 @@ impl Opened {
     }
 
     fn build(mut self, options: Options_) -> Result<Session, Absence> {
+        let link = self.remote.clone();
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
         if let Some((_, elf)) = &self.elf {
@@ -346,6 +348,7 @@ impl Opened {
             place: None,
             events: options.events,
             buffers: self.traces,
+            link,
         })
     }
 
@@ -364,19 +367,18 @@ impl Opened {
         };
         let mut load = given.or_else(by_entry);
         if let Some(remote) = self.remote.take() {
-            let options =
-                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&**crate::session::INTERRUPT) };
-            let client =
-                Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
-            let name = client.name().to_owned();
-            let mut remote = Remote::new(client);
+            let name = remote.endpoint.to_string();
+            let mut source = connect(&remote)?;
             if load.is_none() && moves {
-                load = self.elf.as_ref().and_then(|(_, elf)| remote_offset(&mut remote, elf));
+                load = match (&mut source, &self.elf) {
+                    (Source::Remote(cache), Some((_, elf))) => remote_offset(cache.inner_mut(), elf),
+                    _ => None,
+                };
                 if load.is_none() {
                     issues.push(unknown_offset());
                 }
             }
-            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load.unwrap_or_default()));
+            return Ok((source, name, load.unwrap_or_default()));
         }
         if let Some((path, mut core)) = self.core.take() {
             if let Some((elf_path, elf)) = &self.elf {
@@ -450,6 +452,19 @@ impl Opened {
         let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
         found.next().map(|f| f.endian)
     }
+}
+
+/// Goes to a live target.
+pub(super) fn connect(remote: &RemoteInput) -> Result<Source, Absence> {
+    let broken = |e: crate::rsp::RspError| Absence::broken(e.code(), e.to_string(), "");
+    let interrupt = Some(&**crate::session::INTERRUPT);
+    if !remote.endpoint.is_rsp() {
+        let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
+        return Ok(Source::Door(Box::new(Cache::new(memory))));
+    }
+    let options = Options { timeout: remote.timeout, leave: remote.leave, interrupt };
+    let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
+    Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
 }
 
 fn unknown_offset() -> Issue {

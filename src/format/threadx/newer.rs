@@ -1,0 +1,366 @@
+//! What is new since a look before, in a ring that may be written meanwhile.
+//!
+//! The kernel stores a slot's words first, then its own pointer, then the header's copy of that pointer: slots before
+//! the header's pointer are whole, the one at it is not. After the slots the header is read again: what the pointer has
+//! passed since was written over while it was read, and is not shown.
+
+use super::super::{Absence, Block, Capture, Cursor, Extent, Located, Lost, Newer};
+use super::parse::{self, RawHeader};
+use super::read::{remember, same_event};
+use super::ring::Geometry;
+use super::{layout, order_name};
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::mem::{Memory, ReadError};
+
+/// Slots that are read at a time: the fewer, the less of them a fast target writes over meanwhile.
+const STEP: u64 = 512;
+/// Slots before the cursor that are kept: they tell which interrupt is under way.
+const TAIL: u64 = 64;
+/// How often a slot may read as unused before it is passed over.
+const PATIENCE: u32 = 8;
+
+/// Where a capture ends.
+pub(super) fn cursor(capture: &Capture) -> Option<Cursor> {
+    let head = capture.blocks("header").next()?;
+    let (_, raw) = parse::header(&head.bytes, capture.endian, capture.word).ok()?;
+    let raw = raw.mended(capture);
+    let known = capture.value("current");
+    let g = Geometry::new(head.address, capture.endian, capture.word, &raw, known, &mut Vec::new());
+    let slot = g.current?;
+    let size = layout::entry_size(g.word);
+    // The slots right before it, as far back as they were read; unused ones were never written.
+    let mut tail: Vec<Bytes> = Vec::new();
+    for back in 1..=TAIL.min(g.capacity) {
+        let at = g.address(distance(g.capacity, back, slot));
+        let found = capture.blocks("ring").find_map(|b| {
+            let offset = usize::try_from(at.checked_sub(b.address)?).ok()?;
+            b.bytes.cut(offset, size)
+        });
+        match found.filter(|b| g.endian.word(g.word, b, 0).is_some_and(|w| w != 0)) {
+            Some(bytes) => tail.push(bytes),
+            None => break,
+        }
+    }
+    let mut before = Vec::with_capacity(tail.len().saturating_mul(size));
+    tail.iter().rev().for_each(|b| before.extend_from_slice(b));
+    let described = capture.blocks.iter().filter(|b| matches!(b.role, "header" | "registry")).cloned().collect();
+    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0 })
+}
+
+/// Slots from one to another, around the ring.
+fn distance(capacity: u64, from: u64, to: u64) -> u64 {
+    to.saturating_add(capacity).saturating_sub(from).checked_rem(capacity).unwrap_or(0)
+}
+
+/// Reads what was inserted behind `cursor`.
+pub(super) fn newer(
+    memory: &mut dyn Memory,
+    located: &Located,
+    cursor: &Cursor,
+    names: bool,
+) -> Result<Newer, Absence> {
+    let mut look = Look::new(memory, located, cursor)?;
+    let found = look.at_pointer(cursor)?;
+    let taken = look.read(cursor, &found)?;
+    look.finish(cursor, &found, taken, names)
+}
+
+/// One look at a ring.
+struct Look<'m> {
+    memory: &'m mut dyn Memory,
+    located: &'m Located,
+    head: Bytes,
+    endian: Endian,
+    word: Width,
+    raw: RawHeader,
+    g: Geometry,
+}
+
+/// What the pointer tells.
+struct Found {
+    /// The slot that it led to, before the slots were read.
+    current: u64,
+    /// The first new slot that is there, and how many are.
+    start: u64,
+    count: u64,
+    lost: Lost,
+    restarted: bool,
+    /// True where nothing is missing between the cursor and the first of them.
+    joins: bool,
+}
+
+/// New slots that are whole.
+struct Taken {
+    start: u64,
+    bytes: Bytes,
+    lost: Lost,
+    /// What followed could not be read yet.
+    missed: bool,
+    /// Where to go on, and the slot before it, where all that was read is lost.
+    leap: Option<(u64, Bytes)>,
+}
+
+impl<'m> Look<'m> {
+    fn new(memory: &'m mut dyn Memory, located: &'m Located, cursor: &Cursor) -> Result<Self, Absence> {
+        let damaged = || Absence::broken("header-damaged", "the trace header is not known", "");
+        let head = cursor.described.iter().find(|b| b.role == "header").ok_or_else(damaged)?;
+        let (endian, word, raw) = parse::detect(&head.bytes).ok_or_else(damaged)?;
+        let g = Geometry::new(head.address, endian, word, &raw, None, &mut Vec::new());
+        if (g.capacity, layout::entry_size(word)) != cursor.slots || g.capacity < 2 {
+            return Err(damaged());
+        }
+        Ok(Self { memory, located, head: head.bytes.clone(), endian, word, raw, g })
+    }
+
+    fn size(&self) -> usize {
+        layout::entry_size(self.word)
+    }
+
+    fn context(&self, slot: &[u8]) -> u64 {
+        self.g.endian.word(self.g.word, slot, 0).unwrap_or(0)
+    }
+
+    /// Takes a header that was read now; the slot that its pointer leads to.
+    fn header(&mut self, read: Option<Result<Bytes, ReadError>>) -> Result<Option<u64>, Absence> {
+        let head = match read {
+            Some(Ok(head)) => head,
+            Some(Err(e)) => return Err(Absence::from_read(&e, "the trace header")),
+            None => return Ok(None),
+        };
+        if head.iter().all(|b| *b == 0) {
+            return Err(Absence::none(
+                "header-zero",
+                format!("memory at {:#x} is all zero where the trace header was", self.g.header),
+                "the target was reset, or the probe gives zeros for memory that it cannot read; --wait waits until it is there again",
+            ));
+        }
+        let now = parse::header(&head, self.endian, self.word).map(|(_, raw)| raw).ok();
+        let Some(raw) = now.filter(|raw| raw.describes_as(&self.raw)) else {
+            return Err(Absence::none(
+                "trace-changed",
+                format!(
+                    "the trace header at {:#x} ({}) is another than before",
+                    self.g.header,
+                    order_name(self.endian)
+                ),
+                "the target was reset or loaded anew; --wait goes on with the new trace",
+            ));
+        };
+        self.head = head;
+        Ok(Geometry::new(self.g.header, self.endian, self.word, &raw, None, &mut Vec::new()).current)
+    }
+
+    /// Where the pointer stands, and what is new up to there.
+    fn at_pointer(&mut self, cursor: &Cursor) -> Result<Found, Absence> {
+        let (capacity, size) = cursor.slots;
+        let last = cursor.before.len().checked_sub(size).and_then(|at| cursor.before.cut(at, size));
+        let anchor = self.g.address(distance(capacity, 1, cursor.slot));
+        let mut wanted = vec![(self.g.header, self.head.len())];
+        wanted.extend(last.as_ref().map(|_| (anchor, size)));
+        let mut results = self.memory.read_batch(&wanted).into_iter();
+        let nothing = |current| Found {
+            current,
+            start: cursor.slot,
+            count: 0,
+            lost: Lost::default(),
+            restarted: false,
+            joins: true,
+        };
+        // A pointer that leads nowhere was read while it was stored.
+        let Some(current) = self.header(results.next())? else { return Ok(nothing(cursor.slot)) };
+        let now = match results.next() {
+            Some(Ok(bytes)) => Some(bytes),
+            Some(Err(e)) => return Err(Absence::from_read(&e, "the newest event")),
+            None => None,
+        };
+        let count = distance(capacity, cursor.slot, current);
+        let (Some(was), Some(now)) = (last, now) else { return Ok(Found { count, ..nothing(current) }) };
+        if same_event(&was, &now, self.word) {
+            return Ok(Found { count, ..nothing(current) });
+        }
+        // Another event is there: the ring went around, or it was emptied and filled anew.
+        let at = self.memory.read_bytes(self.g.address(current), size);
+        let at = at.map_err(|e| Absence::from_read(&e, "the event ring"))?;
+        if self.context(&now) == 0 || self.context(&at) == 0 {
+            return Ok(Found { start: 0, count: current, restarted: true, joins: false, ..nothing(current) });
+        }
+        // The slot at the pointer is the oldest one, and is written next.
+        let start = distance(capacity, capacity.saturating_sub(1), current);
+        let lost = Lost { count: count.saturating_add(1), at_least: true };
+        Ok(Found { start, count: capacity.saturating_sub(1), lost, joins: false, ..nothing(current) })
+    }
+
+    /// Reads the new slots, and looks which of them were written meanwhile.
+    fn read(&mut self, cursor: &Cursor, found: &Found) -> Result<Taken, Absence> {
+        let (capacity, size) = cursor.slots;
+        let take = found.count.min(STEP);
+        let none = Taken {
+            start: found.start,
+            bytes: Bytes::from(Vec::new()),
+            lost: Lost::default(),
+            missed: false,
+            leap: None,
+        };
+        if take == 0 {
+            return Ok(none);
+        }
+        let first = take.min(capacity.saturating_sub(found.start));
+        let mut wanted = vec![(self.g.address(found.start), self.g.bytes(first))];
+        if take > first {
+            wanted.push((self.g.address(0), self.g.bytes(take.saturating_sub(first))));
+        }
+        let mut bytes: Vec<u8> = Vec::new();
+        for result in self.memory.read_batch(&wanted) {
+            bytes.extend_from_slice(&result.map_err(|e| Absence::from_read(&e, "the event ring"))?);
+        }
+        let bytes = Bytes::from(bytes);
+        let newest = found.start.saturating_add(take).saturating_sub(1).checked_rem(capacity).unwrap_or(0);
+        let newest_at = self.g.address(newest);
+        let mut again = self.memory.read_batch(&[(self.g.header, self.head.len()), (newest_at, size)]).into_iter();
+        let after = self.header(again.next())?.unwrap_or(found.current);
+        let now = again.next().and_then(Result::ok);
+        let moved = distance(capacity, found.current, after);
+        // Distances from the pointer: the first new slot, and the last one that was read.
+        let ahead = distance(capacity, found.current, found.start);
+        let ahead = if ahead == 0 { capacity } else { ahead };
+        let was = bytes.cut(bytes.len().saturating_sub(size), size);
+        let kept = was.zip(now).is_some_and(|(was, now)| same_event(&was, &now, self.word));
+        if !kept {
+            // Even the newest of them is gone. On from where the pointer stands now.
+            let beyond = if moved >= ahead { 0 } else { capacity };
+            let count = found.count.saturating_add(moved).saturating_add(beyond);
+            let last = self.memory.read_bytes(self.g.address(distance(capacity, 1, after)), size);
+            let last = last.map_err(|e| Absence::from_read(&e, "the newest event"))?;
+            return Ok(Taken { lost: Lost { count, at_least: true }, leap: Some((after, last)), ..none });
+        }
+        // What the pointer has passed, and the slot at it.
+        let torn = moved.saturating_add(1).saturating_sub(ahead).min(take);
+        let skip = self.g.bytes(torn);
+        let good = bytes.cut(skip, bytes.len().saturating_sub(skip)).unwrap_or_else(|| none.bytes.clone());
+        // No event has this context: the memory could not be read, and zeros came in its place.
+        let unused = good.chunks_exact(size).position(|slot| self.context(slot) == 0);
+        let lost = Lost { count: torn, at_least: false };
+        let start = found.start.saturating_add(torn).checked_rem(capacity).unwrap_or(0);
+        Ok(match unused {
+            None => Taken { start, bytes: good, lost, ..none },
+            Some(0) if cursor.misses >= PATIENCE => {
+                let zeros = good.chunks_exact(size).take_while(|slot| self.context(slot) == 0).count();
+                let skip = zeros.saturating_mul(size);
+                let zeros = zeros as u64;
+                let bytes = good.cut(skip, good.len().saturating_sub(skip)).unwrap_or_else(|| none.bytes.clone());
+                let usable = bytes.chunks_exact(size).position(|slot| self.context(slot) == 0);
+                let bytes = match usable {
+                    Some(slots) => bytes.cut(0, slots.saturating_mul(size)).unwrap_or_else(|| none.bytes.clone()),
+                    None => bytes,
+                };
+                Taken {
+                    start: start.saturating_add(zeros).checked_rem(capacity).unwrap_or(0),
+                    bytes,
+                    lost: Lost { count: torn.saturating_add(zeros), at_least: false },
+                    ..none
+                }
+            }
+            Some(slots) => Taken {
+                start,
+                bytes: good.cut(0, slots.saturating_mul(size)).unwrap_or_else(|| none.bytes.clone()),
+                lost,
+                missed: true,
+                ..none
+            },
+        })
+    }
+
+    /// Puts the capture together, and the cursor behind it.
+    fn finish(mut self, cursor: &Cursor, found: &Found, taken: Taken, names: bool) -> Result<Newer, Absence> {
+        let (capacity, size) = cursor.slots;
+        let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
+        let lost = Lost {
+            count: found.lost.count.saturating_add(taken.lost.count),
+            at_least: found.lost.at_least || taken.lost.at_least,
+        };
+        let joins = found.joins && lost.count == 0;
+        let known = if joins { cursor.before.clone() } else { Bytes::from(Vec::new()) };
+        let mut before = known.to_vec();
+        before.extend_from_slice(&taken.bytes);
+        let surplus = before.len().saturating_sub(self.g.bytes(TAIL));
+        before.drain(..surplus);
+        let (slot, before) = match taken.leap {
+            Some((slot, last)) => (slot, last),
+            None if before.is_empty() => {
+                // Nothing is known to go on from but the place.
+                (taken.start, if lost.count == 0 { cursor.before.clone() } else { Bytes::from(Vec::new()) })
+            }
+            None => {
+                (taken.start.saturating_add(slots).checked_rem(capacity).unwrap_or(0), Bytes::from(before))
+            }
+        };
+        let registry = match cursor.described.iter().find(|b| b.role == "registry") {
+            Some(block) if !names => Some(block.clone()),
+            _ => self.registry()?,
+        };
+        let header = Block { role: "header", address: self.g.header, bytes: self.head.clone() };
+        let described: Vec<Block> = [Some(header), registry].into_iter().flatten().collect();
+        let mut blocks = described.clone();
+        let count = (known.len() as u64).checked_div(size as u64).unwrap_or(0);
+        self.put(&mut blocks, distance(capacity, count.checked_rem(capacity).unwrap_or(0), taken.start), &known);
+        self.put(&mut blocks, taken.start, &taken.bytes);
+        let mut capture = Capture {
+            format: "threadx",
+            endian: self.endian,
+            word: self.word,
+            pointer: self.located.pointer,
+            blocks,
+            values: vec![("header", self.g.header)],
+            issues: Vec::new(),
+            how: self.located.how.clone(),
+            extent: Extent::Newer,
+        };
+        remember(self.located, &mut capture);
+        let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
+        Ok(Newer {
+            capture,
+            known: count,
+            cursor: Cursor { slot, slots: cursor.slots, before, described, misses },
+            lost,
+            restarted: found.restarted,
+            more: found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
+        })
+    }
+
+    /// Adds slots that follow each other, cut where the ring ends.
+    fn put(&self, blocks: &mut Vec<Block>, slot: u64, bytes: &Bytes) {
+        let first = self.g.bytes(self.g.capacity.saturating_sub(slot)).min(bytes.len());
+        let parts = [(slot, bytes.cut(0, first)), (0, bytes.cut(first, bytes.len().saturating_sub(first)))];
+        for (slot, part) in parts {
+            if let Some(bytes) = part.filter(|b| !b.is_empty()) {
+                blocks.push(Block { role: "ring", address: self.g.address(slot), bytes });
+            }
+        }
+    }
+
+    fn registry(&mut self) -> Result<Option<Block>, Absence> {
+        let size = layout::object_size(self.word, self.g.name_size);
+        let len = usize::try_from(self.g.objects).unwrap_or(0).saturating_mul(size);
+        let address: Addr = self.g.registry;
+        match self.memory.read_bytes(address, len) {
+            Ok(bytes) => Ok(Some(Block { role: "registry", address, bytes })),
+            Err(e) if e.is_fatal() => Err(Absence::from_read(&e, "the object registry")),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl RawHeader {
+    /// True where all but the pointer is as in another header of the same trace.
+    const fn describes_as(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.time_mask == other.time_mask
+            && self.base == other.base
+            && self.registry_start == other.registry_start
+            && self.registry_end == other.registry_end
+            && self.name_size == other.name_size
+            && self.buffer_start == other.buffer_start
+            && self.buffer_end == other.buffer_end
+    }
+}
