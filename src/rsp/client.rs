@@ -22,14 +22,17 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod run;
 
 pub use leave::{After, Before, LeaveOutcome};
 pub use link::Stats;
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
+pub use run::Stop;
 
 use link::{Failure, Link, Wait};
+use run::Run;
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
 const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -78,6 +81,10 @@ pub struct Client {
     /// A debugger at the other end holds the target.
     held: bool,
     left: bool,
+    /// Whether we let the target run.
+    run: Run,
+    /// The packet by which it runs; empty until the stub was asked.
+    how_to_run: Vec<u8>,
 }
 
 impl Client {
@@ -132,6 +139,8 @@ impl Client {
             found_running: false,
             held,
             left: true,
+            run: Run::Stands,
+            how_to_run: Vec::new(),
         };
         client.link.send_raw(b"+")?;
         let answer =

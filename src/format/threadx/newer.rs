@@ -113,9 +113,6 @@ impl<'m> Look<'m> {
         Ok(Self { memory, located, head: head.bytes.clone(), endian, word, raw, g })
     }
 
-    fn size(&self) -> usize {
-        layout::entry_size(self.word)
-    }
 
     fn context(&self, slot: &[u8]) -> u64 {
         self.g.endian.word(self.g.word, slot, 0).unwrap_or(0)

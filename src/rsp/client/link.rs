@@ -9,6 +9,8 @@ use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
+mod unasked;
+
 /// How often one request is tried when packets are damaged or refused.
 const TRIES: u32 = 4;
 
@@ -128,6 +130,8 @@ pub(super) struct Link {
     pub(super) unasked_stops: u64,
     /// Console text, while a monitor command collects it.
     console: Option<Vec<u8>>,
+    /// Notifications of stops, where the stub is in non-stop mode.
+    pub(super) notices: Option<Vec<Vec<u8>>>,
     /// The start of what came and was no packet.
     noise: Vec<u8>,
     /// What broke the link for good.
@@ -158,6 +162,7 @@ impl Link {
             features: None,
             unasked_stops: 0,
             console: None,
+            notices: None,
             noise: Vec::new(),
             broken: None,
             stats: Stats::default(),
@@ -267,7 +272,14 @@ impl Link {
         if kind == Kind::Junk || in_noise {
             self.note_noise();
         }
-        let Kind::Packet(body) = kind else { return Ok(()) };
+        let body = match kind {
+            Kind::Packet(body) => body,
+            Kind::Notification(body) => {
+                self.notice(body);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         if self.acks {
             // Damaged or not: nobody asked for it, so nobody wants it again.
             self.send_raw(b"+")?;
@@ -359,7 +371,8 @@ impl Link {
                     }
                     self.send(&[body]).map_err(Failure::Fatal)?;
                 }
-                Kind::Nak | Kind::Notification(_) => {}
+                Kind::Notification(body) => self.notice(body),
+                Kind::Nak => {}
                 Kind::Interrupt | Kind::Junk => {
                     heard.noise = true;
                     self.note_noise();
