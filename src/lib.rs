@@ -14,6 +14,7 @@ pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod elf;
+pub mod follow;
 pub mod format;
 pub mod mem;
 pub mod output;

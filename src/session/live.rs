@@ -1,9 +1,10 @@
 //! A target that runs on: what is new in it, and going there again.
 
 use super::{Loaded, Session, Source, open};
-use crate::catalogue::Names;
+use crate::catalogue::{Catalogue, Names};
 use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
 use crate::mem::segments::Segments;
+use crate::trace::Trace;
 
 impl Session {
     /// Forgets what was read, and where the trace is: the target has run.
@@ -63,13 +64,23 @@ impl Session {
         format.newer(self.memory.fresh(), &located, cursor, names)
     }
 
-    /// Decodes what [`Session::newer`] read.
+    /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
     /// [`Absence`] where it is no trace.
-    pub fn decode(&mut self, newer: &Newer, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+    pub fn decode(
+        &mut self,
+        newer: &Newer,
+        catalogue: &mut Catalogue,
+        options: &DecodeOptions,
+    ) -> Result<Trace, Absence> {
         let (format, _) = self.placed()?;
-        self.decoded(format, &newer.capture, names, options)
+        let mut trace = format.decode(&newer.capture, catalogue, options)?;
+        if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
+            trace = format.decode(&newer.capture, catalogue, options)?;
+        }
+        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        Ok(trace)
     }
 
     fn placed(&mut self) -> Result<(&'static dyn Format, Located), Absence> {

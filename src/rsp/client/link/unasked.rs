@@ -21,12 +21,12 @@ impl Link {
     }
 
     /// Takes in what has come, without waiting.
-    pub(super) fn take_in(&mut self) -> Result<(), RspError> {
+    pub(in crate::rsp::client) fn take_in(&mut self) -> Result<(), RspError> {
         self.drain()
     }
 
     /// Waits for a packet that comes while nothing is asked; `None` when `deadline` passes, or a notification came.
-    pub(super) fn unasked_until(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, RspError> {
+    pub(in crate::rsp::client) fn unasked_until(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, RspError> {
         loop {
             match self.token(deadline) {
                 Ok(Some(Kind::Packet(packet))) => {
