@@ -46,6 +46,8 @@ pub enum Command {
     Report(Reports),
     /// The catalogue of events: ids, names, fields
     Events(Events),
+    /// New events as they come: while the target runs, or by short halts
+    Follow(Follow),
     /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
     Dump(Dump),
     /// Reads a built-in dead target, without hardware
@@ -343,6 +345,37 @@ pub struct Dump {
     /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
     #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
     pub output: PathBuf,
+}
+
+/// Options of `follow`.
+#[derive(Debug, ClapArgs)]
+pub struct Follow {
+    #[command(flatten)]
+    pub read: Read,
+    /// Begin with all that is there already (N begins with the newest N)
+    #[arg(long, help_heading = "Following")]
+    pub from_start: bool,
+    /// Halt the target for each look, so often: for stubs that read no memory while it runs
+    #[arg(long, value_name = "TIME", help_heading = "Following")]
+    pub halt_every: Option<String>,
+    /// Wait for a target that is not there yet, or not any more, and for a trace that is not enabled yet
+    #[arg(long, help_heading = "Following")]
+    pub wait: bool,
+    /// End with this event: exit 0 where it came, 1 where it did not (repeatable)
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true, help_heading = "Following")]
+    pub until: Vec<String>,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", help_heading = "Following")]
+    pub limit: Option<String>,
+    /// Print this report in place of the events, over each interval (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Following")]
+    pub report: Vec<String>,
+    /// The interval of --report (1s)
+    #[arg(long, value_name = "TIME", help_heading = "Following")]
+    pub every: Option<String>,
+    /// Where a look before ended
+    #[arg(long, value_name = "PLACE", hide = true)]
+    pub after: Option<String>,
 }
 
 /// Options of `demo`.

@@ -9,7 +9,7 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
+use super::{Outcome, demo, dump, events, evidence, follow, gdb, info, interrupt, now, reports};
 use crate::analysis::Outcomes;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
@@ -30,6 +30,7 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
+        Task::Follow(task) => follow::run(*task, &output),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -41,6 +42,7 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
+        Task::Follow(task) => evidence::files(&task.inputs),
         Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ mod dump;
 mod events;
 mod evidence;
 mod files;
+mod follow;
 mod gdb;
 mod info;
 mod interrupt;

@@ -20,7 +20,7 @@ pub use saved::Saved;
 
 use crate::catalogue::{Catalogue, Names};
 use crate::format::{Absence, Cursor, DecodeOptions, Extent, Lost};
-use crate::rsp::{LeaveOutcome, Stop};
+use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Session};
 use crate::trace::{Event, Issue, Known, Severity, Trace};
 
@@ -353,11 +353,9 @@ impl Follower {
         link::wait(&mut self.session, self.how, self.pace.pause(), &mut self.halts)
     }
 
-    /// Lets the target go as it is to be left.
-    pub fn leave(mut self) -> (Session, Option<LeaveOutcome>) {
-        let client = self.session.disconnect();
-        let left = client.map(|client| client.leave());
-        (self.session, left)
+    /// Hands out the client, to leave the target by: nothing more is read.
+    pub fn release(&mut self) -> Option<Client> {
+        self.session.disconnect()
     }
 }
 

@@ -187,6 +187,10 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         self.out.row()
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
     }
@@ -287,6 +291,10 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
         Ok(())
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn finish(&mut self, issues: &[Issue]) -> io::Result<()> {
         for issue in issues {
             json::issue(&mut self.out.buf, issue, self.words.digits);
@@ -353,6 +361,10 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
             self.out.row()?;
         }
         Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
@@ -427,6 +439,10 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
             self.out.buf.push(b'\n');
         }
         self.out.row()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {

@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::rsp::{Endpoint, Leave};
 
 /// Everything that names a source.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Inputs {
     /// The program's ELF file.
     pub elf: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Inputs {
 }
 
 /// Where memory comes from.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub enum SourceSpec {
     /// From the files beside it.
     #[default]
