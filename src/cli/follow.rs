@@ -54,12 +54,23 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
     let files = plan::words(&mut ask, std::mem::take(&mut read.words))?;
     let first = match ask {
         Ask::Last(Amount::Events(n)) if n > 0 && !from_start => First::Newest(n),
-        Ask::Last(Amount::Events(0)) => if from_start { First::All } else { First::Now },
-        Ask::Last(Amount::Events(_)) => return Err(Failure::usage("usage", "N and --from-start both say where to begin: give one")),
+        Ask::Last(Amount::Events(0)) => {
+            if from_start {
+                First::All
+            } else {
+                First::Now
+            }
+        }
+        Ask::Last(Amount::Events(_)) => {
+            return Err(Failure::usage("usage", "N and --from-start both say where to begin: give one"));
+        }
         _ => return Err(Failure::usage("usage", "follow begins with a number of events: `follow 20`")),
     };
     if read.filters.from.is_some() || read.filters.to.is_some() || read.filters.around.is_some() {
-        return Err(Failure::usage("usage", "--from, --to and --around are places in a trace that stands still; follow begins now, with N, or --from-start"));
+        return Err(Failure::usage(
+            "usage",
+            "--from, --to and --around are places in a trace that stands still; follow begins now, with N, or --from-start",
+        ));
     }
     let output = plan::output(read.output)?;
     if read.source.previous {
@@ -82,12 +93,18 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
         && !remote.endpoint.is_rsp()
         && remote.leave != Leave::AsFound
     {
-        return Err(Failure::usage("usage", format!("--leave: {} only reads memory, it neither halts nor resumes", remote.endpoint)));
+        return Err(Failure::usage(
+            "usage",
+            format!("--leave: {} only reads memory, it neither halts nor resumes", remote.endpoint),
+        ));
     }
     let once = match after.as_deref() {
         None => None,
         Some("now") => Some(None),
-        Some(text) => Some(Some(Saved::parse(text).ok_or_else(|| Failure::usage("usage", format!("--after {text}: no place that follow gave")))?)),
+        Some(text) => Some(Some(
+            Saved::parse(text)
+                .ok_or_else(|| Failure::usage("usage", format!("--after {text}: no place that follow gave")))?,
+        )),
     };
     if inputs.is_stdio() && once.is_none() {
         return Err(Failure::usage(
@@ -127,8 +144,17 @@ fn time(option: &str, text: &str) -> Result<Duration, Failure> {
 
 /// Trouble that may pass: nobody there yet, or a trace that is not enabled yet.
 fn may_pass(absence: &Absence) -> bool {
-    !matches!(absence.code, "usage" | "cannot-follow" | "bad-endpoint" | "no-such-symbol" | "no-such-enum" | "interrupted" | "not-elf" | "file")
-        && !matches!(absence.code, "no-trace-symbol" | "trace-not-built-in" | "events-file" | "core-mismatch")
+    !matches!(
+        absence.code,
+        "usage"
+            | "cannot-follow"
+            | "bad-endpoint"
+            | "no-such-symbol"
+            | "no-such-enum"
+            | "interrupted"
+            | "not-elf"
+            | "file"
+    ) && !matches!(absence.code, "no-trace-symbol" | "trace-not-built-in" | "events-file" | "core-mismatch")
 }
 
 /// True where the link itself is gone, and not what lies behind it.

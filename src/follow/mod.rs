@@ -75,12 +75,17 @@ impl Gap {
     pub fn issue(&self) -> Issue {
         let Self { lost, restarted, seq } = *self;
         let (code, text) = if restarted {
-            let text = "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost";
+            let text =
+                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost";
             ("trace-restarted", text.to_owned())
         } else {
             let at_least = if lost.at_least { "at least " } else { "" };
             let (s, were) = if lost.count == 1 { ("", "was") } else { ("s", "were") };
-            let text = format!("{at_least}{} event{s} {were} overwritten before {} could be read", lost.count, if lost.count == 1 { "it" } else { "they" });
+            let text = format!(
+                "{at_least}{} event{s} {were} overwritten before {} could be read",
+                lost.count,
+                if lost.count == 1 { "it" } else { "they" }
+            );
             ("events-lost", text)
         };
         Issue::new(code, Severity::Lost, text).times(lost.count.max(1)).at(crate::trace::Place::seq(seq))

@@ -115,9 +115,7 @@ impl Numbers {
             }
             map.push(id);
         }
-        let mapped = |id: ContextId| {
-            usize::try_from(id.0).ok().and_then(|i| map.get(i)).copied().unwrap_or_default()
-        };
+        let mapped = |id: ContextId| usize::try_from(id.0).ok().and_then(|i| map.get(i)).copied().unwrap_or_default();
         for event in &mut news.events {
             event.context = mapped(event.context);
             event.interrupted = event.interrupted.map(mapped);

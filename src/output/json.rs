@@ -241,7 +241,14 @@ pub struct Json<W> {
 impl<W: Write> Json<W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Out::new(out), rows: Rows::new(), contexts: Vec::new(), interrupts: HashMap::new(), events: 0, told: 0 }
+        Self {
+            out: Out::new(out),
+            rows: Rows::new(),
+            contexts: Vec::new(),
+            interrupts: HashMap::new(),
+            events: 0,
+            told: 0,
+        }
     }
 
     fn context(&mut self, view: &View<'_>, event: &Event) {

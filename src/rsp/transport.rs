@@ -72,9 +72,7 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         Endpoint::Tcp { host, port } | Endpoint::OpenOcd { host, port } | Endpoint::QmpTcp { host, port } => {
             Ok(Box::new(tcp(&name, host, *port, timeout)?))
         }
-        Endpoint::Unix(path) | Endpoint::QmpUnix(path) => {
-            Ok(Box::new(local_socket(path, timeout).map_err(cannot)?))
-        }
+        Endpoint::Unix(path) | Endpoint::QmpUnix(path) => Ok(Box::new(local_socket(path, timeout).map_err(cannot)?)),
         Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
         Endpoint::Stdio => {
             let reader = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?);

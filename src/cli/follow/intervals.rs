@@ -157,8 +157,7 @@ impl Intervals {
                 report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
             }
         }
-        let mut writer =
-            output::report_writer(self.format, out.clone(), &self.options, trace.about.word, view.names);
+        let mut writer = output::report_writer(self.format, out.clone(), &self.options, trace.about.word, view.names);
         // JSON says once what the trace is; the others take the clock's rate from here.
         if self.format != Format::Json || !self.begun {
             writer.begin(&view)?;

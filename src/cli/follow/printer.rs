@@ -95,7 +95,9 @@ impl<'t> Printer<'t> {
         let mut issues = trace.issues.clone();
         if self.task.first == First::Now {
             // What is wrong with events that are not shown is not told.
-            issues.retain(|i| !matches!(i.code, "torn" | "lapped" | "insertion-in-progress" | "slot-overwritten" | "unused-slot"));
+            issues.retain(|i| {
+                !matches!(i.code, "torn" | "lapped" | "insertion-in-progress" | "slot-overwritten" | "unused-slot")
+            });
         }
         self.begin_with(follower, news, sink)?;
         if self.format != Format::Json {
@@ -159,8 +161,7 @@ impl<'t> Printer<'t> {
         if let Some(end) = end {
             news.events.truncate(end.saturating_add(1));
         }
-        let view =
-            View { trace: &news.trace, catalogue, names: &names, source: follower.session().name() };
+        let view = View { trace: &news.trace, catalogue, names: &names, source: follower.session().name() };
         if let Some(gap) = news.gap {
             let issue = gap.issue();
             self.lost = true;

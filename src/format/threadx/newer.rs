@@ -1,8 +1,11 @@
 //! What is new since a look before, in a ring that may be written meanwhile.
 //!
 //! The kernel stores a slot's words first, then its own pointer, then the header's copy of that pointer: slots before
-//! the header's pointer are whole, the one at it is not. After the slots the header is read again: what the pointer has
-//! passed since was written over while it was read, and is not shown.
+//! the header's pointer are whole, the one at it is not.
+//!
+//! One slot is the witness: it is read before the first look at the pointer and again after the last. Where it holds the
+//! same event both times, the ring went less than once around in between; the pointer then tells which slots were
+//! written over while they were read, and those are not shown. Where it does not, nothing that was read is.
 
 use super::super::{Absence, Block, Capture, Cursor, Extent, Located, Lost, Newer};
 use super::parse::{self, RawHeader};
@@ -88,6 +91,8 @@ struct Found {
     restarted: bool,
     /// True where nothing is missing between the cursor and the first of them.
     joins: bool,
+    /// A slot, and what it held before the pointer was read.
+    witness: Option<(Addr, Bytes)>,
 }
 
 /// New slots that are whole.
@@ -112,7 +117,6 @@ impl<'m> Look<'m> {
         }
         Ok(Self { memory, located, head: head.bytes.clone(), endian, word, raw, g })
     }
-
 
     fn context(&self, slot: &[u8]) -> u64 {
         self.g.endian.word(self.g.word, slot, 0).unwrap_or(0)
@@ -151,11 +155,8 @@ impl<'m> Look<'m> {
     /// Where the pointer stands, and what is new up to there.
     fn at_pointer(&mut self, cursor: &Cursor) -> Result<Found, Absence> {
         let (capacity, size) = cursor.slots;
-        let last = cursor.before.len().checked_sub(size).and_then(|at| cursor.before.cut(at, size));
-        let anchor = self.g.address(distance(capacity, 1, cursor.slot));
-        let mut wanted = vec![(self.g.header, self.head.len())];
-        wanted.extend(last.as_ref().map(|_| (anchor, size)));
-        let mut results = self.memory.read_batch(&wanted).into_iter();
+        let was = cursor.before.len().checked_sub(size).and_then(|at| cursor.before.cut(at, size));
+        let last = distance(capacity, 1, cursor.slot);
         let nothing = |current| Found {
             current,
             start: cursor.slot,
@@ -163,29 +164,42 @@ impl<'m> Look<'m> {
             lost: Lost::default(),
             restarted: false,
             joins: true,
+            witness: None,
         };
+        let (now, current) = self.slot_and_pointer(last)?;
         // A pointer that leads nowhere was read while it was stored.
-        let Some(current) = self.header(results.next())? else { return Ok(nothing(cursor.slot)) };
-        let now = match results.next() {
-            Some(Ok(bytes)) => Some(bytes),
-            Some(Err(e)) => return Err(Absence::from_read(&e, "the newest event")),
-            None => None,
-        };
+        let Some(current) = current else { return Ok(nothing(cursor.slot)) };
         let count = distance(capacity, cursor.slot, current);
-        let (Some(was), Some(now)) = (last, now) else { return Ok(Found { count, ..nothing(current) }) };
-        if same_event(&was, &now, self.word) {
-            return Ok(Found { count, ..nothing(current) });
+        // Before its first event a ring has nothing to compare with; its slots were never used.
+        let joins = was.as_ref().map_or(self.context(&now) == 0, |was| same_event(was, &now, self.word));
+        if joins {
+            let witness = Some((self.g.address(last), now));
+            return Ok(Found { count, witness, ..nothing(current) });
         }
-        // Another event is there: the ring went around, or it was emptied and filled anew.
+        // Another event is there: the ring went around, or it was emptied and filled anew. Begin with the slot that is
+        // written last.
+        let newest = distance(capacity, 1, current);
+        let (held, current) = self.slot_and_pointer(newest)?;
+        let Some(current) = current else { return Ok(nothing(cursor.slot)) };
         let at = self.memory.read_bytes(self.g.address(current), size);
         let at = at.map_err(|e| Absence::from_read(&e, "the event ring"))?;
+        let found = Found { joins: false, witness: Some((self.g.address(newest), held)), ..nothing(current) };
         if self.context(&now) == 0 || self.context(&at) == 0 {
-            return Ok(Found { start: 0, count: current, restarted: true, joins: false, ..nothing(current) });
+            return Ok(Found { start: 0, count: current, restarted: true, ..found });
         }
         // The slot at the pointer is the oldest one, and is written next.
         let start = distance(capacity, capacity.saturating_sub(1), current);
-        let lost = Lost { count: count.saturating_add(1), at_least: true };
-        Ok(Found { start, count: capacity.saturating_sub(1), lost, joins: false, ..nothing(current) })
+        let lost = Lost { count: distance(capacity, cursor.slot, current).saturating_add(1), at_least: true };
+        Ok(Found { start, count: capacity.saturating_sub(1), lost, ..found })
+    }
+
+    /// What a slot holds, and after that where the pointer leads.
+    fn slot_and_pointer(&mut self, slot: u64) -> Result<(Bytes, Option<u64>), Absence> {
+        let wanted = [(self.g.address(slot), layout::entry_size(self.word)), (self.g.header, self.head.len())];
+        let mut results = self.memory.read_batch(&wanted).into_iter();
+        let bytes = results.next().unwrap_or_else(|| Err(ReadError::unmapped(self.g.header, 0)));
+        let pointer = self.header(results.next())?;
+        Ok((bytes.map_err(|e| Absence::from_read(&e, "the event ring"))?, pointer))
     }
 
     /// Reads the new slots, and looks which of them were written meanwhile.
@@ -199,9 +213,7 @@ impl<'m> Look<'m> {
             missed: false,
             leap: None,
         };
-        if take == 0 {
-            return Ok(none);
-        }
+        let Some((place, held)) = found.witness.as_ref().filter(|_| take > 0) else { return Ok(none) };
         let first = take.min(capacity.saturating_sub(found.start));
         let mut wanted = vec![(self.g.address(found.start), self.g.bytes(first))];
         if take > first {
@@ -212,25 +224,21 @@ impl<'m> Look<'m> {
             bytes.extend_from_slice(&result.map_err(|e| Absence::from_read(&e, "the event ring"))?);
         }
         let bytes = Bytes::from(bytes);
-        let newest = found.start.saturating_add(take).saturating_sub(1).checked_rem(capacity).unwrap_or(0);
-        let newest_at = self.g.address(newest);
-        let mut again = self.memory.read_batch(&[(self.g.header, self.head.len()), (newest_at, size)]).into_iter();
+        let mut again = self.memory.read_batch(&[(self.g.header, self.head.len()), (*place, size)]).into_iter();
         let after = self.header(again.next())?.unwrap_or(found.current);
         let now = again.next().and_then(Result::ok);
-        let moved = distance(capacity, found.current, after);
-        // Distances from the pointer: the first new slot, and the last one that was read.
-        let ahead = distance(capacity, found.current, found.start);
-        let ahead = if ahead == 0 { capacity } else { ahead };
-        let was = bytes.cut(bytes.len().saturating_sub(size), size);
-        let kept = was.zip(now).is_some_and(|(was, now)| same_event(&was, &now, self.word));
-        if !kept {
-            // Even the newest of them is gone. On from where the pointer stands now.
-            let beyond = if moved >= ahead { 0 } else { capacity };
-            let count = found.count.saturating_add(moved).saturating_add(beyond);
+        if !now.is_some_and(|now| same_event(held, &now, self.word)) {
+            // The ring went around meanwhile. On from where the pointer stands now; what was inserted since the cursor
+            // is at least one round, and none of it can be trusted.
+            let count = distance(capacity, cursor.slot, after).saturating_add(capacity);
             let last = self.memory.read_bytes(self.g.address(distance(capacity, 1, after)), size);
             let last = last.map_err(|e| Absence::from_read(&e, "the newest event"))?;
             return Ok(Taken { lost: Lost { count, at_least: true }, leap: Some((after, last)), ..none });
         }
+        let moved = distance(capacity, found.current, after);
+        // From the pointer to the first new slot.
+        let ahead = distance(capacity, found.current, found.start);
+        let ahead = if ahead == 0 { capacity } else { ahead };
         // What the pointer has passed, and the slot at it.
         let torn = moved.saturating_add(1).saturating_sub(ahead).min(take);
         let skip = self.g.bytes(torn);
@@ -272,11 +280,15 @@ impl<'m> Look<'m> {
     fn finish(mut self, cursor: &Cursor, found: &Found, taken: Taken, names: bool) -> Result<Newer, Absence> {
         let (capacity, size) = cursor.slots;
         let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
-        let lost = Lost {
-            count: found.lost.count.saturating_add(taken.lost.count),
-            at_least: found.lost.at_least || taken.lost.at_least,
+        let lost = match taken.leap {
+            Some(_) => taken.lost,
+            None => Lost {
+                count: found.lost.count.saturating_add(taken.lost.count),
+                at_least: found.lost.at_least || taken.lost.at_least,
+            },
         };
         let joins = found.joins && lost.count == 0;
+        let leapt = taken.leap.is_some();
         let known = if joins { cursor.before.clone() } else { Bytes::from(Vec::new()) };
         let mut before = known.to_vec();
         before.extend_from_slice(&taken.bytes);
@@ -288,9 +300,7 @@ impl<'m> Look<'m> {
                 // Nothing is known to go on from but the place.
                 (taken.start, if lost.count == 0 { cursor.before.clone() } else { Bytes::from(Vec::new()) })
             }
-            None => {
-                (taken.start.saturating_add(slots).checked_rem(capacity).unwrap_or(0), Bytes::from(before))
-            }
+            None => (taken.start.saturating_add(slots).checked_rem(capacity).unwrap_or(0), Bytes::from(before)),
         };
         let registry = match cursor.described.iter().find(|b| b.role == "registry") {
             Some(block) if !names => Some(block.clone()),
@@ -321,7 +331,7 @@ impl<'m> Look<'m> {
             cursor: Cursor { slot, slots: cursor.slots, before, described, misses },
             lost,
             restarted: found.restarted,
-            more: found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
+            more: !leapt && found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
         })
     }
 

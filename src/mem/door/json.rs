@@ -106,7 +106,18 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_none() {
-        for line in [&b""[..], b"{", b"[1]", b"{\"a\"", b"{\"a\":", b"{\"a\": \"", b"{\"a\": 1", b"{1: 2}", b"{\"a\": 1 \"b\": 2}", b"}"] {
+        for line in [
+            &b""[..],
+            b"{",
+            b"[1]",
+            b"{\"a\"",
+            b"{\"a\":",
+            b"{\"a\": \"",
+            b"{\"a\": 1",
+            b"{1: 2}",
+            b"{\"a\": 1 \"b\": 2}",
+            b"}",
+        ] {
             assert!(members(line).is_none(), "{}", line.escape_ascii());
         }
         assert_eq!(members(b"{}").unwrap(), []);

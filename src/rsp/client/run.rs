@@ -96,7 +96,8 @@ impl Client {
                 self.link.outstanding = false;
                 self.run = Run::Stands;
                 let Some(signal) = passes(&stop) else { return Ok(Some(stop)) };
-                let packet = if self.how_to_run == b"c" { format!("C{signal:02x}") } else { format!("vCont;C{signal:02x}") };
+                let packet =
+                    if self.how_to_run == b"c" { format!("C{signal:02x}") } else { format!("vCont;C{signal:02x}") };
                 self.link.send(&[packet.as_bytes()])?;
                 self.run = Run::Runs;
             },
@@ -123,7 +124,8 @@ impl Client {
     fn drain_stops(&mut self) -> Result<Vec<Vec<u8>>, RspError> {
         let mut all = Vec::new();
         for _ in 0..MOST_STOPS {
-            let expected = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b);
+            let expected =
+                |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b);
             let answer = self.link.ask(b"vStopped", &expected)?;
             if stop_of(&answer).is_none() {
                 break;
