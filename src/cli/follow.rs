@@ -309,11 +309,7 @@ fn recover(
         if !linked && follower.reconnect().is_err() {
             continue;
         }
-        let looked = match follower.poll() {
-            Err(absence) if absence.looked => follower.restart(),
-            other => other,
-        };
-        match looked {
+        match follower.again() {
             Ok(news) => {
                 message::say("tx-trace: the trace is there again");
                 return Ok(Some(news));
@@ -371,10 +367,7 @@ fn once(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let mut all = vec![first];
     if matches!(task.once, Some(Some(_))) {
         loop {
-            let news = match follower.poll() {
-                Err(absence) if absence.looked => follower.restart()?,
-                other => other?,
-            };
+            let news = follower.again()?;
             let more = news.more;
             all.push(news);
             if !more {

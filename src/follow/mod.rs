@@ -341,6 +341,22 @@ impl Follower {
         Ok(news)
     }
 
+    /// Looks whether the trace is there again: as it was, or another one.
+    ///
+    /// # Errors
+    /// [`Absence`] where it is not.
+    pub fn again(&mut self) -> Result<News, Absence> {
+        let absence = match self.poll() {
+            Err(absence) if absence.looked => absence,
+            other => return other,
+        };
+        // Where the kernel's pointer leads elsewhere now, it is another trace. A zero may be a read that failed.
+        self.session.forget();
+        let header = self.session.locate()?.1.header;
+        let elsewhere = !self.cursor.described.iter().any(|b| b.role == "header" && b.address == header);
+        if absence.code == "trace-changed" || elsewhere { self.restart() } else { Err(absence) }
+    }
+
     /// Goes to the target again after the link was lost. The place stays: what was lost meanwhile shows.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ pub mod builder;
 pub mod decode;
 pub mod flat;
 pub mod generate;
+pub mod openocd;
 pub mod qnx;
 pub mod threadx;
 pub mod uia;

@@ -176,21 +176,31 @@ impl<'m> Look<'m> {
             let witness = Some((self.g.address(last), now));
             return Ok(Found { count, witness, ..nothing(current) });
         }
+        // No event has no context, and one zero may be a read that failed: two are believed.
+        if self.context(&now) == 0 && self.slot_and_pointer(last).map(|(slot, _)| self.context(&slot))? != 0 {
+            return Ok(nothing(cursor.slot));
+        }
         // Another event is there: the ring went around, or it was emptied and filled anew. Begin with the slot that is
         // written last.
         let newest = distance(capacity, 1, current);
         let (held, current) = self.slot_and_pointer(newest)?;
         let Some(current) = current else { return Ok(nothing(cursor.slot)) };
-        let at = self.memory.read_bytes(self.g.address(current), size);
-        let at = at.map_err(|e| Absence::from_read(&e, "the event ring"))?;
+        if self.context(&held) == 0 && current != 0 {
+            return Ok(nothing(cursor.slot));
+        }
         let found = Found { joins: false, witness: Some((self.g.address(newest), held)), ..nothing(current) };
-        if self.context(&now) == 0 || self.context(&at) == 0 {
+        if self.context(&now) == 0 || self.is_unused(current)? && self.is_unused(current)? {
             return Ok(Found { start: 0, count: current, restarted: true, ..found });
         }
         // The slot at the pointer is the oldest one, and is written next.
         let start = distance(capacity, capacity.saturating_sub(1), current);
         let lost = Lost { count: distance(capacity, cursor.slot, current).saturating_add(1), at_least: true };
         Ok(Found { start, count: capacity.saturating_sub(1), lost, ..found })
+    }
+
+    fn is_unused(&mut self, slot: u64) -> Result<bool, Absence> {
+        let bytes = self.memory.read_bytes(self.g.address(slot), layout::entry_size(self.word));
+        Ok(self.context(&bytes.map_err(|e| Absence::from_read(&e, "the event ring"))?) == 0)
     }
 
     /// What a slot holds, and after that where the pointer leads.
@@ -227,12 +237,18 @@ impl<'m> Look<'m> {
         let mut again = self.memory.read_batch(&[(self.g.header, self.head.len()), (*place, size)]).into_iter();
         let after = self.header(again.next())?.unwrap_or(found.current);
         let now = again.next().and_then(Result::ok);
-        if !now.is_some_and(|now| same_event(held, &now, self.word)) {
+        let Some(now) = now.filter(|now| self.context(now) != 0 || self.context(held) == 0) else {
+            return Ok(Taken { missed: true, ..none });
+        };
+        if !same_event(held, &now, self.word) {
             // The ring went around meanwhile. On from where the pointer stands now; what was inserted since the cursor
             // is at least one round, and none of it can be trusted.
             let count = distance(capacity, cursor.slot, after).saturating_add(capacity);
             let last = self.memory.read_bytes(self.g.address(distance(capacity, 1, after)), size);
             let last = last.map_err(|e| Absence::from_read(&e, "the newest event"))?;
+            if self.context(&last) == 0 {
+                return Ok(Taken { missed: true, ..none });
+            }
             return Ok(Taken { lost: Lost { count, at_least: true }, leap: Some((after, last)), ..none });
         }
         let moved = distance(capacity, found.current, after);
