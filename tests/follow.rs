@@ -19,6 +19,7 @@ mod openocd;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 
 use machine::{Running, Scratch, fixture, free_port, installed, tx_trace, wait_for};
@@ -265,7 +266,8 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
     let quiet = |command: &mut Command| {
         Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     };
-    let process = quiet(Command::new(&program).env("STREAM_PERIOD", "10000"));
+    // 0x03 is a signal to the process's group: without one of its own it would never come.
+    let process = quiet(Command::new(&program).env("STREAM_PERIOD", "10000").process_group(0));
     let pid = process.0.id();
     let port = free_port();
     let remote = format!("127.0.0.1:{port}");
@@ -371,7 +373,7 @@ fn zeros_for_a_read_that_failed_are_no_events() {
         Target::new(false),
         Box::new(|asked, target| {
             target.insert();
-            if asked > 10 && asked % 5 == 0 { Deed::Zeros } else { Deed::Answer }
+            if asked > 10 && asked % 7 == 0 { Deed::Zeros } else { Deed::Answer }
         }),
     );
     let output = follow(&stub, &["--wait", "--for", "4s"]);
@@ -447,11 +449,76 @@ fn other_commands_read_through_openocd() {
 }
 
 #[test]
+fn words_that_come_late_are_waited_for() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            match asked {
+                20 => target.insert_resumption(),
+                26 => target.fill_in(0x2000_9000),
+                _ => {}
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "5s", "--until", "1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let event: Value = serde_json::from_str(text.lines().find(|l| l.contains("\"event\"")).unwrap()).unwrap();
+    assert_eq!((event["id"].as_u64(), event["words"][3].as_str()), (Some(1), Some("0x20009000")), "{event}");
+}
+
+#[test]
+fn a_trace_that_is_written_over() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked == 20 {
+                target.spoil();
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "5s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\"trace-changed\""));
+}
+
+#[test]
+fn reports_over_intervals() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked == 40 {
+                (0..SLOTS + 5).for_each(|_| target.insert());
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "4s", "--report", "services", "--every", "200ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let intervals: Vec<&Value> = rows.iter().filter(|r| r["report"] == "interval").collect();
+    assert!(intervals.len() > 2, "{text}");
+    // Each event counts once, in its own interval, and none is counted across the gap.
+    for interval in &intervals {
+        let own = rows.iter().filter(|r| r["report"] == "services" && r["interval"] == interval["interval"]);
+        let counted: u64 = own.map(|r| r["count"].as_u64().unwrap()).sum();
+        assert_eq!(Some(counted), interval["events"].as_u64(), "{text}");
+    }
+    assert!(intervals.iter().any(|i| i["lost_before"].as_u64().unwrap() > 0 && i["seen"].as_f64().unwrap() < 100.0));
+}
+
+#[test]
 fn what_cannot_be_followed_says_why() {
     let core = fixture("cm3.core");
     let output = tx_trace(&["follow", core.to_str().unwrap(), fixture("cm3.elf").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("a file does not change"), "{}", stderr(&output));
+    let output = tx_trace(&["follow", core.to_str().unwrap(), fixture("cm3.elf").to_str().unwrap(), "--format=json"]);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\"cannot-follow\""));
     for words in [
         &["follow", "--from", "3"][..],
         &["follow", "5", "--from-start"],

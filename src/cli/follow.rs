@@ -191,21 +191,17 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let mut sink = Sink::open(output, None)?;
     let mut printer = Printer::new(&task, output, &sink);
     let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
-    while let Ok(false) = result {
-        if time_up() {
-            break;
-        }
-        result = step(&task, &mut follower, &mut printer, &mut sink, &time_up);
+    let mut on = true;
+    while on && matches!(result, Ok(false)) && !time_up() {
+        let step = step(&task, &mut follower, &mut printer, &mut sink, &time_up);
+        on = matches!(step, Ok(Step::On));
+        result = step.map(|step| step == Step::Seen);
     }
     if matches!(result, Ok(false))
         && let Some(news) = follower.rest()
     {
         result = printer.news(&follower, news, &mut sink);
     }
-    let result = match result {
-        Err(failure) if failure.code == ENDED => Ok(false),
-        other => other,
-    };
     let halts = *follower.halts();
     let left = follower.release().and_then(|client| client.leave().message);
     let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
@@ -229,58 +225,61 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     Ok(if seen { Outcome::Done } else { unseen })
 }
 
-/// Stands for the end of the target's run, which is no failure.
-const ENDED: &str = "target-stopped";
+/// How a look ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Another one may follow.
+    On,
+    /// The event was seen that was waited for.
+    Seen,
+    /// The target does not run any more.
+    Over,
+}
 
-/// Waits, looks, and prints; true where the end was seen that was waited for.
+/// Waits, looks, and prints.
 fn step(
     task: &FollowTask,
     follower: &mut Follower,
     printer: &mut Printer<'_>,
     sink: &mut Sink<'_>,
     time_up: &dyn Fn() -> bool,
-) -> Result<bool, Failure> {
+) -> Result<Step, Failure> {
     let looked = follower.wait().and_then(|stop| Ok((stop, follower.poll()?)));
     let (stop, mut news) = match looked {
         Ok(looked) => looked,
-        Err(_) if interrupted() => return Ok(false),
+        Err(_) if interrupted() => return Ok(Step::On),
         Err(absence) => match recover(task, follower, absence, time_up)? {
             Some(news) => (None, news),
-            None => return Ok(false),
+            None => return Ok(Step::On),
         },
     };
     loop {
         let more = news.more;
         if printer.news(follower, news, sink)? {
-            return Ok(true);
+            return Ok(Step::Seen);
         }
         if !more || time_up() {
             break;
         }
         news = match follower.poll() {
             Ok(news) => news,
-            Err(_) if interrupted() => return Ok(false),
+            Err(_) if interrupted() => return Ok(Step::On),
             Err(absence) => match recover(task, follower, absence, time_up)? {
                 Some(news) => news,
-                None => return Ok(false),
+                None => return Ok(Step::On),
             },
         };
     }
     printer.tick(follower, sink)?;
     if let Some(stop) = stop {
-        if let Some(news) = follower.rest()
-            && printer.news(follower, news, sink)?
-        {
-            return Ok(true);
-        }
         message::say(&match stop {
             Stop::Ended(how) => format!("tx-trace: the program has ended ({how})"),
             Stop::Itself(signal, how) => format!("tx-trace: the target stopped by itself, signal {signal} ({how})"),
             Stop::Asked => "tx-trace: the target was stopped".to_owned(),
         });
-        return Err(Failure::failed(ENDED, "", ""));
+        return Ok(Step::Over);
     }
-    Ok(false)
+    Ok(Step::On)
 }
 
 /// A target that is gone, or whose trace is another one now: with `--wait` it is waited for. `None` where the time is up.

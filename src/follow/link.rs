@@ -43,8 +43,8 @@ impl Halts {
     }
 }
 
-fn absence(error: &RspError) -> Absence {
-    Absence::broken(error.code(), error.to_string(), "")
+fn absence(e: &RspError) -> Absence {
+    Absence::broken(e.code(), e.to_string(), "")
 }
 
 /// Brings the target to where it can be looked at.

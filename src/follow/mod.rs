@@ -22,7 +22,7 @@ use crate::catalogue::{Catalogue, Names};
 use crate::format::{Absence, Cursor, DecodeOptions, Extent, Lost};
 use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Session};
-use crate::trace::{Event, Issue, Known, Severity, Trace};
+use crate::trace::{ContextKind, Event, Issue, Known, Place, Severity, Trace};
 
 use number::Numbers;
 
@@ -74,21 +74,19 @@ impl Gap {
     #[must_use]
     pub fn issue(&self) -> Issue {
         let Self { lost, restarted, seq } = *self;
-        let (code, text) = if restarted {
-            let text =
-                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost";
-            ("trace-restarted", text.to_owned())
+        let issue = if restarted {
+            Issue::new(
+                "trace-restarted",
+                Severity::Lost,
+                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost",
+            )
         } else {
             let at_least = if lost.at_least { "at least " } else { "" };
             let (s, were) = if lost.count == 1 { ("", "was") } else { ("s", "were") };
-            let text = format!(
-                "{at_least}{} event{s} {were} overwritten before {} could be read",
-                lost.count,
-                if lost.count == 1 { "it" } else { "they" }
-            );
-            ("events-lost", text)
+            let text = format!("{at_least}{} event{s} {were} overwritten before they could be read", lost.count);
+            Issue::new("events-lost", Severity::Lost, text)
         };
-        Issue::new(code, Severity::Lost, text).times(lost.count.max(1)).at(crate::trace::Place::seq(seq))
+        issue.times(lost.count.max(1)).at(Place::seq(seq))
     }
 }
 
@@ -290,7 +288,7 @@ impl Follower {
             let def = e.def.and_then(|d| self.catalogue.def(d));
             let makes = def.is_some_and(|d| d.effects.has(Effect::Create) || d.effects.has(Effect::Delete));
             let stranger = trace.contexts.get(e.context).is_some_and(|c| {
-                c.kind == crate::trace::ContextKind::Thread && c.name.is_none() && !self.nameless.contains(&c.address)
+                c.kind == ContextKind::Thread && c.name.is_none() && !self.nameless.contains(&c.address)
             });
             makes || stranger
         })
@@ -298,7 +296,7 @@ impl Follower {
 
     fn remember_nameless(&mut self, trace: &Trace) {
         for (_, context) in trace.contexts.iter() {
-            if context.kind == crate::trace::ContextKind::Thread
+            if context.kind == ContextKind::Thread
                 && context.name.is_none()
                 && !self.nameless.contains(&context.address)
             {

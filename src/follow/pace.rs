@@ -35,7 +35,7 @@ impl Pace {
         if lost {
             self.pause = SHORTEST;
         } else if slots > self.capacity / 4 {
-            self.pause = (self.pause / 2).max(SHORTEST);
+            self.pause = self.pause.checked_div(2).unwrap_or_default().max(SHORTEST);
         } else if slots < self.capacity / 16 {
             self.pause = self.pause.saturating_mul(2).min(LONGEST);
         }
