@@ -112,6 +112,13 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The code of the error line.
+fn error(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    line["code"].as_str().unwrap().to_owned()
+}
+
 /// QEMU with events without end in it, so many microseconds apart.
 struct Stream {
     gdb: u16,
@@ -210,6 +217,8 @@ fn an_event_that_does_not_come_in_time() {
 #[test]
 fn a_reset_begins_anew() {
     let Some(stream) = Stream::start(5_000) else { return };
+    // The first mark of this run has come: the next first one is of the run after the reset.
+    wait_for("the first mark", || stream.read(&["last", "1", "--event", "4097"]).status.success());
     let elf = fixture("cm3-stream.elf");
     let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
         .args(["follow", "--wait", "--until", "4097", "--for", "120s", "--format", "json", "--timeout", "20"])
@@ -449,11 +458,52 @@ fn other_commands_read_through_openocd() {
 }
 
 #[test]
+fn ctrl_c_and_a_closed_pipe_are_no_failures() {
+    let stub = || {
+        OpenOcd::start(
+            Target::new(false),
+            Box::new(|_, target| {
+                target.insert();
+                Deed::Answer
+            }),
+        )
+    };
+    let start = |stub: &OpenOcd| {
+        Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+            .args(["follow", "--symbol", "_tx_trace_header_ptr=0x20000000", "--format", "json", "--timeout", "20"])
+            .args(["--remote", &stub.endpoint()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let first = stub();
+    let mut child = start(&first);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("\"trace\""));
+    assert!(lines.next().unwrap().unwrap().contains("\"event\""));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(lines.last().unwrap().unwrap().contains("\"end\""), "it ends in order");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let second = stub();
+    let mut child = start(&second);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(!said.contains("nobody reads"), "{said}");
+}
+
+#[test]
 fn words_that_come_late_are_waited_for() {
     let stub = OpenOcd::start(
         Target::new(false),
         Box::new(|asked, target| {
             match asked {
+                0..10 => target.insert(),
                 20 => target.insert_resumption(),
                 26 => target.fill_in(0x2000_9000),
                 _ => {}
@@ -481,7 +531,7 @@ fn a_trace_that_is_written_over() {
     );
     let output = follow(&stub, &["--for", "5s"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(String::from_utf8(output.stdout).unwrap().contains("\"trace-changed\""));
+    assert_eq!(error(&output), "trace-changed");
 }
 
 #[test]
@@ -518,7 +568,7 @@ fn what_cannot_be_followed_says_why() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("a file does not change"), "{}", stderr(&output));
     let output = tx_trace(&["follow", core.to_str().unwrap(), fixture("cm3.elf").to_str().unwrap(), "--format=json"]);
-    assert!(String::from_utf8(output.stdout).unwrap().contains("\"cannot-follow\""));
+    assert_eq!(error(&output), "cannot-follow");
     for words in [
         &["follow", "--from", "3"][..],
         &["follow", "5", "--from-start"],

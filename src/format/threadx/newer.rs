@@ -387,3 +387,105 @@ impl RawHeader {
             && self.buffer_end == other.buffer_end
     }
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests say what they expect by failing"
+)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+    use crate::format::threadx::ThreadX;
+    use crate::sym::Layers;
+
+    const BASE: Addr = 0x2000_0000;
+    const SLOTS: u32 = 16;
+
+    /// Memory that something writes into at every look.
+    struct Restless {
+        ram: Vec<u8>,
+        dice: u32,
+        harm: bool,
+    }
+
+    impl Restless {
+        fn roll(&mut self, below: u32) -> u32 {
+            self.dice = self.dice.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            (self.dice >> 8) % below
+        }
+
+        fn word(&mut self, at: usize, value: u32) {
+            self.ram[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    impl Memory for Restless {
+        fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            if self.harm {
+                let (at, value) = (self.roll(self.ram.len() as u32 / 4), self.roll(4));
+                let word = [0, u32::MAX, BASE as u32 + 0x30 + self.roll(0x300), self.dice][value as usize];
+                self.word(at as usize * 4, word);
+            }
+            if self.harm && self.roll(16) == 0 {
+                return Err(ReadError::unmapped(addr, buf.len()));
+            }
+            let start = addr.checked_sub(BASE).and_then(|s| usize::try_from(s).ok());
+            let range = start.and_then(|s| self.ram.get(s..s.checked_add(buf.len())?));
+            buf.copy_from_slice(range.ok_or_else(|| ReadError::unmapped(addr, buf.len()))?);
+            Ok(())
+        }
+
+        fn changes(&self) -> bool {
+            true
+        }
+    }
+
+    fn restless(dice: u32) -> Restless {
+        let mut this = Restless { ram: vec![0; 48 + 48 + SLOTS as usize * 32], dice, harm: false };
+        let base = BASE as u32;
+        let (ring, end) = (base + 96, base + 96 + SLOTS * 32);
+        for (i, word) in
+            [0x5458_5442, u32::MAX, base, base + 48, 32 << 16, ring, ring, end, ring + 5 * 32].into_iter().enumerate()
+        {
+            this.word(i * 4, word);
+        }
+        for slot in 0..5 {
+            for (i, word) in [0x2000_8000, 0x8000_0000, 4096, slot + 1].into_iter().enumerate() {
+                this.word(96 + slot as usize * 32 + i * 4, word);
+            }
+        }
+        this
+    }
+
+    /// Whatever is written over the trace while it is followed, it is no panic, and what is read stays bounded.
+    #[test]
+    fn hostile_memory_is_followed_without_harm() {
+        for dice in 0..400 {
+            let mut memory = restless(dice);
+            let located = Located {
+                header: BASE,
+                endian: Some(Endian::Little),
+                pointer: Some(Width::W4),
+                how: String::new(),
+                known: Vec::new(),
+                by_symbols: false,
+            };
+            let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
+            let mut cursor = cursor(&capture).unwrap();
+            assert_eq!((cursor.slot, cursor.before.len()), (5, 5 * 32));
+            memory.harm = true;
+            for _ in 0..50 {
+                if let Ok(newer) = newer(&mut memory, &located, &cursor, dice.is_multiple_of(2)) {
+                    let slots: usize = newer.capture.blocks("ring").map(|b| b.bytes.len() / 32).sum();
+                    assert!(slots <= (STEP + TAIL) as usize);
+                    let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
+                    drop(ThreadX.decode(&newer.capture, &catalogue, &crate::format::DecodeOptions::default()));
+                    cursor = newer.cursor;
+                }
+            }
+        }
+    }
+}
