@@ -241,7 +241,29 @@ class Link:
             return b"OK"
         if body == b"?":
             return b"S05"
+        if body == b"qTxTraceRegisters":
+            return self.registers()
         return b""
+
+    @staticmethod
+    def registers():
+        """The registers of the selected thread: lines of NAME=VALUE, in hexadecimal as a whole."""
+        try:
+            frame = gdb.newest_frame()
+            text = gdb.execute("info registers", False, True)
+        except gdb.error:
+            return b""
+        # In every version of GDB only this tells which registers there are; a Cortex-M's stack
+        # pointers it leaves out.
+        names = [line.split()[0] for line in text.splitlines() if line[:1].strip()]
+        lines = []
+        for name in names + ["msp", "psp"]:
+            try:
+                lines.append(f"{name}={int(frame.read_register(name)) & 0xFFFFFFFFFFFFFFFF:x}")
+            except (ValueError, TypeError, OverflowError, gdb.error):
+                # Not there, not known, or no number.
+                continue
+        return "\n".join(lines).encode("ascii").hex().encode("ascii")
 
     @staticmethod
     def read(body):
@@ -419,6 +441,9 @@ def set_status(status):
 
 def forward(words, from_tty):
     """Runs the program with these words; returns what it said and is not for people."""
+    if words[:1] == ["control"] and words[1:2] in (["enable"], ["disable"]):
+        call_kernel(words[1:])
+        return None
     # Until it is known better: could not look.
     set_status(2)
     binary = find_binary()
@@ -495,6 +520,68 @@ class Follow:
 
 
 FOLLOW = Follow()
+
+
+# The kernel's own functions, which only a debugger can call
+
+STATUS = {
+    0: "TX_SUCCESS",
+    0x05: "TX_SIZE_ERROR: the buffer is too small for these entries and one event",
+    0x20: "TX_NOT_DONE: the trace is in that state already",
+    0xFF: "TX_FEATURE_NOT_ENABLED: the kernel was built without TX_ENABLE_EVENT_TRACE",
+}
+USAGE = "control enable BUFFER SIZE [ENTRIES] --yes, or control disable --yes"
+# Registry entries where none are told.
+ENTRIES = "32"
+
+
+def evaluate(expression):
+    """A number out of GDB."""
+    try:
+        return int(gdb.parse_and_eval(f"(unsigned long) ({expression})"))
+    except gdb.error as e:
+        raise gdb.GdbError(f"tx-trace: {expression}: {first_line(e)}") from e
+
+
+def first_line(error):
+    """GDB explains at length."""
+    return (str(error).splitlines() or ["GDB does not say why"])[0].rstrip(".")
+
+
+def call_kernel(words):
+    """`control enable BUFFER SIZE [ENTRIES]` and `control disable`."""
+    set_status(2)
+    yes = "--yes" in words
+    verb, arguments = words[0], [w for w in words[1:] if w != "--yes"]
+    fits = len(arguments) in (2, 3) if verb == "enable" else not arguments
+    if not fits or any(a.startswith("--") for a in arguments):
+        raise gdb.GdbError(f"tx-trace: {USAGE}")
+    check_target()
+    name = f"_tx_trace_{verb}"
+    evaluate(f"&'{name}'")
+    if verb == "enable":
+        numbers = [evaluate(a) for a in (arguments + [ENTRIES])[:3]]
+        call = "{:#x}, {}, {}".format(*numbers)
+        types = "void *, unsigned long, unsigned long"
+        values = "(void *) {:#x}, {}, {}".format(*numbers)
+    else:
+        call, types, values = "", "void", ""
+    warn(f"tx-trace: to call: {name}({call}) on the target\n")
+    if not yes:
+        raise gdb.GdbError("tx-trace: nothing is called: there is nobody to ask: add --yes")
+    try:
+        result = gdb.parse_and_eval(f"((unsigned int (*) ({types})) &'{name}') ({values})")
+        status = int(result) & 0xFFFFFFFF
+    except gdb.error as e:
+        raise gdb.GdbError(f"tx-trace: the target cannot run {name}: {first_line(e)}") from e
+    warn(f"tx-trace: {name} returned {STATUS.get(status, hex(status))}\n")
+    if status == 0:
+        inserts = evaluate("*(unsigned long *) &'_tx_trace_buffer_current_ptr'") != 0
+        if inserts != (verb == "enable"):
+            raise gdb.GdbError(
+                "tx-trace: it returned success, and the kernel's pointer says otherwise"
+            )
+    set_status(0 if status == 0 else 1)
 
 
 # What the program knows of itself: asked, not written down here

@@ -9,13 +9,17 @@
 
 pub mod abi;
 pub mod analysis;
+pub mod bridge;
 pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod control;
+pub mod cpu;
 pub mod elf;
 pub mod follow;
 pub mod format;
+pub mod kernel;
 pub mod mem;
 pub mod output;
 pub mod query;

@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets on damaged fixtures, without a fuzzer: a fixed number of rounds from a fixed seed.
 //!
 //! `FUZZ_ROUNDS=100000 cargo test --test fuzz_bodies` looks further.
+#![cfg(feature = "cli")]
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -163,6 +164,79 @@ fn threadx() {
 }
 
 #[test]
+fn uia() {
+    run("uia", bodies::uia, fixtures(&["uia-stop.ram.bin", "uia-min.ram.bin"]));
+}
+
+#[test]
+fn qnx() {
+    run("qnx", bodies::qnx, fixtures(&["qnx.kev", "qnx.kev", "qnx-ring.bin"]));
+}
+
+/// What a stub says, in the form of the body's script.
+fn script(leave: u8, parts: &[&str]) -> Vec<u8> {
+    let mut seed = vec![leave];
+    for part in parts {
+        for piece in part.as_bytes().chunks(0x7F) {
+            seed.push(0x80 | piece.len() as u8);
+            seed.extend_from_slice(piece);
+        }
+    }
+    seed
+}
+
+#[test]
+fn client() {
+    let memory = "5458544200010203040506070809aabb";
+    let seeds = vec![
+        script(0, &["PacketSize=1000;qXfer:features:read+;vContSupported+;multiprocess+", "T05thread:01;", memory]),
+        script(1, &["PacketSize=47ff;QStartNoAckMode+;qXfer:auxv:read+", "OK", "S05", memory, "E01", "", "", memory]),
+        script(
+            2,
+            &["PacketSize=40;QStartNoAckMode+;binary-upload+", "OK", "T0506:0*,;thread:p1.1;", "b0123", "", "O4142"],
+        ),
+    ];
+    run("client", bodies::client, seeds);
+}
+
+#[test]
+fn user_events() {
+    let seeds = [
+        "id\tname\ti1\ti2\ti3\ti4\tlabel\n4096\tboot\tcause:hex\trest\t\t\tbooted by {cause}\n0x1001\tstep\tn:dec\t\t\t\t\nenum\tcause\t1\twatchdog\n",
+        "Start\n4096, boot, BT, (255,0,0), (0,255,0), cause, rest, x, y\n5000, step, ST, (1,2,3), (4,5,6), A, B, C, D\nEnd\n",
+        "#define BASE 4096\n#define EV_BOOT (BASE + 1)\nenum app { EV_A = 0x1010, EV_B, EV_C = EV_A << 1 };\n",
+    ];
+    run("user_events", bodies::user_events, seeds.iter().map(|s| s.as_bytes().to_vec()).collect());
+}
+
+#[test]
+fn monitor_line() {
+    let seeds = [
+        "last 50 --thread 'sensor task' --format json",
+        "list --from -1.5ms --to 12 --class tx_queue,!fx --arg timeout!=0xFFFFFFFF",
+        "latency --every tick --span a..b:FIELD --hz 72M",
+        "show -1 42 --width 120",
+        "help",
+    ];
+    run("monitor_line", bodies::monitor_line, seeds.iter().map(|s| s.as_bytes().to_vec()).collect());
+}
+
+#[test]
+fn command() {
+    let mut seeds = Vec::new();
+    for (which, name) in
+        ["cm3.trx", "qnx.kev", "host-ulong64.trx", "be.trx", "cm3.ram.bin", "cm3.core", "uia-stop.ram.bin"]
+            .iter()
+            .enumerate()
+    {
+        let mut seed = fixtures(&[name]).remove(0);
+        seed.insert(0, which as u8 % 6);
+        seeds.push(seed);
+    }
+    run("command", bodies::command, seeds);
+}
+
+#[test]
 fn endpoint_and_pairs() {
     let seeds = [
         "localhost:3333",
@@ -202,6 +276,14 @@ fn no_event_is_read_where_none_is_asked_for_and_the_pointer_is_lost() {
     let trace = format.decode(&capture, &format.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
     assert!(trace.issues.iter().any(|i| i.code == "current-pointer"), "{:?}", trace.issues);
     assert_eq!((trace.len(), trace.events().count()), (0, 0));
+}
+
+/// Found by the body of `user_events`: a `#define` of what is no name in C became an event whose name, written as a
+/// table, was taken for an id.
+#[test]
+fn a_name_that_begins_with_a_digit_was_taken_from_a_header() {
+    assert_eq!(bodies::user_events(b"#define 8ASE 4096\n"), 0);
+    assert_eq!(bodies::user_events(b"#define 8ASE 4096\n#define EV_A 4097\n"), 1);
 }
 
 #[test]

@@ -453,7 +453,7 @@ fn a_stub_that_nobody_waits_for() {
     machine::wait_for("the read", || !stub.reads().is_empty());
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let out = child.wait_with_output().unwrap();
-    is_error("Ctrl-C", &out, 2, "source-failed", "interrupted");
+    is_error("Ctrl-C", &out, 2, "interrupted", "interrupted");
     // Before it has answered at all.
     let stub = Stub { silent: true, ..Stub::default() }.start();
     let remote = format!("127.0.0.1:{}", stub.port);
@@ -536,4 +536,18 @@ fn no_place_to_install_to_and_no_port_to_serve_at() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 0<&-; ulimit -n 3; exec \"$0\" demo --format json", env!("CARGO_BIN_EXE_tx-trace")]);
     is_error("demo", &shell.output().unwrap(), 2, "demo", "no port of 127.0.0.1");
+}
+
+#[test]
+fn a_kernel_by_its_symbols_alone() {
+    let elf = fixture("cm3.elf");
+    let names =
+        ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr", "_tx_mutex_created_ptr"];
+    let symbols: Vec<String> = names.iter().map(|n| format!("--symbol {n}={:#x}", symbol(&elf, n))).collect();
+    let line = format!("threads {} --image cm3.ram.bin@0x20000000", symbols.join(" "));
+    issue(&line, "inferred", "cpu-inferred", "the processor is taken for one");
+    issue(&line, "inferred", "kernel-layout", "the layout of Cortex-M");
+    issue(&format!("{line} --reg cr3=1"), "note", "reg-unused", "no such register of Cortex-M");
+    issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");
+    error("threads --trace cm3.trx", 2, "no-kernel-symbol", "a trace buffer alone holds no threads");
 }

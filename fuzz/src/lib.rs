@@ -4,11 +4,15 @@
 //! A body fails by panicking, by not ending, or by one of the claims that it checks. It returns how much it understood
 //! (tokens, segments, events), so that a test can tell whether its seeds reach the code that they are meant for.
 
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tx_trace::abi::Width;
-use tx_trace::catalogue::{Catalogue, Names};
+use tx_trace::catalogue::{Catalogue, Names, user};
 use tx_trace::elf::Elf;
 use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located};
 use tx_trace::mem::Memory;
@@ -18,8 +22,9 @@ use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number, text};
 use tx_trace::mem::overlay::Overlay;
 use tx_trace::output::{self, NoNames, TableOptions, View, Window};
 use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
-use tx_trace::rsp::Endpoint;
 use tx_trace::rsp::packet::{self, Decoder, Kind};
+use tx_trace::rsp::transport::{Transport, TransportError};
+use tx_trace::rsp::{Client, Endpoint, Leave, Options};
 use tx_trace::sym::{ElfSymbols, NoSymbols, Pairs, Symbols};
 use tx_trace::trace::Trace;
 
@@ -127,31 +132,48 @@ pub fn core(data: &[u8]) -> usize {
     }
     let found = read_all(&mut core);
     let mut memory = Overlay::new().below(core);
-    found.into_iter().take(4).map(|header| follow(&mut memory, header)).sum()
+    found.into_iter().take(4).map(|header| follow(format(), &mut memory, header)).sum()
 }
 
 /// A dump with a ThreadX trace somewhere: found by search, and taken at its word that it begins at 0.
 pub fn threadx(data: &[u8]) -> usize {
-    let _ = format().sniff(data);
-    let found = format().scan(data, 4);
+    dumped("threadx", data)
+}
+
+/// A dump with loggers of TI UIA.
+pub fn uia(data: &[u8]) -> usize {
+    dumped("uia", data)
+}
+
+/// A dump with a ring of QNX, or a file of its trace logger.
+pub fn qnx(data: &[u8]) -> usize {
+    dumped("qnx", data)
+}
+
+fn dumped(name: &str, data: &[u8]) -> usize {
+    let format = format_named(name);
+    let _ = (format.sniff(data), format.describes(data));
+    let found = format.scan(data, 4);
     let mut places: Vec<(u64, u64)> = Vec::new();
     for hit in &found {
         let offset = u64::try_from(hit.offset).unwrap_or(0);
         assert!(data.len() > hit.offset, "found past the end");
         if let Some(start) = hit.base.checked_sub(offset) {
-            places.push((start, hit.base));
+            places.push((start, start.saturating_add(offset)));
         }
     }
     // A copy: it does not lie where it says it lies.
     places.extend(found.first().and_then(|hit| Some((0x1000, u64::try_from(hit.offset).ok()?.checked_add(0x1000)?))));
     places.push((0x2000_0000, 0x2000_0000));
+    // RAM begins there on most of these targets.
+    places.extend(found.iter().filter_map(|hit| Some((0x2000_0000, u64::try_from(hit.offset).ok()? + 0x2000_0000))));
     let mut events = 0_usize;
     for (start, header) in places {
         // The address space is as small as the image allows.
         let image = [Image::placed("fuzz", data.to_vec(), start)];
         let memory = memory_of(&image, Width::W4).or_else(|_| memory_of(&image, Width::W8));
         if let Ok(mut memory) = memory {
-            events = events.saturating_add(follow(&mut memory, header));
+            events = events.saturating_add(follow(format, &mut memory, header));
         }
     }
     events
@@ -183,17 +205,138 @@ pub fn endpoint_and_pairs(data: &[u8]) -> usize {
     numbers.into_iter().map(usize::from).fold(understood, usize::saturating_add)
 }
 
+/// A stub that answers what the bytes say: a client greets it, reads, asks and leaves, and comes to an end. A read that
+/// succeeds has the length that was asked for.
+pub fn client(data: &[u8]) -> usize {
+    let options = Options { timeout: Duration::from_millis(2), ..Options::default() };
+    let (how, rest) = data.split_first().map_or((0, data), |(how, rest)| (*how, rest));
+    let options = Options { leave: [Leave::AsFound, Leave::Running, Leave::Halted][usize::from(how % 3)], ..options };
+    let stub = Box::new(Scripted { rest: rest.to_vec(), at: 0 });
+    let Ok(mut client) = Client::over(stub, "fuzz", options) else { return 1 };
+    let wanted = [(0x2000_0000, 16), (0x2000_0100, 700), (u64::MAX - 2, 8), (0x2000_0000, 0), (0x2000_0000, 16)];
+    let answers = client.read_batch(&wanted);
+    assert_eq!(answers.len(), wanted.len());
+    let mut good = 2_usize;
+    for (answer, (_, len)) in answers.iter().zip(wanted) {
+        if let Ok(bytes) = answer {
+            assert_eq!(bytes.len(), len, "what is not complete is no answer");
+            good = good.saturating_add(1);
+        }
+    }
+    let _ = (client.auxv(), client.memory_map(), client.offsets(), client.monitor("help"));
+    let left = client.leave();
+    assert!(left.message.is_none_or(|m| !m.is_empty()));
+    good
+}
+
+/// Sends what it is given: a byte of length, and so many bytes. Where the length's highest bit is set they are a body,
+/// and go out in a frame with the right checksum: a fuzzer does not find that by chance.
+struct Scripted {
+    rest: Vec<u8>,
+    at: usize,
+}
+
+impl Transport for Scripted {
+    fn send(&mut self, _: &[u8], _: Instant) -> Result<(), TransportError> {
+        Ok(())
+    }
+
+    fn receive(&mut self, buf: &mut [u8], _: Instant) -> Result<usize, TransportError> {
+        let rest = self.rest.get(self.at..).unwrap_or_default();
+        let Some((length, rest)) = rest.split_first() else { return Err(TransportError::Closed(String::new())) };
+        let part = rest.get(..usize::from(length & 0x7F).min(rest.len())).unwrap_or_default();
+        self.at = self.at.saturating_add(1).saturating_add(part.len());
+        let sent = if length & 0x80 == 0 { part.to_vec() } else { [&b"+"[..], &packet::encode(part)].concat() };
+        if sent.is_empty() {
+            return Err(TransportError::Timeout);
+        }
+        let count = sent.len().min(buf.len());
+        for (to, from) in buf.iter_mut().zip(&sent) {
+            *to = *from;
+        }
+        Ok(count)
+    }
+}
+
+/// What people say their events mean: a table, a .trxc file, a C header. What was understood is understood again when
+/// it is written as a table.
+pub fn user_events(data: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(data);
+    let Ok(parsed) = user::parse(&text, &(4096..=u32::MAX)) else { return 0 };
+    let written = parsed.user.to_tsv();
+    let _ = parsed.user.to_trxc();
+    if !parsed.user.events.is_empty() {
+        let again = user::parse(&written, &(4096..=u32::MAX));
+        let Ok(again) = again else { panic!("our own table is not understood: {:?}\n{written}", again.err()) };
+        assert_eq!(again.user.events.len(), parsed.user.events.len(), "{written}");
+    }
+    parsed.user.events.len().saturating_add(parsed.user.enumerations.len())
+}
+
+/// A line that whoever is connected may send.
+pub fn monitor_line(data: &[u8]) -> usize {
+    usize::from(tx_trace::cli::takes_monitor_line(&String::from_utf8_lossy(data)))
+}
+
+/// Commands on a file; the first byte says which. All that is said and printed is fit for a terminal.
+pub fn command(data: &[u8]) -> usize {
+    const COMMANDS: [&str; 10] = [
+        "list",
+        "report",
+        "info",
+        "objects --use",
+        "show -1",
+        "last 5",
+        "dump",
+        "list --format json",
+        "report --tracex",
+        "latency --format csv",
+    ];
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let Some((which, file)) = data.split_first() else { return 0 };
+    let command = COMMANDS.get(usize::from(*which).checked_rem(COMMANDS.len()).unwrap_or(0)).copied().unwrap_or("list");
+    // Each thread has a file of its own.
+    thread_local! {
+        static NAME: PathBuf = std::env::temp_dir()
+            .join(format!("tx-trace-fuzz-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    }
+    NAME.with(|name| {
+        let out = name.with_extension("trx");
+        assert!(std::fs::write(name, file).is_ok(), "the temporary folder can be written");
+        let mut words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+        words.extend([name.into(), "-o".into(), out.clone().into()]);
+        let (outcome, said) = tx_trace::cli::overheard(words);
+        assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{said:?}");
+        let printed = std::fs::read(&out).unwrap_or_default();
+        let _ = (std::fs::remove_file(name), std::fs::remove_file(out));
+        if command != "dump" {
+            let raw = printed.iter().any(|b| *b < 0x20 && *b != b'\n' && *b != b'\r' || *b == 0x7F);
+            assert!(!raw, "{command}: bytes of a file reach the terminal");
+        }
+        usize::from(outcome == tx_trace::cli::Outcome::Done)
+    })
+}
+
 fn format() -> &'static dyn Format {
-    match ALL.iter().find(|f| f.name() == "threadx") {
+    format_named("threadx")
+}
+
+fn format_named(name: &str) -> &'static dyn Format {
+    match ALL.iter().find(|f| f.name() == name) {
         Some(format) => *format,
         None => panic!("the format is not registered"),
     }
 }
 
-/// The events by their ids, read once: it is no part of what is tried.
+/// The events of ThreadX by their ids, read once: it is no part of what is tried.
 fn catalogue() -> &'static Catalogue {
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
     CATALOGUE.get_or_init(|| format().catalogue(Names::Duo))
+}
+
+/// The catalogue that a capture is decoded with.
+fn catalogue_for(format: &dyn Format, capture: &Capture) -> Catalogue {
+    if format.name() == "threadx" { catalogue().clone() } else { format.catalogue_of(capture, Names::Duo) }
 }
 
 /// Reads every region that the memory lists, whole and across its edges; returns where traces begin.
@@ -215,15 +358,31 @@ fn read_all(memory: &mut dyn Memory) -> Vec<u64> {
 }
 
 /// Locates, captures and decodes what may begin at `header`, and walks and prints all of it; returns how many events.
-fn follow(memory: &mut dyn Memory, header: u64) -> usize {
+fn follow(format: &dyn Format, memory: &mut dyn Memory, header: u64) -> usize {
     let hints = Hints { header: Some(header), ..Hints::default() };
-    let Ok(located) = format().locate(memory, &NoSymbols, &hints) else { return 0 };
+    // As an option gives it, and as a search of the memory finds it.
+    let found = Located {
+        header,
+        endian: None,
+        pointer: None,
+        how: "a search".to_owned(),
+        known: Vec::new(),
+        by_symbols: false,
+    };
+    let mut events = read_out(format, memory, &found);
+    if let Ok(located) = format.locate(memory, &NoSymbols, &hints) {
+        events = events.saturating_add(read_out(format, memory, &located));
+    }
+    events
+}
+
+fn read_out(format: &dyn Format, memory: &mut dyn Memory, located: &Located) -> usize {
     let mut events = 0_usize;
     for extent in [Extent::All, Extent::Nothing, Extent::Newest(7)] {
-        if let Some(trace) = decode(memory, &located, extent) {
-            walk(&trace, extent);
+        if let Some((trace, catalogue)) = decode(format, memory, located, extent) {
+            walk(&trace, format, extent);
             if extent == Extent::All {
-                print(&trace);
+                print(&trace, &catalogue);
                 events = trace.events().count();
             }
         }
@@ -231,25 +390,40 @@ fn follow(memory: &mut dyn Memory, header: u64) -> usize {
     events
 }
 
-fn decode(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Option<Trace> {
-    let capture: Capture = format().capture(memory, &NoSymbols, located, extent).ok()?;
-    format().decode(&capture, catalogue(), &DecodeOptions::default()).ok()
+fn decode(
+    format: &dyn Format,
+    memory: &mut dyn Memory,
+    located: &Located,
+    extent: Extent,
+) -> Option<(Trace, Catalogue)> {
+    let capture: Capture = format.capture(memory, &NoSymbols, located, extent).ok()?;
+    let catalogue = catalogue_for(format, &capture);
+    let trace = format.decode(&capture, &catalogue, &DecodeOptions::default()).ok()?;
+    Some((trace, catalogue))
 }
 
-fn walk(trace: &Trace, extent: Extent) {
+fn walk(trace: &Trace, format: &dyn Format, extent: Extent) {
     let (mut count, mut seq) = (0_u64, None);
+    let slots = format.name() == "threadx";
     for event in trace.events() {
         count = count.saturating_add(1);
         assert!(seq.is_none_or(|last| event.seq > last), "sequence numbers grow");
         seq = Some(event.seq);
-        assert!(trace.contexts.get(event.context).is_some(), "each event has a context");
-        assert!(trace.words(&event).len() <= 4);
-        assert!(event.slot < trace.about.capacity, "slot {} of {}", event.slot, trace.about.capacity);
+        assert!(!slots || trace.contexts.get(event.context).is_some(), "each event has a context");
+        let words = trace.words(&event).len();
+        assert!(
+            !slots || words <= 4 && event.slot < trace.about.capacity,
+            "slot {} of {}",
+            event.slot,
+            trace.about.capacity
+        );
     }
     assert_eq!(count, trace.len());
-    assert!(count <= trace.about.capacity && trace.about.held <= trace.about.capacity);
     // Without a current pointer all of the ring is needed to find its order.
-    let ordered = !trace.issues.iter().any(|i| i.code == "current-pointer");
+    let ordered = slots && !trace.issues.iter().any(|i| i.code == "current-pointer");
+    if slots {
+        assert!(count <= trace.about.capacity && trace.about.held <= trace.about.capacity);
+    }
     match extent {
         Extent::Nothing if ordered => assert_eq!(count, 0),
         Extent::Newest(n) if ordered => assert!(count <= n, "{count} of {n}"),
@@ -258,8 +432,7 @@ fn walk(trace: &Trace, extent: Extent) {
 }
 
 /// Writes all events in one of the forms, and asks for some of them.
-fn print(trace: &Trace) {
-    let catalogue = catalogue();
+fn print(trace: &Trace, catalogue: &Catalogue) {
     let view = View { trace, catalogue, names: &NoNames, source: "fuzz" };
     // Which one is chance, but the same each time.
     let format = match trace.len().wrapping_add(trace.issues.len() as u64) % 3 {

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 /// Reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub enum Command {
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Objects),
+    /// The threads as they stand in memory now: what each waits for, who holds it, stacks, where it stands
+    Threads(Threads),
     /// Who had the processor, and for how long
     Profile(Reports),
     /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
@@ -48,8 +51,14 @@ pub enum Command {
     Events(Events),
     /// New events as they come: while the target runs, or by short halts
     Follow(Follow),
-    /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
+    /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
     Dump(Dump),
+    /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
+    Serve(Serve),
+    /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
+    Control(Control),
+    /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
+    Bridge(Bridge),
     /// Reads a built-in dead target, without hardware
     Demo(Demo),
     /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
@@ -61,7 +70,7 @@ pub enum Command {
 pub struct Read {
     /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, told from their content (a file named 50 is ./50)
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
@@ -80,6 +89,18 @@ pub struct Objects {
     /// How each queue, lock, semaphore and pool was used, and its high-water mark as far as the trace shows
     #[arg(long = "use")]
     pub usage: bool,
+}
+
+/// Options of `threads`.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Threads {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Options of the reports.
@@ -121,6 +142,9 @@ pub struct Source {
     /// The address of a symbol that the ELF does not tell (repeatable)
     #[arg(long, value_name = "NAME=ADDR")]
     pub symbol: Vec<String>,
+    /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub reg: Vec<String>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR")]
     pub header: Option<String>,
@@ -339,12 +363,70 @@ pub enum EventsFormat {
 pub struct Dump {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
-    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
-    #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
+    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring; .core, an ELF core with
+    /// registers, trace, kernel objects, stacks, .data, .bss and RAM
+    #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
     pub output: PathBuf,
+    /// Memory that goes into the core as well, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", help_heading = "Output")]
+    pub range: Vec<String>,
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
+    pub listen: String,
+    /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
+    #[arg(long)]
+    pub stdio: bool,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `control`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
+In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
+filter and unfilter are off and on, as in the kernel's API.")]
+pub struct Control {
+    /// What to do, and with what: `show`, `off queue,mutex`, `mark 4096 1 2`
+    #[arg(value_name = "ACTION")]
+    pub words: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `bridge`.
+#[derive(Debug, ClapArgs)]
+pub struct Bridge {
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334")]
+    pub listen: String,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
 }
 
 /// Options of `follow`.
@@ -403,6 +485,22 @@ pub struct Gdb {
 pub fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
     let program = OsString::from("tx-trace");
     Args::try_parse_from(std::iter::once(&program).chain(words))
+}
+
+/// Parses the same, and tells the ids of what was typed behind the command.
+///
+/// # Errors
+/// clap's own.
+pub fn parse_typed(words: &[OsString]) -> Result<(Args, Vec<String>), clap::Error> {
+    let program = OsString::from("tx-trace");
+    let definition = Args::command();
+    let matches = definition.clone().try_get_matches_from(std::iter::once(&program).chain(words))?;
+    let typed = matches.subcommand().map_or_else(Vec::new, |(name, given)| {
+        let known = definition.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+        let ids = known.map(|a| a.get_id().as_str());
+        ids.filter(|id| given.value_source(id) == Some(ValueSource::CommandLine)).map(str::to_owned).collect()
+    });
+    Ok((Args::from_arg_matches(&matches)?, typed))
 }
 
 /// The options that take a value, and of those the ones whose value is a path: for option files, whose paths are

@@ -1,5 +1,6 @@
 //! Runs a plan: read, let the target go, print.
 
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,14 +8,17 @@ use std::sync::Arc;
 use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
-use super::plan::{Ask, Output, Plan, Question, Task};
+use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, demo, dump, events, evidence, follow, gdb, info, interrupt, now, reports};
+use super::{
+    Outcome, bridge, control, demo, dump, events, evidence, follow, gdb, info, interrupt, now, reports, serve, threads,
+};
 use crate::analysis::Outcomes;
+use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
-use crate::session::{Loaded, Session};
+use crate::session::{Lent, Loaded, Session};
 use crate::trace::{Event, Issue, Severity};
 
 /// Runs a plan and says how it ended.
@@ -31,6 +35,10 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Follow(task) => follow::run(*task, &output),
+        Task::Threads(inputs) => threads::run(*inputs, &output),
+        Task::Control(task) => control::run(*task, &output),
+        Task::Bridge(task) => bridge::run(&task),
+        Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -41,9 +49,11 @@ pub fn run(plan: Plan) -> Outcome {
 fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
+        Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Follow(task) => evidence::files(&task.inputs),
-        Task::Dump(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+        Task::Threads(inputs) => evidence::files(inputs),
+        Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
 
@@ -53,12 +63,7 @@ fn report_failure(failure: &Failure, output: &Output) -> Outcome {
         return Outcome::Done;
     }
     if output.format == args::Format::Json {
-        let line = output::ErrorLine {
-            code: failure.code,
-            message: &failure.message,
-            tried: &failure.tried,
-            hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
-        };
+        let line = message::error_line_of(failure);
         // In a debugger's own session there is nowhere to print to but stderr.
         if let Ok(mut out) = Sink::open(output, None) {
             drop(output::write_error(&mut out, &line).map(|()| out.finish()));
@@ -84,17 +89,7 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
-    session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
-    let loaded: Result<Answer, Failure> = (|| {
-        let mut options = clock.options;
-        if let Some(symbol) = &clock.hz_symbol {
-            #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-            let hz = session.variable(symbol)? as f64;
-            options.hz = Some(hz).filter(|hz| *hz > 0.0);
-        }
-        Reader { session: &mut session, filters: &filters, names, options }.answer(&ask)
-    })();
-    let loaded = loaded.map(|mut answer| {
+    let loaded = answer(&mut session, &ask, &filters, &clock, names).map(|mut answer| {
         if matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md {
             answer.origin = Some(reports::Origin::of(&mut session));
         }
@@ -128,22 +123,58 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     result
 }
 
+/// Answers a question about the trace in a memory that somebody else has open. What is printed goes to `out`.
+pub fn read_over(
+    question: Question,
+    memory: Lent<'_>,
+    output: &Output,
+    out: &mut dyn Write,
+) -> Result<Outcome, Failure> {
+    let Question { ask, inputs, filters, clock, names } = question;
+    let mut session = Session::over(inputs, memory)?;
+    let loaded = answer(&mut session, &ask, &filters, &clock, names);
+    if loaded.is_err() {
+        message::issues(session.issues());
+    }
+    print(&loaded?, &ask, &filters, &session, output, Sink::over(out))
+}
+
+/// Reads what a question needs.
+fn answer(
+    session: &mut Session<'_>,
+    ask: &Ask,
+    filters: &Filters,
+    clock: &ClockPlan,
+    names: Names,
+) -> Result<Answer, Failure> {
+    session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
+    let mut options = clock.options;
+    if let Some(symbol) = &clock.hz_symbol {
+        #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+        let hz = session.variable(symbol)? as f64;
+        options.hz = Some(hz).filter(|hz| *hz > 0.0);
+    }
+    Reader { session, filters, names, options }.answer(ask)
+}
+
 /// What was read for a question.
 struct Answer {
     loaded: Loaded,
     info: Option<info::Info>,
     origin: Option<reports::Origin>,
+    /// How objects stand in memory now.
+    standing: Vec<output::Standing>,
 }
 
 /// Reads what a question needs, and no more.
-struct Reader<'a> {
-    session: &'a mut Session,
+struct Reader<'a, 'm> {
+    session: &'a mut Session<'m>,
     filters: &'a Filters,
-    names: crate::catalogue::Names,
+    names: Names,
     options: DecodeOptions,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn load(&mut self, extent: Extent) -> Result<Loaded, Failure> {
         Ok(self.session.load(extent, self.names, &self.options)?)
     }
@@ -151,16 +182,20 @@ impl Reader<'_> {
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         let loaded = match ask {
             Ask::List | Ask::Reports(_) => self.load(Extent::All)?,
-            Ask::Objects => self.load(Extent::Nothing)?,
+            Ask::Objects => {
+                let mut loaded = self.load(Extent::Nothing)?;
+                let standing = threads::standing(self.session, &mut loaded.trace)?;
+                return Ok(Answer { loaded, info: None, origin: None, standing });
+            }
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
             Ask::Info => {
                 let loaded = self.load(Extent::All)?;
                 let info = info::gather(self.session, &loaded);
-                return Ok(Answer { loaded, info: Some(info), origin: None });
+                return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
         };
-        Ok(Answer { loaded, info: None, origin: None })
+        Ok(Answer { loaded, info: None, origin: None, standing: Vec::new() })
     }
 
     /// The newest events that the filters keep: read backwards, each time twice as many.
@@ -267,7 +302,9 @@ fn print(
     let issues = &trace.issues;
     let mut outcome = Outcome::Done;
     let written = match ask {
-        Ask::Objects => output::objects(format, &mut sink, &view, &options, issues).map_err(Failure::from),
+        Ask::Objects => {
+            output::objects(format, &mut sink, &view, &options, &answer.standing, issues).map_err(Failure::from)
+        }
         Ask::Info => match &answer.info {
             Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
             None => Ok(()),
@@ -302,7 +339,7 @@ fn print(
 }
 
 /// `--strict`: what was lost is a failure.
-fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+pub fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
@@ -334,9 +371,9 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown = |each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
+    let shown = |ahead: bool, each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
         let mut skip = skip;
-        loaded.trace.visit(|event| {
+        let chosen = |event: &Event| {
             if query.is_past(event) {
                 return ControlFlow::Break(());
             }
@@ -348,10 +385,11 @@ fn selection(
                 return ControlFlow::Continue(());
             }
             each(event)
-        });
+        };
+        if ahead { loaded.trace.visit_ahead(chosen) } else { loaded.trace.visit(chosen) }
     };
     let mut window = Window::default();
-    shown(&mut |event| {
+    shown(false, &mut |event| {
         window.add(event);
         ControlFlow::Continue(())
     });
@@ -360,7 +398,7 @@ fn selection(
     }
     if format == Format::Table && options.width >= output::WIDEST {
         let (mut first, mut last) = (u64::MAX, 0);
-        shown(&mut |event| {
+        shown(false, &mut |event| {
             (first, last) = (first.min(event.seq), last.max(event.seq));
             ControlFlow::Continue(())
         });
@@ -371,7 +409,7 @@ fn selection(
     };
     writer.begin(view, &window)?;
     let mut written = Ok(());
-    shown(&mut |event| match writer.event(view, event) {
+    shown(true, &mut |event| match writer.event(view, event) {
         Ok(output::Flow::More) => ControlFlow::Continue(()),
         Ok(output::Flow::Enough) => ControlFlow::Break(()),
         Err(e) => {
@@ -382,7 +420,12 @@ fn selection(
     written?;
     writer.finish(view, &loaded.trace.issues)?;
     if window.events == 0 {
-        let what = if loaded.trace.is_empty() { "the trace holds no event" } else { "no event passes the filters" };
+        let unreadable = loaded.trace.issues.iter().any(|i| i.code == "ring-unreadable");
+        let what = match (loaded.trace.is_empty(), unreadable) {
+            (true, true) => "no event of the trace can be read",
+            (true, false) => "the trace holds no event",
+            (false, _) => "no event passes the filters",
+        };
         message::say(&format!("tx-trace: {what}"));
     }
     Ok(window.events > 0)

@@ -18,8 +18,8 @@ use crate::session::events::EventNames;
 /// Lists events.
 pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     let mut catalogue = task.format.catalogue(task.names);
-    let ids = catalogue.user_ids().unwrap_or(0..=u32::MAX);
-    let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), &ids)?;
+    let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
+    let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), ids)?;
     names.from_files(&mut catalogue)?;
     if let Some(path) = &task.elf {
         let elf = Arc::new(crate::session::open_elf(path)?);
@@ -45,8 +45,16 @@ pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     let keep = crate::query::definitions(&filters, &catalogue)?;
     let mut kept = keep.into_iter().zip(catalogue.iter().map(|d| !task.user || d.product == Product::User));
     report.rows.retain(|_| kept.next().is_none_or(|(fits, own)| fits && own));
-    if report.rows.is_empty() && task.user {
-        message::say("tx-trace: no event of the application is known: --elf FILE or --events FILE names them");
+    if report.rows.is_empty() {
+        let what = match (task.user, task.words.is_empty() && task.class.is_empty()) {
+            (true, true) => "no event of the application is known: --elf FILE or --events FILE names them".to_owned(),
+            (user, _) => {
+                let asked: Vec<&str> = task.words.iter().chain(&task.class).map(String::as_str).collect();
+                let whose = if user { "the application" } else { "the catalogue" };
+                format!("no event of {whose} is meant by {}; `tx-trace events` lists them all", asked.join(" "))
+            }
+        };
+        message::say(&format!("tx-trace: {}", output::escape(&what)));
     }
     let mut sink = Sink::open(output, None)?;
     let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };

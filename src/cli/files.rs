@@ -79,7 +79,7 @@ fn relative(dir: &Path, path: &str) -> OsString {
 
 /// Splits text into words: blanks separate, quotes and a backslash keep them, `#` at the start of a word begins a
 /// comment.
-fn split(text: &str) -> Result<Vec<String>, String> {
+pub fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let mut chars = line.chars().peekable();

@@ -336,7 +336,7 @@ fn asked(task: &FollowTask) -> Vec<String> {
     task.filters.events.iter().chain(until).map(|t| t.text.clone()).collect()
 }
 
-fn options(task: &FollowTask, session: &mut Session) -> Result<DecodeOptions, Absence> {
+fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOptions, Absence> {
     let mut options = task.clock.options;
     if let Some(symbol) = &task.clock.hz_symbol {
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
@@ -346,7 +346,7 @@ fn options(task: &FollowTask, session: &mut Session) -> Result<DecodeOptions, Ab
     Ok(options)
 }
 
-fn leave(mut session: Session, absence: Absence) -> Absence {
+fn leave(mut session: Session<'static>, absence: Absence) -> Absence {
     if let Some(sentence) = session.disconnect().and_then(|client| client.leave().message) {
         message::say(&format!("tx-trace: {sentence}"));
     }

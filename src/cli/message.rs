@@ -1,5 +1,6 @@
 //! All that goes to stderr: one clear sentence, what was tried, and what to try next.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -47,14 +48,29 @@ impl From<Absence> for Failure {
     }
 }
 
+thread_local! {
+    /// What is said while somebody listens in place of stderr.
+    static HEARD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What `work` has to say, in place of saying it on our stderr: who asked over a link does not see that.
+pub fn overhear<T>(work: impl FnOnce() -> T) -> (T, String) {
+    let before = HEARD.replace(Some(String::new()));
+    let result = work();
+    let heard = HEARD.replace(before).unwrap_or_default();
+    (result, heard)
+}
+
 /// Says why, and gives the exit code.
 pub fn fail(failure: &Failure) -> Outcome {
-    let mut text = format!("tx-trace: {}\n", failure.message);
+    // A name of a file may hold the end of a line: what is said stays one line each.
+    let line = output::escape;
+    let mut text = format!("tx-trace: {}\n", line(&failure.message));
     for tried in &failure.tried {
-        text.push_str(&format!("  tried: {tried}\n"));
+        text.push_str(&format!("  tried: {}\n", line(tried)));
     }
     if !failure.hint.is_empty() {
-        text.push_str(&format!("  try: {}\n", failure.hint));
+        text.push_str(&format!("  try: {}\n", line(&failure.hint)));
     }
     say_raw(&text);
     failure.outcome
@@ -73,14 +89,19 @@ pub fn wants_json(words: &[OsString]) -> bool {
 /// A mistake in what was typed, before anything is opened; who asked for JSON gets its `error` line as well.
 pub fn refuse(failure: &Failure, json: bool) -> Outcome {
     if json {
-        error_line(&output::ErrorLine {
-            code: failure.code,
-            message: &failure.message,
-            tried: &failure.tried,
-            hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
-        });
+        error_line(&error_line_of(failure));
     }
     fail(failure)
+}
+
+/// JSON's line for a failure.
+pub fn error_line_of(failure: &Failure) -> output::ErrorLine<'_> {
+    output::ErrorLine {
+        code: failure.code,
+        message: &failure.message,
+        tried: &failure.tried,
+        hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
+    }
 }
 
 fn error_line(line: &output::ErrorLine<'_>) {
@@ -113,6 +134,11 @@ pub fn issues(issues: &[Issue]) {
     }
 }
 
+/// A question; what is typed comes behind it.
+pub fn ask(text: &str) {
+    say_raw(text);
+}
+
 /// One line of talk.
 pub fn say(text: &str) {
     say_raw(&format!("{text}\n"));
@@ -127,6 +153,10 @@ fn say_raw(text: &str) {
         } else {
             output::escape_into(c.encode_utf8(&mut [0; 4]), &mut clean);
         }
+    }
+    let said = HEARD.with_borrow_mut(|heard| heard.as_mut().map(|text| text.push_str(&clean)).is_some());
+    if said {
+        return;
     }
     // Nothing can be said about a stderr that cannot be written.
     let _ = std::io::stderr().write_all(clean.as_bytes());

@@ -2,7 +2,9 @@
 //! `message` is all that goes to stderr.
 
 mod args;
+mod bridge;
 mod command;
+mod control;
 mod demo;
 mod dump;
 mod events;
@@ -12,12 +14,16 @@ mod follow;
 mod gdb;
 mod info;
 mod interrupt;
+mod listen;
 mod message;
+mod monitor;
 mod names;
 mod now;
 mod plan;
 mod reports;
+mod serve;
 mod sink;
+mod threads;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +53,18 @@ impl From<Outcome> for ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1).collect()).into()
+}
+
+/// Runs one command line, and returns what it has to say in place of saying it on stderr. Data goes where `-o` says.
+#[must_use]
+pub fn overheard(words: Vec<OsString>) -> (Outcome, String) {
+    message::overhear(|| run(words))
+}
+
+/// True where a monitor line is one that may be asked. Nothing is opened or run.
+#[must_use]
+pub fn takes_monitor_line(line: &str) -> bool {
+    monitor::parse(line).is_ok()
 }
 
 /// Runs one command line (without the program's name).

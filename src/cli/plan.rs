@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{self, Command};
+use super::bridge::BridgeTask;
+use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
+use super::serve::ServeTask;
 use crate::abi::Addr;
 use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
@@ -34,6 +37,14 @@ pub enum Task {
     Dump(Box<DumpTask>),
     /// New events as they come.
     Follow(Box<super::follow::FollowTask>),
+    /// The kernel's objects as they stand in memory.
+    Threads(Box<Inputs>),
+    /// Look at how the trace stands, or change that.
+    Control(Box<ControlTask>),
+    /// Stand between a debugger and a stub.
+    Bridge(Box<BridgeTask>),
+    /// Be the target of a debugger.
+    Serve(Box<ServeTask>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -78,6 +89,20 @@ pub struct ClockPlan {
     pub options: DecodeOptions,
     /// A variable that holds the rate.
     pub hz_symbol: Option<String>,
+}
+
+impl ClockPlan {
+    /// Takes what this one does not say from another.
+    pub fn or(&mut self, other: &Self) {
+        let (own, given) = (&mut self.options, &other.options);
+        own.direction = own.direction.or(given.direction);
+        own.period = own.period.or(given.period);
+        own.release = own.release.or(given.release);
+        if own.hz.is_none() && self.hz_symbol.is_none() {
+            own.hz = given.hz;
+            self.hz_symbol.clone_from(&other.hz_symbol);
+        }
+    }
 }
 
 /// What `events` lists.
@@ -187,10 +212,48 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         }
         Command::Dump(d) => {
             let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
-            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
+            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output, &d.range)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
         }
         Command::Follow(f) => return super::follow::plan(f),
+        Command::Threads(t) => {
+            let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
+            return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
+        }
+        Command::Control(c) => {
+            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
+            return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
+        }
+        Command::Bridge(b) => {
+            if b.source.leave != args::Leave::AsFound {
+                return Err(Failure::usage(
+                    "usage",
+                    "--leave: through a bridge the debugger decides how the target is left",
+                ));
+            }
+            let mut clock_typed = b.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(b.source, Vec::new())?
+            };
+            let names = names(&clock_typed.netx)?;
+            let task = BridgeTask::new(&b.listen, b.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Bridge(Box::new(task)), output: output(args::Output::default())? });
+        }
+        Command::Serve(s) => {
+            let mut clock_typed = s.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(s.source, words(&mut Ask::Info, s.words)?)?
+            };
+            let names = names(&clock_typed.netx)?;
+            let at = (!s.stdio).then_some(s.listen.as_str());
+            let task = ServeTask::new(at, s.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Serve(Box::new(task)), output: output(args::Output::default())? });
+        }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {
             let task = Task::Gdb { no_python: g.no_python, install: g.install };
@@ -247,10 +310,18 @@ pub(super) fn enum_names(options: &[String]) -> Vec<String> {
 }
 
 /// Takes N or SEQ out of the words; the rest are files.
-pub(super) fn words(ask: &mut Ask, words: Vec<String>) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     let mut counted = false;
     for word in words {
+        // A name of a file need not be text; a number is.
+        let word = match word.into_string() {
+            Ok(word) => word,
+            Err(word) => {
+                files.push(PathBuf::from(word));
+                continue;
+            }
+        };
         let digits = word.strip_prefix('-').unwrap_or(&word);
         let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let starts_as_number = digits.bytes().next().is_some_and(|b| b.is_ascii_digit());
@@ -293,7 +364,7 @@ pub(super) fn names(netx: &str) -> Result<Names, Failure> {
     }
 }
 
-fn number(option: &str, text: &str) -> Result<u64, Failure> {
+pub fn number(option: &str, text: &str) -> Result<u64, Failure> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
@@ -358,14 +429,8 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
         SourceSpec::Files
     };
     let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
-    let mut symbols = Vec::new();
-    for pair in &s.symbol {
-        let (name, address) = pair
-            .split_once('=')
-            .filter(|(n, _)| !n.is_empty())
-            .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
-        symbols.push((name.to_owned(), number("--symbol", address)?));
-    }
+    let symbols = pairs("--symbol", "NAME=ADDR", &s.symbol)?;
+    let registers = pairs("--reg", "NAME=VALUE", &s.reg)?;
     let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
         elf_built_in: None,
@@ -374,6 +439,7 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
         source,
         files,
         symbols,
+        registers,
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
@@ -382,6 +448,18 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
         entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })
+}
+
+/// Names with numbers, one a word.
+fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u64)>, Failure> {
+    let pair = |word: &String| {
+        let (name, value) = word
+            .split_once('=')
+            .filter(|(n, _)| !n.is_empty())
+            .ok_or_else(|| Failure::usage("symbol", format!("{option} {word}: {wanted} is wanted")))?;
+        Ok((name.to_owned(), number(option, value)?))
+    };
+    words.iter().map(pair).collect()
 }
 
 /// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.

@@ -24,6 +24,8 @@ enum To<'a> {
     /// A device or a FIFO: it takes what comes, and nothing takes its name.
     Device(BufWriter<std::fs::File>),
     Debugger(&'a mut Client),
+    /// Somebody who asked over a link of its own.
+    Writer(&'a mut dyn Write),
 }
 
 /// Columns where nothing tells.
@@ -41,10 +43,17 @@ impl<'a> Sink<'a> {
         Ok(Self { to })
     }
 
+    /// What somebody else carries on.
+    pub fn over(out: &'a mut dyn Write) -> Self {
+        Self { to: To::Writer(out) }
+    }
+
     /// Columns of a table that goes here.
     pub fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
             To::Stdout(_) if io::stdout().is_terminal() => terminal_width().unwrap_or(COLUMNS),
+            // The terminal is at the other end.
+            To::Writer(_) => COLUMNS,
             _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),
         })
     }
@@ -109,6 +118,7 @@ impl Write for Sink<'_> {
         match &mut self.to {
             To::Stdout(out) => out.write(bytes),
             To::File { out, .. } | To::Device(out) => out.write(bytes),
+            To::Writer(out) => out.write(bytes),
             To::Debugger(client) => {
                 client.console(bytes).map_err(|e| io::Error::new(io::ErrorKind::BrokenPipe, e.to_string()))?;
                 Ok(bytes.len())
@@ -120,6 +130,7 @@ impl Write for Sink<'_> {
         match &mut self.to {
             To::Stdout(out) => out.flush(),
             To::File { out, .. } | To::Device(out) => out.flush(),
+            To::Writer(out) => out.flush(),
             To::Debugger(_) => Ok(()),
         }
     }

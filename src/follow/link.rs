@@ -48,7 +48,7 @@ fn absence(e: &RspError) -> Absence {
 }
 
 /// Brings the target to where it can be looked at.
-pub(super) fn start(session: &mut Session, how: How) -> Result<(), Absence> {
+pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> {
     if !session.is_live() {
         return Err(Absence::broken(
             "cannot-follow",
@@ -78,7 +78,7 @@ pub(super) fn start(session: &mut Session, how: How) -> Result<(), Absence> {
 
 /// Waits until the next look.
 pub(super) fn wait(
-    session: &mut Session,
+    session: &mut Session<'_>,
     how: How,
     pause: Duration,
     halts: &mut Halts,

@@ -92,7 +92,7 @@ impl Gap {
 
 /// Follows one trace.
 pub struct Follower {
-    session: Session,
+    session: Session<'static>,
     names: Names,
     options: DecodeOptions,
     catalogue: Catalogue,
@@ -117,12 +117,12 @@ impl Follower {
     /// # Errors
     /// [`Absence`] where there is no trace, or it cannot be followed.
     pub fn begin(
-        mut session: Session,
+        mut session: Session<'static>,
         how: How,
         names: Names,
         options: DecodeOptions,
         first: First,
-    ) -> Result<(Self, News), (Box<Session>, Absence)> {
+    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
         let extent = match first {
             First::Now => Extent::Newest(SAMPLE),
             First::Newest(n) => Extent::Newest(n.max(SAMPLE)),
@@ -168,11 +168,11 @@ impl Follower {
     /// # Errors
     /// As [`Follower::begin`].
     pub fn resume(
-        session: Session,
+        session: Session<'static>,
         names: Names,
         options: DecodeOptions,
         saved: &Saved,
-    ) -> Result<(Self, News), (Box<Session>, Absence)> {
+    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
         let (mut this, news) = Self::begin(session, How::Held, names, options, First::Now)?;
         saved.put(&mut this.cursor, &mut this.numbers);
         Ok((this, news))
@@ -192,7 +192,7 @@ impl Follower {
 
     /// Names and addresses, and the source.
     #[must_use]
-    pub const fn session(&self) -> &Session {
+    pub const fn session(&self) -> &Session<'static> {
         &self.session
     }
 

@@ -11,7 +11,7 @@ pub mod uia;
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::{Memory, ReadError, Region};
+use crate::mem::{Memory, ReadError, ReadErrorKind, Region};
 use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
@@ -33,6 +33,12 @@ pub trait Format: Sync {
     /// beginning of the buffer.
     fn describes(&self, head: &[u8]) -> bool {
         self.sniff(head)
+    }
+
+    /// What is wrong with a file that begins as a trace of this format does, and ends before its header does.
+    fn cut_short(&self, bytes: &[u8]) -> Option<String> {
+        let _ = bytes;
+        None
     }
 
     /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
@@ -357,6 +363,9 @@ impl Absence {
     /// A read that failed: fatal where the source itself broke.
     #[must_use]
     pub fn from_read(error: &ReadError, what: &str) -> Self {
+        if let ReadErrorKind::Interrupted(why) = &error.kind {
+            return Self::broken("interrupted", why.clone(), "");
+        }
         if error.is_fatal() {
             return Self::broken("source-failed", format!("{what}: {error}"), "");
         }

@@ -21,6 +21,7 @@ use crate::abi::Addr;
 use crate::bytes::Bytes;
 
 pub mod remote;
+pub mod store;
 
 /// Reads target memory. Read-only by design: writes, registers and run control are traits of their own.
 pub trait Memory {
@@ -68,35 +69,44 @@ pub trait Memory {
     }
 }
 
-impl<M: Memory + ?Sized> Memory for Box<M> {
-    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        (**self).read(addr, buf)
-    }
+/// A source behind a pointer is that source.
+macro_rules! forwarded {
+    ($($of:ty),*) => {
+        $(
+            impl<M: Memory + ?Sized> Memory for $of {
+                fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+                    (**self).read(addr, buf)
+                }
 
-    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
-        (**self).read_batch(wanted)
-    }
+                fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+                    (**self).read_batch(wanted)
+                }
 
-    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
-        (**self).read_bytes(addr, len)
-    }
+                fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+                    (**self).read_bytes(addr, len)
+                }
 
-    fn changes(&self) -> bool {
-        (**self).changes()
-    }
+                fn changes(&self) -> bool {
+                    (**self).changes()
+                }
 
-    fn refresh(&mut self) {
-        (**self).refresh();
-    }
+                fn refresh(&mut self) {
+                    (**self).refresh();
+                }
 
-    fn regions(&mut self) -> Option<Vec<Region>> {
-        (**self).regions()
-    }
+                fn regions(&mut self) -> Option<Vec<Region>> {
+                    (**self).regions()
+                }
 
-    fn written(&mut self) -> Option<Vec<Region>> {
-        (**self).written()
-    }
+                fn written(&mut self) -> Option<Vec<Region>> {
+                    (**self).written()
+                }
+            }
+        )*
+    };
 }
+
+forwarded!(&mut M, Box<M>);
 
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
 pub const MAX_READ: usize = 1 << 30;
@@ -128,6 +138,10 @@ pub enum ReadErrorKind {
     Unmapped,
     /// The range is larger than any sane request.
     TooLong,
+    /// The stub refuses these bytes, and says why in its own words.
+    Refused(String),
+    /// Ctrl-C while a stub was waited for.
+    Interrupted(String),
     /// The source itself failed: the link broke, the file could not be read. One sentence for people.
     Source(String),
 }
@@ -148,7 +162,7 @@ impl ReadError {
     /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
-        matches!(self.kind, ReadErrorKind::Source(_))
+        matches!(self.kind, ReadErrorKind::Source(_) | ReadErrorKind::Interrupted(_))
     }
 }
 
@@ -157,6 +171,10 @@ impl fmt::Display for ReadError {
         match &self.kind {
             ReadErrorKind::Unmapped => write!(f, "no memory at {:#x} ({} bytes)", self.addr, self.len),
             ReadErrorKind::TooLong => write!(f, "a read of {} bytes at {:#x} is beyond reason", self.len, self.addr),
+            ReadErrorKind::Refused(why) => {
+                write!(f, "no memory at {:#x} ({} bytes): the stub says `{why}`", self.addr, self.len)
+            }
+            ReadErrorKind::Interrupted(why) => f.write_str(why),
             ReadErrorKind::Source(why) => write!(f, "reading {} bytes at {:#x}: {why}", self.len, self.addr),
         }
     }

@@ -4,6 +4,7 @@ use super::{Memory, ReadError, ReadErrorKind};
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::rsp::client::{Client, ReadFailure};
+use crate::rsp::error::{RspError, excerpt};
 
 /// The memory of a live target. Every byte that is asked for is fetched, and none besides: what the target's memory
 /// does when it is read (device registers) is for the caller to know.
@@ -59,7 +60,17 @@ impl Memory for Remote {
 
 fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
     match failure {
-        ReadFailure::Refused { addr, .. } => ReadError::unmapped(addr, len),
+        // `E.` and words; two digits are a number that only the stub knows the meaning of.
+        ReadFailure::Refused { addr, reply } => match reply.strip_prefix("E.").map(str::trim) {
+            Some(words) if !words.is_empty() => {
+                let words = excerpt(words.as_bytes());
+                ReadError::new(addr, len, ReadErrorKind::Refused(words))
+            }
+            _ => ReadError::unmapped(addr, len),
+        },
+        ReadFailure::Link(error @ RspError::Interrupted { .. }) => {
+            ReadError::new(addr, len, ReadErrorKind::Interrupted(error.to_string()))
+        }
         ReadFailure::Link(error) => ReadError::new(addr, len, ReadErrorKind::Source(error.to_string())),
     }
 }

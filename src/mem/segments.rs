@@ -171,9 +171,13 @@ impl Memory for Segments {
         if len > MAX_READ {
             return Err(ReadError::new(addr, len, ReadErrorKind::TooLong));
         }
-        // Before memory is asked for: a read of a gigabyte at a gap costs nothing.
-        if len > 0 && self.span(addr).is_none() {
-            return Err(ReadError::unmapped(addr, len));
+        // Before memory is asked for: a read of a gigabyte of which a part is missing costs nothing.
+        let (mut at, mut rest) = (addr, len);
+        while rest > 0 {
+            let run = self.run(at, rest).ok_or_else(|| ReadError::unmapped(at, len))?.len();
+            rest = rest.saturating_sub(run);
+            let next = u64::try_from(run).ok().and_then(|n| at.checked_add(n));
+            at = next.or((rest == 0).then_some(at)).ok_or_else(|| ReadError::unmapped(Addr::MAX, len))?;
         }
         let mut buf = vec![0; len];
         self.read(addr, &mut buf)?;

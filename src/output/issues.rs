@@ -28,14 +28,16 @@ pub fn write_issues(out: &mut dyn Write, issues: &[Issue], paint: &Paint) -> io:
 /// How often and where, in brackets.
 fn aside(issue: &Issue) -> String {
     let mut parts = Vec::new();
-    if issue.count > 1 {
-        parts.push(format!("{} times", issue.count));
+    // The sentence often has it already.
+    let count = issue.count.to_string();
+    let told = issue.message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == count);
+    if issue.count > 1 && !told {
+        parts.push(format!("{count} times"));
     }
     let first = if issue.count > 1 { "first at" } else { "at" };
     let Place { address, offset, seq } = issue.place;
     let places = [
         seq.map(|n| format!("event {n}")),
-        // The sentence often has it already.
         address.map(|a| format!("{a:#x}")).filter(|a| !issue.message.contains(a)),
         offset.map(|o| format!("offset {o:#x}")),
     ];

@@ -23,13 +23,15 @@ mod query;
 mod read;
 mod reply;
 mod run;
+mod stats;
+mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
-pub use link::Stats;
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
 pub use run::Stop;
+pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
 use run::Run;
@@ -75,6 +77,8 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
+    /// The length of the last answer, where one is waited for at a time.
+    last_len: Option<usize>,
     stop_reason: Vec<u8>,
     /// The target ran before we came.
     found_running: bool,
@@ -129,12 +133,40 @@ impl Client {
         Self::greet(link, options, usize::MAX, false)
     }
 
+    /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
+    /// `qSupported`) and on acknowledgements, and nothing is agreed anew. The target is left to them.
+    #[must_use]
+    pub fn guest(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
+        let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        let features = Features::parse(features);
+        let (max_chunk, binary) =
+            (read::chunk_limit(features.packet_size(), usize::MAX), features.has("binary-upload"));
+        link.guest = true;
+        link.acks = acks;
+        link.features = Some(features);
+        let stop_reason = Vec::new();
+        Self {
+            link,
+            leave: options.leave,
+            max_chunk,
+            binary,
+            last_len: None,
+            stop_reason,
+            found_running: false,
+            held: true,
+            left: true,
+            run: Run::Stands,
+            how_to_run: Vec::new(),
+        }
+    }
+
     fn greet(link: Link, options: Options, line_limit: usize, held: bool) -> Result<Self, RspError> {
         let mut client = Self {
             link,
             leave: options.leave,
             max_chunk: 0,
             binary: false,
+            last_len: None,
             stop_reason: Vec::new(),
             found_running: false,
             held,
@@ -156,10 +188,8 @@ impl Client {
             // The debugger has time-outs of its own towards its target, and a user who can end us.
             client.link.timeout = client.link.timeout.max(HELD_TIMEOUT);
         }
-        if no_ack
-            && client.link.ask(b"QStartNoAckMode", &|b| b == b"OK" || b.is_empty() || reply::is_error(b))? == b"OK"
-        {
-            client.link.acks = false;
+        if no_ack {
+            client.link.start_no_ack()?;
         }
         client.find_stop()?;
         Ok(client)
@@ -185,6 +215,8 @@ impl Client {
                         answer
                     }
                     Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                    // Unless it stood all the time, and it was our question that was lost.
+                    Err(_) if self.link.resync() => self.link.ask(b"?", &expected)?,
                     Err(_) => {
                         // `D` would be a byte too many for it.
                         self.left = true;

@@ -82,8 +82,8 @@ pub enum RspError {
         /// The system's words.
         why: String,
     },
-    /// Console output without end in place of an answer.
-    #[error("{endpoint}: the stub keeps sending console output and did not answer `{packet}` within {timeout:?}")]
+    /// Console output or notifications without end in place of an answer.
+    #[error("{endpoint}: the stub keeps sending {what} and did not answer `{packet}` within {timeout:?}")]
     Chatter {
         /// The endpoint.
         endpoint: String,
@@ -91,6 +91,8 @@ pub enum RspError {
         packet: String,
         /// The time allowed.
         timeout: Duration,
+        /// What it sends.
+        what: &'static str,
     },
     /// A packet that does not end.
     #[error("{endpoint}: a packet without end came in answer to `{packet}`; {hint}")]

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -89,6 +89,24 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
 /// The system's.
 pub fn accepted(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
     Ok(Box::new(Channel::of_tcp(stream)?))
+}
+
+/// Waits for a connection to a listening socket that does not block; `None` when `deadline` passes, or after a signal.
+///
+/// # Errors
+/// The system's.
+pub fn accept(listener: &TcpListener, deadline: Instant) -> io::Result<Option<(Box<dyn Transport>, SocketAddr)>> {
+    if sys::wait_readable(&[Some(listener.as_fd())], deadline)?.is_none() {
+        return Ok(None);
+    }
+    match listener.accept() {
+        Ok((stream, who)) => Ok(Some((accepted(stream)?, who))),
+        // Who knocked may have gone again.
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    }
 }
 
 fn connect_error(endpoint: &str, timeout: Duration, error: &io::Error) -> RspError {

@@ -10,6 +10,9 @@ use crate::mem::image::text::{self, Dump, Kind, OrderKnown};
 use crate::mem::map::FileMap;
 use crate::trace::{Issue, Place, Severity};
 
+/// How often one file may be compressed: a script that packs what another has packed already.
+const LAYERS: usize = 3;
+
 /// An open file.
 pub(super) struct File {
     /// What people call it, and what had to be done to read it.
@@ -35,10 +38,26 @@ pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Res
 }
 
 fn unpack_within(bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
-    if !gzip::is_gzip(&bytes) {
-        return Ok(File { name, bytes, data: Some(vec![(0, u64::MAX)]) });
+    let mut file = File { name, bytes, data: Some(vec![(0, u64::MAX)]) };
+    for _ in 0..LAYERS {
+        if !gzip::is_gzip(&file.bytes) {
+            return Ok(file);
+        }
+        file = unpack_layer(bound, file.name, &file.bytes, issues)?;
     }
-    let unpacked = gzip::unpack(&bytes, bound);
+    if !gzip::is_gzip(&file.bytes) {
+        return Ok(file);
+    }
+    Err(Absence::broken(
+        "gzip",
+        format!("{} is compressed more than {LAYERS} times over", file.name),
+        "unpack it with gunzip",
+    ))
+}
+
+/// Unpacks bytes that are compressed, once.
+fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+    let unpacked = gzip::unpack(bytes, bound);
     let len = unpacked.bytes.len();
     let (code, severity, sentence) = match unpacked.end {
         End::Whole => ("", Severity::Note, String::new()),

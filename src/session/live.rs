@@ -6,7 +6,7 @@ use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, New
 use crate::mem::segments::Segments;
 use crate::trace::Trace;
 
-impl Session {
+impl Session<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
     pub fn forget(&mut self) {
         self.memory.memory().refresh();
@@ -79,7 +79,7 @@ impl Session {
         if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
             trace = format.decode(&newer.capture, catalogue, options)?;
         }
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(trace)
     }
 

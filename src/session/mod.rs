@@ -1,14 +1,18 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
 pub mod events;
+mod evidence;
 mod file;
+mod gather;
 mod identity;
 mod inputs;
 mod live;
 mod open;
 mod raw;
 mod scan;
+mod stop;
 
+pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
@@ -17,7 +21,7 @@ pub use raw::Raw;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use crate::abi::{Addr, Width};
+use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
@@ -27,15 +31,17 @@ use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::Client;
-use crate::sym::{Layers, Symbols};
+use crate::sym::{Layers, Noted, Symbols};
 use crate::trace::{Issue, Severity, Trace};
 
 /// An open source, and where its trace lies once that was asked.
-pub struct Session {
-    memory: Source,
+pub struct Session<'m> {
+    memory: Source<'m>,
     symbols: Layers<'static>,
     elf: Option<Arc<Elf>>,
     hints: Hints,
+    /// Where the trace begins was told by a file that begins with it, not by `--header`.
+    header_in_file: bool,
     /// What people call the source.
     name: String,
     /// What was noticed while opening.
@@ -51,6 +57,14 @@ pub struct Session {
     buffers: Vec<(String, Bytes, Addr)>,
     /// The live target, to go there again.
     link: Option<RemoteInput>,
+    /// The registers that a core's notes hold.
+    core: stop::CoreNotes,
+    /// What a core says of the program it was taken of.
+    noted: Option<Arc<Noted>>,
+    /// Symbols that were typed.
+    pairs: Vec<(String, Addr)>,
+    /// Registers that were typed.
+    registers: Vec<(String, u64)>,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -66,17 +80,20 @@ pub struct LoadOffset {
 }
 
 /// The memory of a session.
-enum Source {
+enum Source<'m> {
     Remote(Box<Cache<Remote>>),
     /// Memory of a live target and nothing else of it.
     Door(Box<Cache<Box<dyn Memory>>>),
-    Files(Box<dyn Memory>),
+    /// Somebody else's link, which stays open when the session ends.
+    LentRemote(Box<Cache<&'m mut Remote>>),
+    Files(Box<dyn Memory + 'm>),
 }
 
-impl Source {
+impl Source<'_> {
     fn memory(&mut self) -> &mut dyn Memory {
         match self {
             Self::Remote(cache) => cache.as_mut(),
+            Self::LentRemote(cache) => cache.as_mut(),
             Self::Door(cache) => cache.as_mut(),
             Self::Files(memory) => memory.as_mut(),
         }
@@ -86,10 +103,19 @@ impl Source {
     fn fresh(&mut self) -> &mut dyn Memory {
         match self {
             Self::Remote(cache) => cache.inner_mut(),
-            Self::Door(cache) => cache.inner_mut(),
+            Self::LentRemote(cache) => *cache.inner_mut(),
+            Self::Door(cache) => cache.inner_mut().as_mut(),
             Self::Files(memory) => memory.as_mut(),
         }
     }
+}
+
+/// A memory that somebody else has open and goes on using.
+pub enum Lent<'m> {
+    /// That of a live target.
+    Remote(&'m mut Remote),
+    /// That of a dead one, and what people call it.
+    Memory(&'m mut dyn Memory, String),
 }
 
 /// A trace with all that is needed to talk about it.
@@ -102,13 +128,22 @@ pub struct Loaded {
     pub running: Vec<Addr>,
 }
 
-impl Session {
+impl<'m> Session<'m> {
     /// Opens what the inputs name.
     ///
     /// # Errors
     /// [`Absence`] when a file, a stub or the combination of them cannot be used.
     pub fn open(inputs: Inputs) -> Result<Self, Absence> {
-        open::open(inputs)
+        open::open(inputs, None)
+    }
+
+    /// A session over a memory that is open already. The inputs name the program and where its trace is, and no source.
+    /// Nothing that was read before is taken for what is there now.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn over(inputs: Inputs, memory: Lent<'m>) -> Result<Self, Absence> {
+        open::open(inputs, Some(memory))
     }
 
     /// What people call the source.
@@ -120,7 +155,7 @@ impl Session {
     /// True for a stub: the target may run on, and every read costs a packet.
     #[must_use]
     pub const fn is_live(&self) -> bool {
-        matches!(self.memory, Source::Remote(_) | Source::Door(_))
+        matches!(self.memory, Source::Remote(_) | Source::LentRemote(_) | Source::Door(_))
     }
 
     /// Names and addresses.
@@ -156,8 +191,28 @@ impl Session {
     pub fn remote_mut(&mut self) -> Option<&mut Remote> {
         match &mut self.memory {
             Source::Remote(cache) => Some(cache.inner_mut()),
+            Source::LentRemote(cache) => Some(cache.inner_mut()),
             Source::Door(_) | Source::Files(_) => None,
         }
+    }
+
+    /// The memory and the names at once.
+    pub fn parts(&mut self) -> (&mut dyn Memory, &dyn Symbols) {
+        (self.memory.memory(), &self.symbols)
+    }
+
+    /// What can be written: a live target of our own. Whoever was lent one only reads.
+    pub fn writable(&mut self) -> Option<&mut Cache<Remote>> {
+        match &mut self.memory {
+            Source::Remote(cache) => Some(cache),
+            Source::LentRemote(_) | Source::Door(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// The target's byte order and the width of its addresses, where the program tells them.
+    #[must_use]
+    pub const fn machine(&self) -> (Option<Endian>, Option<Width>) {
+        (self.hints.endian, self.hints.pointer)
     }
 
     /// What was noticed while opening and locating: worth telling even where there is no trace.
@@ -171,7 +226,16 @@ impl Session {
     pub fn disconnect(&mut self) -> Option<Client> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Remote(cache) => Some(cache.into_inner().into_client()),
-            Source::Door(_) | Source::Files(_) => None,
+            Source::LentRemote(_) | Source::Door(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// Takes the memory of files out, to be read by somebody else; `None` of a stub.
+    #[must_use]
+    pub fn into_memory(self) -> Option<Box<dyn Memory + 'm>> {
+        match self.memory {
+            Source::Files(memory) => Some(memory),
+            Source::Remote(_) | Source::LentRemote(_) | Source::Door(_) => None,
         }
     }
 
@@ -235,7 +299,7 @@ impl Session {
     ) -> Result<Loaded, Absence> {
         let decode = |catalogue: &Catalogue| format.decode(capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue_of(capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         let running = capture.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect();
         Ok(Loaded { trace, catalogue, running })
     }

@@ -4,9 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::events::EventNames;
 use super::file::{self, File, Piece};
-use super::{Image, Inputs, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
+use super::stop::CoreNotes;
+use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -20,7 +23,7 @@ use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
-use crate::sym::{ElfSymbols, Layers, Pairs};
+use crate::sym::{ElfSymbols, Layers, Noted, Pairs};
 use crate::trace::{Issue, Severity};
 
 /// The most that is read from standard input.
@@ -28,7 +31,7 @@ const MOST_STDIN: u64 = 1 << 30;
 
 /// What was opened before it is put together.
 #[derive(Default)]
-struct Opened {
+struct Opened<'m> {
     elf: Option<(PathBuf, Elf)>,
     core: Option<(PathBuf, Core)>,
     /// What people call the core: unpacked, its name is longer than its path.
@@ -38,12 +41,19 @@ struct Opened {
     /// Bare traces, with the address that each claims.
     traces: Vec<(String, Bytes, Addr)>,
     remote: Option<RemoteInput>,
+    lent: Option<Lent<'m>>,
     issues: Vec<Issue>,
     header: Option<Addr>,
+    /// It was told by a file, not by `--header`.
+    header_in_file: bool,
     hints: Hints,
+    /// The registers in the core's notes.
+    notes: CoreNotes,
+    /// What the core says of the program.
+    noted: Option<Noted>,
 }
 
-pub fn open(inputs: Inputs) -> Result<Session, Absence> {
+pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
     let Inputs {
         elf,
         elf_built_in,
@@ -51,6 +61,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         source,
         files,
         symbols,
+        registers,
         header,
         scan,
         load_offset,
@@ -59,7 +70,7 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         event_enums,
         format,
     } = inputs;
-    let mut opened = Opened { header, ..Opened::default() };
+    let mut opened = Opened { header, lent, ..Opened::default() };
     if let Some(path) = elf {
         opened.elf = Some((path.clone(), opened.open_elf(&path)?));
     } else if let Some((name, bytes)) = elf_built_in {
@@ -107,15 +118,17 @@ pub fn open(inputs: Inputs) -> Result<Session, Absence> {
         absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
         return Err(absence);
     }
-    let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+    // Only a file of events needs them, and they come out of a whole catalogue.
+    let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
-    let events = EventNames::open(&events, event_enums, beside, &ids)?;
-    opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
+    let events = EventNames::open(&events, event_enums, beside, ids)?;
+    opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
+    registers: Vec<(String, u64)>,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
@@ -172,7 +185,7 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
     })
 }
 
-impl Opened {
+impl<'m> Opened<'m> {
     fn open_elf(&mut self, path: &Path) -> Result<Elf, Absence> {
         parse_elf(path, file::open(path, &mut self.issues)?.bytes)
     }
@@ -192,6 +205,7 @@ impl Opened {
             // A header that contradicts itself is decoded as far as it goes, and says why not.
             None => {
                 let known = formats(only).any(|f| f.sniff(&bytes));
+                refuse_cut(&name, &bytes, only)?;
                 if !known {
                     return Err(Absence::none(
                         "not-a-trace",
@@ -249,6 +263,7 @@ impl Opened {
     /// What was given must be one source.
     fn check(&self) -> Result<(), Absence> {
         let mut kinds = Vec::new();
+        kinds.extend(self.lent.is_some().then_some("the memory that is served"));
         kinds.extend(self.remote.is_some().then_some("a stub"));
         kinds.extend(self.core.is_some().then_some("a core"));
         kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
@@ -288,6 +303,7 @@ impl Opened {
                 .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
                 .or_else(|| found.first());
             let Some(best) = best else {
+                refuse_cut(name, bytes, only)?;
                 return Err(Absence::none(
                     "no-trace",
                     format!("{name}: no trace header in its {} bytes", bytes.len()),
@@ -306,13 +322,14 @@ impl Opened {
                 ),
             ));
             if found.len() == 1 && at.is_none() {
+                self.header_in_file |= self.header.is_none();
                 self.header = self.header.or(Some(best.offset as u64));
             }
         }
         Ok(())
     }
 
-    fn build(mut self, options: Options_) -> Result<Session, Absence> {
+    fn build(mut self, options: Options_) -> Result<Session<'m>, Absence> {
         let link = self.remote.clone();
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
@@ -327,7 +344,7 @@ impl Opened {
         let (source, name, load_offset) = self.source(&options, &mut hints, &mut issues)?;
         let mut symbols = Layers::new();
         if !options.symbols.is_empty() {
-            symbols = symbols.then(Pairs::new(options.symbols));
+            symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
         if let Some((_, elf)) = self.elf {
@@ -335,11 +352,18 @@ impl Opened {
             symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);
         }
+        let noted = self.noted.map(Arc::new);
+        if let Some(noted) = &noted {
+            // Under an ELF's own: it knows more.
+            symbols = symbols.then(Arc::clone(noted));
+            issues.extend(kept.as_deref().and_then(|elf| other_program(noted, elf)));
+        }
         Ok(Session {
             memory: source,
             symbols,
             elf: kept,
             hints,
+            header_in_file: self.header_in_file,
             name,
             issues,
             only: options.format,
@@ -349,6 +373,10 @@ impl Opened {
             events: options.events,
             buffers: self.traces,
             link,
+            core: self.notes,
+            noted,
+            pairs: options.symbols,
+            registers: options.registers,
         })
     }
 
@@ -357,7 +385,7 @@ impl Opened {
         options: &Options_,
         hints: &mut Hints,
         issues: &mut Vec<Issue>,
-    ) -> Result<(Source, String, LoadOffset), Absence> {
+    ) -> Result<(Source<'m>, String, LoadOffset), Absence> {
         let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
         let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
         let by_entry = || {
@@ -369,18 +397,25 @@ impl Opened {
         if let Some(remote) = self.remote.take() {
             let name = remote.endpoint.to_string();
             let mut source = connect(&remote)?;
-            if load.is_none() && moves {
-                load = match (&mut source, &self.elf) {
-                    (Source::Remote(cache), Some((_, elf))) => remote_offset(cache.inner_mut(), elf),
-                    _ => None,
-                };
-                if load.is_none() {
-                    issues.push(unknown_offset());
-                }
+            let load = load.unwrap_or_else(|| match &mut source {
+                Source::Remote(cache) => self.ask_offset(Some(cache.inner_mut()), issues),
+                _ => self.ask_offset(None, issues),
+            });
+            return Ok((source, name, load));
+        }
+        match self.lent.take() {
+            Some(Lent::Remote(remote)) => {
+                let name = remote.client_mut().name().to_owned();
+                let load = load.unwrap_or_else(|| self.ask_offset(Some(remote), issues));
+                return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
-            return Ok((source, name, load.unwrap_or_default()));
+            Some(Lent::Memory(memory, name)) => {
+                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or_default()));
+            }
+            None => {}
         }
         if let Some((path, mut core)) = self.core.take() {
+            self.noted = Noted::of(core.elf());
             if let Some((elf_path, elf)) = &self.elf {
                 if let Some(sentence) = core.disagreement(elf) {
                     return Err(Absence::broken(
@@ -389,6 +424,12 @@ impl Opened {
                         "take the core of the target, and the ELF that ran on it",
                     ));
                 }
+                let noted = self
+                    .noted
+                    .as_ref()
+                    .filter(|_| moves)
+                    .and_then(|n| image::parse_number(n.fact("load offset")?).ok());
+                load = load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
                 if load.is_none() {
                     load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
                     if load.is_none() && moves {
@@ -406,6 +447,9 @@ impl Opened {
                     format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
                 ));
             }
+            let number = |key| self.noted.as_ref().and_then(|n| image::parse_number(n.fact(key)?).ok());
+            hints.header = hints.header.or_else(|| number("trace header"));
+            self.notes = CoreNotes::of(&core, self.noted.as_ref());
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
@@ -426,6 +470,7 @@ impl Opened {
             let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
             self.with_code(Overlay::new().below(segments), load)
         } else {
+            self.header_in_file |= hints.header.is_none();
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
             hints.endian = None;
             hints.pointer = hints.pointer.or(None);
@@ -436,6 +481,17 @@ impl Opened {
             hints.endian = self.endian_of_images();
         }
         Ok((Source::Files(memory), name, load))
+    }
+
+    /// Where a program that can be loaded anywhere was loaded, by the stub's word.
+    fn ask_offset(&self, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
+        let Some((_, elf)) = self.elf.as_ref().filter(|(_, e)| e.kind() == ElfKind::Dyn) else {
+            return LoadOffset::default();
+        };
+        remote.and_then(|remote| remote_offset(remote, elf)).unwrap_or_else(|| {
+            issues.push(unknown_offset());
+            LoadOffset::default()
+        })
     }
 
     /// Code and constants come from the ELF where the dump leaves them out. Its writable segments hold what variables
@@ -455,7 +511,7 @@ impl Opened {
 }
 
 /// Goes to a live target.
-pub(super) fn connect(remote: &RemoteInput) -> Result<Source, Absence> {
+pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
     let broken = |e: crate::rsp::RspError| Absence::broken(e.code(), e.to_string(), "");
     let interrupt = Some(&**crate::session::INTERRUPT);
     if !remote.endpoint.is_rsp() {
@@ -465,6 +521,32 @@ pub(super) fn connect(remote: &RemoteInput) -> Result<Source, Absence> {
     let options = Options { timeout: remote.timeout, leave: remote.leave, interrupt };
     let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
     Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
+}
+
+/// An ELF of another program than the one that the core was taken of.
+fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let (was, is) = match (noted.fact("build id"), elf.build_id()) {
+        (Some(was), Some(is)) => (was, hex(&is)),
+        _ => (noted.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
+    };
+    (was != is).then(|| {
+        Issue::new(
+            "elf-differs",
+            Severity::Inferred,
+            format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
+        )
+    })
+}
+
+/// A file that ends within the header that it begins with.
+fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    match formats(only).find_map(|f| f.cut_short(bytes)) {
+        Some(why) => {
+            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn unknown_offset() -> Issue {

@@ -20,7 +20,7 @@ pub struct Raw {
     pub issues: Vec<Issue>,
 }
 
-impl Session {
+impl Session<'_> {
     /// Reads the whole trace without decoding it.
     ///
     /// # Errors

@@ -28,8 +28,13 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Abs
     if !session.scan || session.hints.header.is_some() {
         for format in by_content(session) {
             match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
-                Ok(located) => return Ok((format, located)),
-                Err(absence) if absence.code == "source-failed" => return Err(absence),
+                Ok(mut located) => {
+                    if session.header_in_file && located.header == session.hints.header.unwrap_or(0) {
+                        located.how = "the file begins with it".to_owned();
+                    }
+                    return Ok((format, located));
+                }
+                Err(absence) if matches!(absence.code, "source-failed" | "interrupted") => return Err(absence),
                 // A format whose symbols are there has more to say than one of another system.
                 Err(absence) => {
                     first = first.filter(|f| f.code != "no-trace-symbol" || f.code == absence.code).or(Some(absence));

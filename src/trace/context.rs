@@ -49,6 +49,8 @@ pub struct Context {
     pub name: Option<String>,
     /// The registered object that it is.
     pub object: Option<ObjectId>,
+    /// A thread's process, by its address in the registry; `None` where the system has no processes.
+    pub process: Option<Addr>,
 }
 
 /// Every context of a trace, interned once: events carry dense numbers.
@@ -65,7 +67,7 @@ impl Contexts {
             return *id;
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(Context { kind, address, name: None, object: None });
+        self.list.push(Context { kind, address, name: None, object: None, process: None });
         self.by_key.insert((kind, address), id);
         id
     }

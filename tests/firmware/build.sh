@@ -1,17 +1,18 @@
 #!/bin/sh
 # Builds the fixture firmware: all variants for the Cortex-M3, for this host, for
-# big-endian PowerPC, and for two pretended cores.
+# big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
+# Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|host|be|smp]
+#     tests/firmware/build.sh OUTDIR [cm3|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|host|be|smp]" >&2
+    echo "usage: $0 OUTDIR [cm3|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | host | be | smp) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -103,4 +104,17 @@ if [ "$which" = all ] || [ "$which" = smp ]; then
     arm-none-eabi-gcc $common $bare -mcpu=cortex-a9 -marm -mfloat-abi=soft -DFW_CORES=2 \
         kernel.c trace.c app.c port_linux.c -lgcc -o "$out/smp-crash.elf"
     echo "built smp-crash.elf"
+fi
+
+if [ "$which" = live ]; then
+    need arm-none-eabi-gcc gcc-arm-none-eabi
+    # The story never begins, so that it runs for ever; all the kernel's own
+    # functions of the trace are there to be called.
+    # shellcheck disable=SC2086
+    arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
+        -Wl,--wrap=mk_thread_sleep -Wl,--undefined=_tx_trace_disable \
+        -DFW_VARIANT=FW_CRASH -DFW_STORY_AT=0x7fffffffu kernel.c trace.c app.c port_cm3.c check.c -lgcc \
+        -o "$out/cm3-live.elf"
+    echo "built cm3-live.elf"
 fi

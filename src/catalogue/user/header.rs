@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::expr::{Token, tokens, value};
-use super::{MOST, Parsed, Wrong, named};
+use super::{MOST, Parsed, Wrong, bad_name, named};
 
 /// The most notes that are kept.
 const NOTES: usize = 16;
@@ -141,7 +141,9 @@ pub(super) fn parse(text: &str, ids: &RangeInclusive<u32>) -> Result<Parsed, Wro
             Some(directive) => {
                 let defined = directive.trim_start().strip_prefix("define").and_then(object_macro);
                 if let Some((name, body)) = defined.filter(|(_, body)| !body.is_empty()) {
-                    if !macros.define(name, body) {
+                    if let Some(why) = bad_name(name) {
+                        note(line.at, format!("{name}: {why}: passed over"));
+                    } else if !macros.define(name, body) {
                         note(line.at, format!("{name} is defined a second time, as something else: passed over"));
                     } else if names.len() < MOST {
                         names.push((line.at, name));

@@ -1,10 +1,16 @@
 //! `.kev` files of the trace logger: a text header, the system page, and elements without buffer headers.
 
-use super::layout::KEV_MAGIC;
-use crate::abi::Endian;
+use super::layout::{ELEMENT, KEV_MAGIC};
+use super::parse;
+use crate::abi::{Addr, Endian};
+use crate::mem::Memory;
 
 /// The longest text header that is believed.
 const MOST: usize = 1 << 16;
+/// Bytes in which its keys stand.
+const HEAD: usize = 1024;
+/// So many elements in a row are no accident.
+const ROW: usize = 8;
 
 /// What the text header says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,27 +43,52 @@ impl Kev {
     }
 }
 
+/// True where bytes begin as a file does: with its first words or, where these are damaged, with a good part of them
+/// and several keys behind them.
+#[must_use]
+pub fn is_file(bytes: &[u8]) -> bool {
+    if bytes.starts_with(KEV_MAGIC) {
+        return true;
+    }
+    let alike = bytes.iter().zip(KEV_MAGIC).filter(|(a, b)| a == b).count();
+    let head = bytes.get(..bytes.len().min(HEAD)).unwrap_or_default();
+    let keys = (0..head.len()).filter(|at| head.get(*at) == Some(&b'T') && key_at(head, *at).is_some());
+    alike >= KEV_MAGIC.len() / 4 && keys.take(4).count() > 2
+}
+
+/// True where a file of the trace logger lies at an address.
+pub(super) fn lies_at(memory: &mut dyn Memory, address: Addr) -> bool {
+    let mut lens = [HEAD, 256, KEV_MAGIC.len()].into_iter();
+    lens.find_map(|len| memory.read_bytes(address, len).ok()).is_some_and(|bytes| is_file(&bytes))
+}
+
 /// Reads the header of a file; `None` where it is no such file, or its header has no end.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Kev> {
-    if !bytes.starts_with(KEV_MAGIC) {
+    if !is_file(bytes) {
         return None;
     }
     let head = bytes.get(..bytes.len().min(MOST))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
+    let mut order_told = false;
     let mut at = KEV_MAGIC.len();
     loop {
-        let (key, value) = key_at(head, at)?;
+        // A key that is damaged is passed over.
+        let Some((key, value)) = key_at(head, at).or_else(|| key_at(head, next_key(head, at)?)) else {
+            return elements_from(bytes, at, order_told, kev);
+        };
         if key == b"HEADER_END" {
             kev.syspage = value;
-            kev.events = value.checked_add(syspage_len)?;
-            return Some(kev);
+            kev.events = value.saturating_add(syspage_len);
+            let there = bytes.get(kev.events..).unwrap_or_default();
+            let sound = order_told && is_likely(there, kev.endian());
+            return if sound { Some(kev) } else { elements_from(bytes, value, order_told, kev.clone()).or(Some(kev)) };
         }
-        let end = next_key(head, value)?;
+        let Some(end) = next_key(head, value) else { return elements_from(bytes, value, order_told, kev) };
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
         match key {
-            b"BIG_ENDIAN" => kev.big = text == "TRUE",
+            b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_told) = (text == "TRUE", true),
             b"CYCLES_PER_SEC" => kev.cycles = text.parse().ok().filter(|n| *n > 0),
             b"CPU_NUM" => kev.cpus = text.parse().ok(),
             b"SYS_RELEASE" => {
@@ -66,11 +97,46 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             }
             b"MACHINE" => kev.machine = text,
             b"DATE" => kev.date = text,
-            b"SYSPAGE_LEN" => syspage_len = text.parse().ok()?,
+            b"SYSPAGE_LEN" => syspage_len = text.parse().unwrap_or(0),
             _ => {}
         }
         at = end;
     }
+}
+
+/// How many elements in a row can stand at the start of a trace: the first is a control event.
+fn begins(bytes: &[u8], endian: Endian) -> usize {
+    let control = parse::element(bytes, endian).is_ok_and(|(_, e)| e.class == 1 && matches!(e.event, 1 | 2));
+    if !control {
+        return 0;
+    }
+    let sound = |part: &[u8]| parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
+    bytes.chunks_exact(ELEMENT).take(ROW).take_while(|part| sound(part)).count()
+}
+
+/// True where most of the first elements make sense, or there are none: some may be damaged.
+fn is_likely(bytes: &[u8], endian: Endian) -> bool {
+    let all = bytes.chunks_exact(ELEMENT).take(ROW.saturating_mul(4));
+    let (mut good, mut count) = (0_usize, 0_usize);
+    for part in all {
+        count = count.saturating_add(1);
+        good = good.saturating_add(usize::from(parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound())));
+    }
+    good >= count.div_ceil(2)
+}
+
+/// Where the text does not tell where the elements begin, or in which byte order, they tell it themselves.
+fn elements_from(bytes: &[u8], from: usize, order_told: bool, mut kev: Kev) -> Option<Kev> {
+    let orders = if order_told { [kev.big, kev.big] } else { [false, true] };
+    let last = bytes.len().min(MOST);
+    let (at, big) = (from..last).find_map(|at| {
+        let rest = bytes.get(at..)?;
+        let enough = ROW.min(rest.len() / ELEMENT).max(2);
+        let fits = |big: &bool| begins(rest, if *big { Endian::Big } else { Endian::Little }) >= enough;
+        orders.into_iter().find(fits).map(|big| (at, big))
+    })?;
+    (kev.syspage, kev.events, kev.big) = (at, at, big);
+    Some(kev)
 }
 
 /// `6.4.1` is 64.

@@ -1,7 +1,8 @@
 //! Where the ring lies: by address, by the system page, by search.
 
 use super::super::{Absence, Found, Hints, Located};
-use super::layout::{self, KEV_MAGIC, Shape};
+use super::kev;
+use super::layout::{self, Shape};
 use super::ring::Ring;
 use super::{parse, syspage};
 use crate::abi::{Addr, Endian, Width};
@@ -28,8 +29,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     };
     if let Some(header) = hints.header {
         // A system page may be given as well: it names the buffer that is being written.
-        let is_trace = memory.read_bytes(header, KEV_MAGIC.len()).is_ok_and(|b| b.starts_with(KEV_MAGIC))
-            || Ring::walk(memory, header).is_ok();
+        let is_trace = kev::lies_at(memory, header) || Ring::walk(memory, header).is_ok();
         if !is_trace && let Some(page) = syspage::read(memory, header, endian) {
             let how = format!("--header {header:#x} is the system page; it names the buffer at {:#x}", page.buffer);
             return Ok(located(page.buffer, how, page.cycles, false));
@@ -69,8 +69,8 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
     if most == 0 {
         return found;
     }
-    if bytes.starts_with(KEV_MAGIC) {
-        if let Some(kev) = super::kev::parse(bytes) {
+    if kev::is_file(bytes) {
+        if let Some(kev) = kev::parse(bytes) {
             let elements = bytes.len().saturating_sub(kev.events).checked_div(layout::ELEMENT).unwrap_or(0);
             found.push(Found {
                 offset: 0,

@@ -33,7 +33,7 @@ impl Format for Qnx {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(layout::KEV_MAGIC) || parse::detect(head).is_some()
+        kev::is_file(head) || parse::detect(head).is_some()
     }
 
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {

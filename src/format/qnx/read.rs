@@ -2,7 +2,7 @@
 //! whatever is asked: the names of processes can stand anywhere, and events are numbered by their assembled order.
 
 use super::super::{Absence, Block, Capture, Extent, Located};
-use super::layout::{ELEMENT, KEV_MAGIC};
+use super::layout::ELEMENT;
 use super::locate::CYCLES;
 use super::ring::{self, Ring, Slot};
 use super::{kev, syspage};
@@ -16,7 +16,7 @@ const BATCH: usize = 8;
 
 /// Reads the ring, or the file.
 pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
-    if memory.read_bytes(located.header, KEV_MAGIC.len()).is_ok_and(|b| b.starts_with(KEV_MAGIC)) {
+    if kev::lies_at(memory, located.header) {
         return file(memory, located, extent);
     }
     let ring = Ring::walk(memory, located.header)?;

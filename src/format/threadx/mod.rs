@@ -4,7 +4,7 @@ mod clock;
 mod decode;
 mod entries;
 mod entry;
-mod layout;
+pub mod layout;
 mod locate;
 mod mend;
 mod newer;
@@ -16,8 +16,10 @@ mod ring;
 mod survey;
 mod usbx;
 
+pub use parse::{RawHeader, detect, object};
+
 use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Hints, Located, Newer};
-use crate::abi::Endian;
+use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
@@ -37,6 +39,18 @@ impl Format for ThreadX {
 
     fn sniff(&self, head: &[u8]) -> bool {
         parse::detect(head).is_some()
+    }
+
+    fn cut_short(&self, bytes: &[u8]) -> Option<String> {
+        let magic = layout::MAGIC;
+        let starts = bytes.starts_with(&magic.to_le_bytes()) || bytes.starts_with(&magic.to_be_bytes());
+        let size = layout::header_size(Width::W4);
+        (starts && bytes.len() < size).then(|| {
+            format!(
+                "begins with a trace header and is cut short: {} of the header's {size} bytes are there",
+                bytes.len()
+            )
+        })
     }
 
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {

@@ -422,6 +422,12 @@ impl Search<'_> {
     }
 }
 
+/// True where a logger's buffer can be read to its end: a size that is damaged makes a logger large, and no better.
+fn is_there(memory: &mut dyn Memory, logger: &Logger) -> bool {
+    let Some(last) = logger.len.and_then(|len| logger.base.checked_add(len)?.checked_sub(4)) else { return true };
+    memory.read_batch(&[(logger.base, 4), (last, 4)]).iter().all(Result::is_ok)
+}
+
 /// Finds a logger.
 pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
     let mut located = Located {
@@ -452,9 +458,11 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             _ => search.queues(symbol.address),
         }
     }
-    let Search { found, tried, .. } = search;
-    // One that recorded, and of those the largest.
-    let best = found.iter().max_by_key(|(at, l, _)| (l.used, l.len, std::cmp::Reverse(*at)));
+    let Search { found, tried, memory, .. } = search;
+    // One that recorded, whose buffer is there, and of those the largest.
+    let several = found.len() > 1;
+    let best =
+        found.iter().max_by_key(|(at, l, _)| (l.used, !several || is_there(memory, l), l.len, std::cmp::Reverse(*at)));
     let Some((header, logger, name)) = best else {
         let mut absence = if known == 0 {
             Absence::none(

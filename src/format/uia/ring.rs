@@ -6,6 +6,7 @@
 
 use super::layout;
 use super::parse::{self, Header, Packet};
+use super::salvage;
 use crate::abi::Endian;
 
 /// How a buffer is filled.
@@ -222,6 +223,9 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
             tail = leading_to(bytes, full, write.saturating_add(4), endian);
         }
     }
+    if let Some(write) = write.filter(|w| *w < bytes.len()) {
+        older(bytes, write, full, &mut tail, head.first(), &mut order, endian);
+    }
     order.records = tail;
     let broken = match (end, known.write) {
         (End::Bound, _) | (End::Marker(_), None) => None,
@@ -232,10 +236,56 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
         // From the newest record back to where the chain is broken.
         let mut rest = write.map(|w| backward(bytes, w, at, endian)).unwrap_or_default();
         let next = rest.first().map_or(write.unwrap_or(bytes.len()), |r| r.at);
-        order.lost.push(Lost { before: order.records.len(), at, len: next.saturating_sub(at) });
-        order.records.append(&mut rest);
+        let mut between = salvage::chains(bytes, at, next, endian);
+        between.append(&mut rest);
+        gaps(at, &between, order.records.len(), &mut order.lost);
+        if between.is_empty() {
+            order.lost.push(Lost { before: order.records.len(), at, len: next.saturating_sub(at) });
+        }
+        order.records.append(&mut between);
     }
     order
+}
+
+/// What the lap before left behind the newest record, where the chain back from its end is broken, or its end is not
+/// known. It counts where it leads up to what is known already.
+fn older(
+    bytes: &[u8],
+    write: usize,
+    full: usize,
+    tail: &mut Vec<Record>,
+    first: Option<&Record>,
+    order: &mut Order,
+    endian: Endian,
+) {
+    let bounded = full > write && full <= bytes.len();
+    if !bounded && !order.damaged {
+        return;
+    }
+    let from = write.saturating_add(4);
+    let to = tail.first().map_or(if bounded { full } else { bytes.len() }, |r| r.at);
+    let mut found = salvage::chains(bytes, from, to, endian);
+    let Some(last) = found.last().copied() else { return };
+    // The end of the lap is not known: its last record is the one before the first of this lap.
+    if !bounded && !first.is_some_and(|f| salvage::follows(&last.header, &f.header)) {
+        return;
+    }
+    order.wrapped = true;
+    let start = found.first().map_or(from, |r| r.at);
+    found.append(tail);
+    gaps(start, &found, 0, &mut order.lost);
+    *tail = found;
+}
+
+/// The bytes between records that are none.
+fn gaps(from: usize, records: &[Record], number: usize, lost: &mut Vec<Lost>) {
+    let mut at = from;
+    for (i, r) in records.iter().enumerate() {
+        if r.at > at {
+            lost.push(Lost { before: number.saturating_add(i), at, len: r.at.saturating_sub(at) });
+        }
+        at = r.at.saturating_add(usize::from(r.header.length));
+    }
 }
 
 fn circular(bytes: &[u8], known: &Known) -> Order {

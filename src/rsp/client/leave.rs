@@ -77,8 +77,9 @@ impl Client {
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
-        // Who has just been waited for in vain is not waited for as long again.
-        let limit = limit.or_else(|| self.link.broken().map(|_| SHORT));
+        // Who has just been waited for in vain is not waited for as long again, nor is anybody after Ctrl-C.
+        let hurry = self.link.broken().is_some() || self.link.interrupted();
+        let limit = limit.or(hurry.then_some(SHORT));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         let name = self.link.name.clone();
         let fear = match self.leave {

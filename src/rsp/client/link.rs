@@ -1,10 +1,10 @@
 //! One request, one answer: acknowledgements, what is skipped while waiting, and getting back into step.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::reply::{self, Features};
+use super::stats::Stats;
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
@@ -17,53 +17,15 @@ const TRIES: u32 = 4;
 /// The most console text that is kept of one monitor command, in bytes.
 const MAX_CONSOLE: usize = 1 << 20;
 
+/// So many notifications in place of an answer are what keeps it from coming.
+const FLOOD: u64 = 64;
+
 /// How often the interrupt flag is looked at.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The most tokens that are thrown away before a request. A stub that talks without end is met by the request's
 /// own deadline.
 const MAX_DRAIN: u32 = 4096;
-
-/// What went over the link so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Requests sent, by the name of the packet: `m`, `x`, `?`, `D`, `qSupported`, ... Repetitions count.
-    pub sent: BTreeMap<String, u64>,
-    /// Bytes sent, with frames and acknowledgements.
-    pub bytes_out: u64,
-    /// Bytes received, with frames and acknowledgements.
-    pub bytes_in: u64,
-    /// Bytes of target memory that were received in good order.
-    pub memory_bytes: u64,
-    /// How often a request was sent while no other was on its way: the number of latencies paid.
-    pub round_trips: u64,
-    /// Packets that came damaged, or were refused by the stub as damaged.
-    pub damaged: u64,
-    /// Packets that answered nothing (stop replies and console output not counted): late or doubled.
-    pub strays: u64,
-    /// How often the link was brought back into step.
-    pub resyncs: u64,
-}
-
-impl Stats {
-    /// Memory reads sent (`m` and `x`).
-    #[must_use]
-    pub fn reads(&self) -> u64 {
-        self.count("m").saturating_add(self.count("x"))
-    }
-
-    /// Requests sent of one kind.
-    #[must_use]
-    pub fn count(&self, name: &str) -> u64 {
-        self.sent.get(name).copied().unwrap_or(0)
-    }
-
-    /// Requests sent of all kinds.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.sent.values().fold(0, |sum, &n| sum.saturating_add(n))
-    }
-}
 
 /// When a link was closed: by who never said a word.
 const NEVER_SPOKE: &str = "before it sent anything; it may serve another debugger already";
@@ -101,6 +63,7 @@ pub(super) enum Wait {
 pub(super) struct Heard {
     ack: bool,
     console: bool,
+    notified: u64,
     stray: Option<Vec<u8>>,
     noise: bool,
 }
@@ -114,16 +77,22 @@ pub(super) struct Link {
     /// For each reply.
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
+    /// The link is others': nothing is sent but what was asked for.
+    pub(super) guest: bool,
     /// Set on the way out, when Ctrl-C has been heard already.
     pub(super) deaf: bool,
     /// Packets are acknowledged.
     pub(super) acks: bool,
     /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
     ack_first: Option<bool>,
+    /// The first question went without an answer once.
+    hasty: bool,
     /// A stray was seen: before each request the link is brought into step.
     cautious: bool,
     /// A request is on its way that nobody waits for any more.
     pub(super) outstanding: bool,
+    /// Nothing but memory was asked for since the link was in step: no answer to that is empty.
+    reads_alone: bool,
     /// How the stub answered `qSupported`; before that, nothing can bring the link back into step.
     pub(super) features: Option<Features>,
     /// Stop replies that nobody asked for.
@@ -154,11 +123,14 @@ impl Link {
             decoder: Decoder::default(),
             timeout,
             interrupt,
+            guest: false,
             deaf: false,
             acks: true,
             ack_first: None,
+            hasty: false,
             cautious: false,
             outstanding: false,
+            reads_alone: false,
             features: None,
             unasked_stops: 0,
             console: None,
@@ -210,32 +182,50 @@ impl Link {
                 }
                 Err(failure) => failure,
             };
+            let known = self.features.is_some();
             match failure {
                 Failure::Fatal(error) => return Err(self.fail(error)),
-                Failure::Damaged => {
-                    self.outstanding = false;
+                // What was damaged may have been something else, and the answer may still come: it is not to be taken
+                // for one to the next request.
+                failure @ (Failure::Damaged | Failure::OutOfStep) => {
                     damaged = damaged.saturating_add(1);
-                    if damaged >= TRIES {
-                        return Err(self.fail(self.too_damaged(body)));
-                    }
-                }
-                other => {
-                    let error = self.why_late(body, other);
-                    late = late.saturating_add(1);
-                    if late > 1 || !self.resync() {
+                    if damaged >= TRIES || known && !self.resync() {
+                        let error = self.why_late(body, failure);
                         return Err(self.fail(error));
                     }
+                    self.outstanding = false;
+                }
+                failure @ Failure::Late(_) => {
+                    let error = self.why_late(body, failure);
+                    late = late.saturating_add(1);
+                    // The first question cannot be brought into step by another: it is asked again.
+                    if late > 1 || known && !self.resync() {
+                        return Err(self.fail(error));
+                    }
+                    self.hasty |= !known;
                 }
             }
         }
+    }
+
+    /// Switches acknowledgements off. From the moment when the stub has heard of it, it sends none, whether we have
+    /// heard its answer or not.
+    pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
+        let before = self.ack_first.replace(false);
+        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
+        if self.ask(b"QStartNoAckMode", &accept)? == b"OK" {
+            self.acks = false;
+        } else {
+            self.ack_first = before;
+        }
+        Ok(())
     }
 
     /// Brings the link to a state where the next packet can only be an answer to the next request.
     pub(super) fn prepare(&mut self) -> Result<(), RspError> {
         // Who asks again after Ctrl-C is told that, and not what did not come in time.
         self.hear()?;
-        let doubt = self.outstanding || self.cautious && (!self.acks || self.ack_first == Some(false));
-        if doubt && self.features.is_some() && !self.resync() {
+        if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
             let error = RspError::Stalled {
                 endpoint: self.name.clone(),
                 packet: "qSupported".into(),
@@ -245,6 +235,11 @@ impl Link {
             return Err(self.fail(error));
         }
         self.drain()
+    }
+
+    /// The link is brought into step before the next request.
+    pub(super) const fn doubtful(&self) -> bool {
+        self.outstanding || self.cautious
     }
 
     /// After a flight whose answers are all here: true unless one too many came.
@@ -300,8 +295,9 @@ impl Link {
             bump(&mut self.unasked_stops, 1);
         } else if reply::console(body).is_none() {
             bump(&mut self.stats.strays, 1);
-            // Before the first answer it is what an earlier session left on the line.
-            self.cautious |= self.features.is_some();
+            // Before the first answer it is what an earlier session left on the line; and what was asked twice is
+            // answered twice.
+            self.cautious |= self.features.is_some() && !(self.hasty && reply::is_features(body));
         }
     }
 
@@ -313,6 +309,7 @@ impl Link {
         self.outstanding = true;
         let mut frames = Vec::new();
         for body in bodies {
+            self.reads_alone &= matches!(body.first(), Some(b'm' | b'x')) || *body == reply::FENCE;
             bump(self.stats.sent.entry(reply::packet_name(body)).or_default(), 1);
             frames.extend(encode(body));
         }
@@ -343,11 +340,14 @@ impl Link {
         accept: &dyn Fn(&[u8]) -> bool,
         wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
-        let deadline = deadline_in(self.timeout);
+        // Where nobody has answered so far, nobody is waited for twice as long.
+        let patience = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
+        let deadline = deadline_in(patience);
         let mut heard = Heard::default();
         let mut refused = 0_u32;
         let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
         let mut first = true;
+        let mut cut = false;
         loop {
             // The deadline holds even while tokens keep coming.
             let late = !first && Instant::now() >= deadline;
@@ -371,16 +371,25 @@ impl Link {
                     }
                     self.send(&[body]).map_err(Failure::Fatal)?;
                 }
-                Kind::Notification(body) => self.notice(body),
-                Kind::Nak => {}
+                // Some refuse a damaged request all the same. Which one it was is not told.
+                Kind::Nak => {
+                    bump(&mut self.stats.damaged, 1);
+                    return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
+                }
+                Kind::Notification(body) => {
+                    bump(&mut heard.notified, 1);
+                    self.notice(body);
+                }
                 Kind::Interrupt | Kind::Junk => {
                     heard.noise = true;
+                    cut |= self.decoder.raw().starts_with(b"$");
                     self.note_noise();
                     if !self.acks {
                         return Err(Failure::OutOfStep);
                     }
                 }
-                Kind::Packet(packet) if !packet.checksum_ok => {
+                // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
+                Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut cut) => {
                     bump(&mut self.stats.damaged, 1);
                     refused = refused.saturating_add(1);
                     if !self.acks {
@@ -399,8 +408,8 @@ impl Link {
                     if self.take_console(&data) {
                         heard.console = true;
                     } else if (acked || self.ack_first.is_none()) && accept(&data) {
-                        // The very first answer tells whether this stub acknowledges at all.
-                        self.ack_first = self.ack_first.or(Some(acked));
+                        // The very first answer tells whether this stub acknowledges at all, unless that was damaged.
+                        self.ack_first = self.ack_first.or((acked || !heard.noise).then_some(acked));
                         return Ok(data);
                     } else {
                         self.skip(&data);
@@ -427,26 +436,43 @@ impl Link {
 
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(super) fn resync(&mut self) -> bool {
+        // Somebody has been waited for in vain already.
+        let patience = if self.deaf { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
+        self.fence(patience)
+    }
+
+    /// The same; each of two attempts may take so long.
+    fn fence(&mut self, patience: Duration) -> bool {
         let Some(features) = &self.features else { return false };
-        let empty = features.is_empty();
+        // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
+        // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
+        let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
+        let empty = fence || features.is_empty();
+        let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
-        let patience = self.timeout;
-        if !self.deaf {
-            self.timeout = patience.checked_div(2).unwrap_or(patience);
-        }
-        let question = reply::SUPPORTED;
+        let patience = std::mem::replace(&mut self.timeout, patience);
+        let (mut tries, mut late) = (0_u32, false);
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
                 let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
                 match self.answer(question, &accept, Wait::Alone) {
-                    // What we throw away may be damaged as it likes.
-                    Err(Failure::Damaged | Failure::OutOfStep) => {}
+                    // What we throw away may be damaged as it likes; but it may be the answer.
+                    Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
+                        tries = tries.saturating_add(1);
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
+                    // This one may have been lost as any other.
+                    Err(Failure::Late(_)) if !late && !self.deaf => {
+                        late = true;
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
                     other => break other,
                 }
             }
         });
         self.timeout = patience;
         self.outstanding = answer.is_err();
+        self.reads_alone |= answer.is_ok();
         answer.is_ok()
     }
 
@@ -465,12 +491,15 @@ impl Link {
         })
     }
 
+    /// Ctrl-C was pressed, whether that is still heard or not.
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
     /// Ctrl-C.
     fn hear(&self) -> Result<(), RspError> {
         match self.interrupt {
-            Some(flag) if !self.deaf && flag.load(Ordering::Relaxed) => {
-                Err(RspError::Interrupted { endpoint: self.name.clone() })
-            }
+            Some(_) if !self.deaf && self.interrupted() => Err(RspError::Interrupted { endpoint: self.name.clone() }),
             _ => Ok(()),
         }
     }
@@ -550,10 +579,12 @@ impl Link {
         if let Some(stray) = heard.stray {
             return RspError::BadReply { endpoint, packet, reply: excerpt(&stray) };
         }
-        if heard.console {
-            return RspError::Chatter { endpoint, packet, timeout };
-        }
         let pending = self.decoder.pending();
+        let flood = heard.notified > FLOOD;
+        if heard.console || flood {
+            let what = if heard.console { "console output" } else { "notifications" };
+            return RspError::Chatter { endpoint, packet, timeout, what };
+        }
         if self.features.is_none() {
             if self.stats.bytes_in == 0 {
                 return RspError::NoAnswer { endpoint, timeout, hint: self.silence };

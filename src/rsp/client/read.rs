@@ -24,6 +24,10 @@ const DEPTH: usize = 16;
 /// How many chunks are taken back when the order of answers is in doubt.
 const FLIGHT: usize = 64;
 
+/// Parts of one range have so many lengths in turn, so many bytes apart.
+const LENGTHS: usize = 4;
+const STEP: usize = 16;
+
 /// How often one chunk is asked for.
 const TRIES: u32 = 4;
 
@@ -58,12 +62,18 @@ impl Chunk {
         (len > 0).then_some(Self { addr, offset, len, tries: 0, ..*self })
     }
 
-    /// Parts of at most `most` bytes, in order.
-    fn split(self, most: usize) -> impl DoubleEndedIterator<Item = Self> {
+    /// Parts of at most `most` bytes, in order. Neighbours differ in length, so that the answer to one is not taken for
+    /// that to another.
+    fn split(self, most: usize) -> impl Iterator<Item = Self> {
         let most = most.max(1);
-        (0..self.len.div_ceil(most)).filter_map(move |i| {
-            let from = i.checked_mul(most)?;
-            self.part(from, most.min(self.len.checked_sub(from)?))
+        let (mut from, mut turn) = (0_usize, 0_usize);
+        std::iter::from_fn(move || {
+            let less = turn.saturating_mul(STEP);
+            turn = turn.saturating_add(1).checked_rem(LENGTHS).unwrap_or(0);
+            let len = if most > LENGTHS.saturating_mul(STEP) { most.saturating_sub(less) } else { most };
+            let part = self.part(from, len.min(self.len.checked_sub(from)?))?;
+            from = from.saturating_add(part.len);
+            Some(part)
         })
     }
 
@@ -192,17 +202,31 @@ impl Client {
         Ok(())
     }
 
-    /// One chunk, strictly question and answer.
+    /// One chunk, strictly question and answer. What may be the last answer once more, because a request or an answer
+    /// came doubled, counts only where the link was brought into step right before it.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
         let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
         let binary = self.binary;
-        let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
+        let known = self.link.stats.memory_bytes > 0;
+        let accept =
+            move |body: &[u8]| reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported);
+        self.link.outstanding |= self.last_len == Some(chunk.len);
+        let in_step = self.link.doubtful();
         let body = self.link.ask(&chunk.request(binary), &accept)?;
+        if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
+            if bytes.len() < chunk.len && known && !in_step {
+                self.link.outstanding = true;
+                job.put_back([chunk]);
+                return Ok(());
+            }
+            self.last_len = Some(bytes.len());
+        }
         self.settle(job, &chunk, &body, binary)
     }
 
     /// Up to [`FLIGHT`] chunks, up to [`DEPTH`] of them on their way together. An answer that is lost or doubled
-    /// shifts those behind it, and they look alike: so none counts before all are here and none is left over.
+    /// shifts those behind it, and they look alike: so none counts before all are here and none is left over, and
+    /// between two of one length, and behind the last, stands a question with another answer.
     fn volley(&mut self, job: &mut Job) -> Result<(), RspError> {
         self.link.prepare()?;
         if !self.link.may_pipeline() {
@@ -213,29 +237,49 @@ impl Client {
             let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
             job.flying.push(chunk);
         }
-        let (mut sent, mut bodies) = (0_usize, Vec::with_capacity(job.flying.len()));
-        let mut damaged = Vec::new();
+        let known = self.link.stats.memory_bytes > 0;
+        let mut steps = fenced(&job.flying);
+        let (mut sent, mut heard) = (0_usize, 0_usize);
+        let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
         loop {
             // Once something is refused, what has not been sent yet may not be wanted any more.
-            let refused = bodies.iter().any(|b: &Vec<u8>| b.is_empty() || reply::is_error(b));
-            let goal = if refused { sent } else { bodies.len().saturating_add(DEPTH).min(job.flying.len()) };
-            let requests: Vec<Vec<u8>> =
-                job.flying.get(sent..goal).unwrap_or_default().iter().map(|c| c.request(binary)).collect();
+            let refused = bodies.iter().flatten().any(|b| b.is_empty() || reply::is_error(b));
+            if refused && steps.get(sent..).is_some_and(|rest| rest.len() > 1) {
+                steps.truncate(sent);
+                steps.push(None);
+            }
+            let goal = heard.saturating_add(DEPTH).min(steps.len());
+            let requests: Vec<Vec<u8>> = steps
+                .get(sent..goal)
+                .unwrap_or_default()
+                .iter()
+                .map(|step| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary)))
+                .collect();
             if !requests.is_empty() {
                 self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 sent = goal;
             }
-            let Some(chunk) = job.flying.get(bodies.len()).filter(|_| bodies.len() < sent).copied() else { break };
+            let Some(step) = steps.get(heard).filter(|_| heard < sent).copied() else { break };
+            heard = heard.saturating_add(1);
+            let Some(chunk) = step else {
+                match self.link.answer(reply::FENCE, &<[u8]>::is_empty, Wait::InFlight) {
+                    Ok(_) => continue,
+                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                    Err(failure) => {
+                        let error = self.link.why_late(reply::FENCE, failure);
+                        return self.again(job, error);
+                    }
+                }
+            };
             let request = chunk.request(binary);
-            let accept = move |body: &[u8]| reply::data(body, chunk.len, binary).is_some();
+            let accept = move |body: &[u8]| {
+                reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported)
+            };
             match self.link.answer(&request, &accept, Wait::InFlight) {
-                Ok(body) => bodies.push(body),
+                Ok(body) => bodies.push(Some(body)),
                 Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
                 // The frame is whole, so the order stands: only this one is asked for again.
-                Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => {
-                    damaged.push(bodies.len());
-                    bodies.push(Vec::from(&b"damaged"[..]));
-                }
+                Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
                 Err(failure) => {
                     let error = self.link.why_late(&request, failure);
                     return self.again(job, error);
@@ -243,7 +287,8 @@ impl Client {
             }
         }
         self.link.outstanding = false;
-        if !self.link.in_step()? {
+        let asked: Vec<Chunk> = job.flying.iter().copied().take(bodies.len()).collect();
+        if !self.link.in_step()? || shifted(&asked, &bodies, binary) {
             let request = job.flying.first().map(|c| c.request(binary)).unwrap_or_default();
             let error = self.link.why_late(&request, Failure::OutOfStep);
             return self.again(job, error);
@@ -251,10 +296,8 @@ impl Client {
         let flying = std::mem::take(&mut job.flying);
         for (i, chunk) in flying.iter().enumerate() {
             match bodies.get(i) {
-                Some(_) if damaged.contains(&i) => {
-                    job.put_back([Chunk { tries: chunk.tries.saturating_add(1), ..*chunk }]);
-                }
-                Some(body) => self.settle(job, chunk, body, binary)?,
+                Some(None) => job.put_back([Chunk { tries: chunk.tries.saturating_add(1), ..*chunk }]),
+                Some(Some(body)) => self.settle(job, chunk, body, binary)?,
                 None => job.put_back([*chunk]),
             }
         }
@@ -305,6 +348,11 @@ impl Client {
                 self.binary = false;
                 job.put_back([*chunk]);
             }
+            // The answer to a fence, where a request was lost and the fence came doubled: asked once more to be sure.
+            Some(Data::Unsupported) if !self.link.acks && chunk.tries == 0 => {
+                self.link.outstanding = true;
+                job.put_back([Chunk { tries: 1, ..*chunk }]);
+            }
             Some(Data::Unsupported) => {
                 let error = RspError::Unsupported { endpoint: self.link.name.clone(), packet: "m".into() };
                 return Err(self.link.fail(error));
@@ -319,6 +367,33 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// The steps of a flight: chunks, and fences (`None`) between two of one length and behind the last.
+fn fenced(chunks: &[Chunk]) -> Vec<Option<Chunk>> {
+    let mut steps = Vec::with_capacity(chunks.len().saturating_mul(2));
+    let mut lengths = Vec::new();
+    for chunk in chunks {
+        if lengths.contains(&chunk.len) {
+            steps.push(None);
+            lengths.clear();
+        }
+        lengths.push(chunk.len);
+        steps.push(Some(*chunk));
+    }
+    steps.push(None);
+    steps
+}
+
+/// True where an answer is shorter than its question, and as long as another one's should be: they may have changed
+/// places. A stub that gives less than it is asked for gives what it likes, and not just that.
+fn shifted(asked: &[Chunk], bodies: &[Option<Vec<u8>>], binary: bool) -> bool {
+    asked.iter().zip(bodies).any(|(chunk, body)| {
+        let Some(Some(Data::Bytes(bytes))) = body.as_ref().map(|b| reply::data(b, chunk.len, binary)) else {
+            return false;
+        };
+        bytes.len() < chunk.len && asked.iter().any(|other| other.len == bytes.len())
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! `bridge`: stands between a debugger and a live stub, and answers `monitor tx-trace`.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use super::message::{self, Failure};
+use super::monitor::{self, Program};
+use super::plan::ClockPlan;
+use super::{Outcome, interrupt, listen};
+use crate::bridge::{Answer, Bridge, BridgeError, End, Stub};
+use crate::catalogue::Names;
+use crate::mem::remote::Remote;
+use crate::rsp::Endpoint;
+use crate::session::{INTERRUPT, Inputs, Lent, RemoteInput, SourceSpec};
+
+/// What to stand between.
+pub struct BridgeTask {
+    listen: SocketAddr,
+    stub: RemoteInput,
+    once: bool,
+    program: Program,
+}
+
+impl BridgeTask {
+    /// Checks that there is a live stub, and nothing else.
+    pub fn new(listen: &str, once: bool, mut inputs: Inputs, clock: ClockPlan, names: Names) -> Result<Self, Failure> {
+        if let Some(file) = inputs.files.first() {
+            return Err(Failure::usage("usage", format!("bridge reads no file: what is {}?", file.display())));
+        }
+        let SourceSpec::Remote(stub) = std::mem::take(&mut inputs.source) else {
+            return Err(Failure::usage(
+                "usage",
+                "bridge stands before a live stub: give it by --remote :3333 (a core or a dump has none)",
+            ));
+        };
+        if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
+            return Err(Failure::usage("usage", format!("{}: a debugger's stub is wanted here", stub.endpoint)));
+        }
+        if inputs.scan {
+            return Err(Failure::usage("usage", "--scan reads all memory, which a live target does not list"));
+        }
+        Ok(Self { listen: listen::parse(listen)?, stub, once, program: Program { inputs, clock, names } })
+    }
+}
+
+/// Serves one debugger after the other.
+pub fn run(task: &BridgeTask) -> Result<Outcome, Failure> {
+    let BridgeTask { listen, stub, once, program } = task;
+    let fail = |e: std::io::Error| Failure::failed("listen", format!("{listen}: {e}"), "give another port: --listen");
+    // What is wrong with the program is told now, and not to every line.
+    monitor::check(program)?;
+    let bridge = Bridge::bind(*listen).map_err(fail)?;
+    let _attached = interrupt::Guard::arm();
+    listen::say(
+        &format!("a bridge to {} listens", stub.endpoint),
+        bridge.address().map_err(fail)?,
+        "controls the target",
+    );
+    let stub = Stub { endpoint: stub.endpoint.clone(), timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
+    let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
+        monitor::run(line, program, Lent::Remote(memory), out);
+    };
+    let answer: &mut Answer<'_> = &mut answer;
+    loop {
+        let mut came = |who: SocketAddr| message::say(&format!("tx-trace: a debugger came from {who}"));
+        let ended = bridge.serve_one(&stub, answer, &mut came);
+        let sentence = match &ended {
+            Ok(None | Some(End::Interrupted)) => return Ok(Outcome::Done),
+            Ok(Some(End::Debugger)) => "the debugger went".to_owned(),
+            Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
+            Err(BridgeError::Stub(e)) => format!("{e}; the debugger was let go"),
+            Err(BridgeError::Listen(e)) => return Err(Failure::failed("listen", e.to_string(), "")),
+        };
+        message::say(&format!("tx-trace: {sentence}"));
+        if *once {
+            return Ok(if ended.is_ok() { Outcome::Done } else { Outcome::Failed });
+        }
+    }
+}

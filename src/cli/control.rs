@@ -1,0 +1,284 @@
+//! `control`: how the trace stands, and the few writes to it: announced, confirmed, read back.
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::args;
+use super::command::format_of;
+use super::message::{self, Failure};
+use super::plan::Output;
+use super::sink::Sink;
+use super::{Outcome, interrupt};
+use crate::abi::Width;
+use crate::catalogue::mask_names;
+use crate::control::{self, Action, Change, State};
+use crate::output::{self, NoNames, TableOptions};
+use crate::report::{Cell, Column, Kind, Report};
+use crate::rsp::Endpoint;
+use crate::rsp::transport::{self, deadline_in};
+use crate::session::{INTERRUPT, Inputs, Session};
+
+/// What to do, and to which target.
+pub struct ControlTask {
+    /// Where the memory is.
+    pub inputs: Inputs,
+    /// `None` shows how the trace stands.
+    action: Option<Action>,
+    /// Nobody is asked.
+    yes: bool,
+}
+
+/// The least id of the application's events.
+const FIRST_USER: u64 = 4096;
+
+impl ControlTask {
+    /// Understands the words behind `control`; what is no word of the action is given back as a file.
+    pub fn parse(words: Vec<String>, yes: bool) -> Result<(Self, Vec<String>), Failure> {
+        let wrong = |message: String| Failure::usage("usage", message);
+        let mut words = words.into_iter();
+        let verb = words.next().unwrap_or_else(|| "show".to_owned());
+        let mut rest: Vec<String> = words.collect();
+        let action = match verb.as_str() {
+            "show" => None,
+            "on" | "unfilter" => Some(Action::On(classes(&verb, &rest)?)),
+            "off" | "filter" => Some(Action::Off(classes(&verb, &rest)?)),
+            "only" => Some(Action::Only(classes(&verb, &rest)?)),
+            "pause" => Some(Action::Pause),
+            "resume" => Some(Action::Resume),
+            "mark" => Some(mark(&rest)?),
+            "enable" | "disable" => {
+                return Err(wrong(format!(
+                    "control {verb} calls the kernel's own function, which needs a debugger: in GDB `tx-trace control \
+                     {verb}`; pause and resume need none"
+                )));
+            }
+            other => {
+                return Err(wrong(format!(
+                    "control {other}: show, on, off, only, pause, resume or mark (in GDB also enable and disable)"
+                )));
+            }
+        };
+        if !matches!(action, None | Some(Action::Pause | Action::Resume)) {
+            rest.clear();
+        }
+        Ok((Self { inputs: Inputs::default(), action, yes }, rest))
+    }
+}
+
+fn classes(verb: &str, words: &[String]) -> Result<u64, Failure> {
+    let mut bits = 0;
+    for name in words.iter().flat_map(|w| w.split(',')).filter(|n| !n.is_empty()) {
+        bits |= control::bits_of(name).map_err(|e| Failure::usage("usage", e))?;
+    }
+    if bits == 0 {
+        return Err(Failure::usage(
+            "usage",
+            format!("control {verb} what? Classes of events: queue, mutex, user, all"),
+        ));
+    }
+    Ok(bits)
+}
+
+fn mark(words: &[String]) -> Result<Action, Failure> {
+    let mut numbers = [0; 5];
+    if words.is_empty() || words.len() > numbers.len() {
+        return Err(Failure::usage(
+            "usage",
+            "control mark ID [I1 [I2 [I3 [I4]]]]: the number of a user event, and its words",
+        ));
+    }
+    for (number, word) in numbers.iter_mut().zip(words) {
+        let parsed = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => word.parse(),
+        };
+        *number = parsed
+            .map_err(|_| Failure::usage("number", format!("control mark {word}: a number such as 4096 or 0x1000")))?;
+    }
+    let [id, info @ ..] = numbers;
+    if id < FIRST_USER {
+        return Err(Failure::usage(
+            "usage",
+            format!("control mark {id}: the application's events begin at {FIRST_USER}; below are the kernel's own"),
+        ));
+    }
+    Ok(Action::Mark { id, info })
+}
+
+/// Looks, writes where it is told to, and lets the target go.
+pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
+    let ControlTask { inputs, action, yes } = task;
+    let stdio = inputs.is_stdio();
+    let attached = inputs.is_remote().then(interrupt::Guard::arm);
+    let mut session = Session::open(inputs)?;
+    let result = work(&mut session, action, yes, stdio);
+    if result.is_err() {
+        message::issues(session.issues());
+    }
+    let mut client = session.disconnect();
+    let printed = result.and_then(|done| {
+        let sink = Sink::open(output, client.as_mut().filter(|_| stdio))?;
+        print(&done, output, sink)
+    });
+    if let Some(client) = client {
+        let left = client.leave();
+        if let Some(sentence) = left.message.filter(|_| !stdio) {
+            message::say(&format!("tx-trace: {sentence}"));
+        }
+    }
+    drop(attached);
+    printed
+}
+
+/// What was found, or done.
+struct Done {
+    report: Report,
+    outcome: Outcome,
+    /// For people the talk has said it.
+    data: bool,
+}
+
+fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: bool) -> Result<Done, Failure> {
+    let state = State::read(session)?;
+    let Some(action) = action else {
+        let there = state.header.is_some();
+        let outcome = if there { Outcome::Done } else { Outcome::No };
+        return Ok(Done { report: shown(&state), outcome, data: true });
+    };
+    let (memory, symbols) = session.parts();
+    let plan = control::plan(&state, action, memory, symbols)?;
+    let name = session.name().to_owned();
+    for change in &plan.changes {
+        message::say(&format!("tx-trace: to write: {change}"));
+    }
+    for note in &plan.notes {
+        message::say(&format!("tx-trace: {note}"));
+    }
+    if !plan.changes.is_empty() {
+        let Some(memory) = session.writable() else {
+            return Err(Failure::failed(
+                "not-written",
+                format!("{name} is no live target: nothing is written to it"),
+                "give --remote, or use it in GDB",
+            ));
+        };
+        if !yes {
+            confirm(stdio)?;
+        }
+        control::apply(memory, &plan.changes)?;
+        message::say("tx-trace: written, and read back");
+    }
+    Ok(Done { report: written(&plan.changes), outcome: Outcome::Done, data: false })
+}
+
+/// Asks whoever sits at the terminal.
+fn confirm(stdio: bool) -> Result<(), Failure> {
+    if stdio || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::failed("not-confirmed", "nothing is written: there is nobody to ask", "add --yes"));
+    }
+    message::ask("tx-trace: write this? (y or n) ");
+    let no = || Failure::no("not-confirmed", "nothing is written", "");
+    // By its deadline a read of the terminal hears Ctrl-C too, and the target is left in order.
+    let mut input = transport::open(&Endpoint::Stdio, Duration::ZERO).map_err(|_| no())?;
+    let mut answer = Vec::new();
+    let mut bytes = [0; 64];
+    while !answer.contains(&b'\n') && answer.len() < bytes.len() {
+        if INTERRUPT.load(Ordering::Relaxed) {
+            return Err(no());
+        }
+        match input.receive(&mut bytes, deadline_in(Duration::from_millis(200))) {
+            Ok(count) => answer.extend_from_slice(bytes.get(..count).unwrap_or_default()),
+            Err(transport::TransportError::Timeout) => {}
+            Err(_) => return Err(no()),
+        }
+    }
+    let answer = answer.trim_ascii();
+    if answer.eq_ignore_ascii_case(b"y") || answer.eq_ignore_ascii_case(b"yes") { Ok(()) } else { Err(no()) }
+}
+
+fn written(changes: &[Change]) -> Report {
+    let row =
+        |c: &Change| vec![Cell::Address(c.address), Cell::Count(c.bytes.len() as u64), Cell::Text(c.what.clone())];
+    Report {
+        name: "control",
+        columns: vec![
+            Column { name: "address", kind: Kind::Address },
+            Column { name: "bytes", kind: Kind::Count },
+            Column { name: "what", kind: Kind::Text },
+        ],
+        rows: changes.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// How the trace stands, as rows of name and value.
+fn shown(state: &State) -> Report {
+    let column = |name| Column { name, kind: Kind::Text };
+    let rows = facts(state).into_iter().map(|(what, value)| vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
+    Report { name: "control", columns: vec![column("what"), column("value")], rows: rows.collect(), notes: Vec::new() }
+}
+
+fn facts(state: &State) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("compiled in", compiled_in(state))];
+    let said = |yes: bool| if yes { "yes" } else { "no" };
+    if !state.found.is_empty() {
+        let enabled = match (&state.header, state.registry_start) {
+            (None, _) if state.wrong.is_none() => "no: never since the last start".to_owned(),
+            (Some(_), Some(0)) if !state.is_enabled() => "no: disabled by tx_trace_disable".to_owned(),
+            _ => said(state.header.is_some()).to_owned(),
+        };
+        rows.push(("enabled", enabled));
+        rows.push(("paused", said(state.is_paused()).to_owned()));
+    }
+    rows.extend(state.version.as_ref().map(|v| ("kernel", v.clone())));
+    rows.extend(state.mask.map(|m| ("event mask", format!("{:#010x} ({})", m.value, mask(m.value)))));
+    if let Some(header) = &state.header {
+        let sound = if header.sound { "sound".to_owned() } else { state.wrong.clone().unwrap_or_default() };
+        rows.push(("header", format!("{:#x}: {sound}", header.address)));
+        if header.sound {
+            rows.push(("capacity", format!("{} events", header.capacity())));
+            rows.extend(state.used.map(|used| ("used", format!("{used} slots"))));
+            let copy = header.place(header.raw.current);
+            let slot = header.slot(copy).map_or("no slot".to_owned(), |s| format!("slot {s}"));
+            rows.push(("next event", format!("{slot}, at {copy:#x}")));
+        }
+    } else {
+        rows.extend(state.wrong.as_ref().map(|why| ("header", why.clone())));
+    }
+    if let Some((total, free)) = state.registry {
+        let counted = state.available.filter(|n| *n != free);
+        let counted = counted.map_or(String::new(), |n| format!(" (the kernel counts {n})"));
+        rows.push(("registry free", format!("{free} of {total}{counted}")));
+    }
+    rows
+}
+
+fn compiled_in(state: &State) -> String {
+    match (state.found.as_slice(), state.missing.as_slice()) {
+        ([], _) => "no: the program has none of the kernel's variables of the trace".to_owned(),
+        (found, []) => format!("yes: {}", found.join(", ")),
+        (found, missing) => format!("yes: {}; without {}", found.join(", "), missing.join(", ")),
+    }
+}
+
+fn mask(bits: u64) -> String {
+    let off = mask_names(!bits & 0xFFFF_FFFF);
+    match (off.as_slice(), mask_names(bits)) {
+        ([], _) => "everything".to_owned(),
+        (_, on) if on.is_empty() => "nothing".to_owned(),
+        (off, on) if off.len() < on.len() => format!("all but {}", off.join(", ")),
+        (_, on) => on.join(", "),
+    }
+}
+
+fn print(done: &Done, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+    if done.data || output.format != args::Format::Table {
+        let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };
+        let mut writer = output::report_writer(format_of(output.format), &mut sink, &options, Width::W4, &NoNames);
+        writer.report(&done.report)?;
+        writer.finish(&[])?;
+    }
+    sink.finish()?;
+    Ok(done.outcome)
+}

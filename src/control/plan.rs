@@ -1,0 +1,191 @@
+//! What an action would write, or why it must not.
+
+use super::change::Change;
+use super::mark;
+use super::state::{Header, State};
+use super::symbols::{CURRENT, ENABLE_BITS, HEADER};
+use crate::abi::{Endian, Width};
+use crate::catalogue::mask_names;
+use crate::format::Absence;
+use crate::mem::Memory;
+use crate::sym::Symbols;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Insert events of these classes.
+    On(u64),
+    /// Insert them no more.
+    Off(u64),
+    /// Insert these alone.
+    Only(u64),
+    /// Insert nothing for now.
+    Pause,
+    /// Go on inserting.
+    Resume,
+    /// Insert an event of the application.
+    Mark {
+        /// Its id.
+        id: u64,
+        /// Its four words.
+        info: [u64; 4],
+    },
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Writes, in this order. Empty where it is so already.
+    pub changes: Vec<Change>,
+    /// What is to be said beside them.
+    pub notes: Vec<String>,
+}
+
+/// The bytes of a word.
+pub fn bytes(value: u64, endian: Endian, width: Width) -> Vec<u8> {
+    let little = value.to_le_bytes();
+    let mut bytes = little.get(..width.bytes()).unwrap_or(&little).to_vec();
+    if endian == Endian::Big {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// Says what an action would write.
+///
+/// # Errors
+/// [`Absence`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
+pub fn plan(state: &State, action: Action, memory: &mut dyn Memory, symbols: &dyn Symbols) -> Result<Plan, Absence> {
+    let header = sound(state)?;
+    if memory.changes() {
+        return Err(Absence::broken("target-runs", "the target runs while it is written to", "halt it first"));
+    }
+    match action {
+        Action::On(bits) => mask(state, |mask| mask | bits),
+        Action::Off(bits) => mask(state, |mask| mask & !bits),
+        Action::Only(bits) => mask(state, |_| bits),
+        Action::Pause => pause(state, &header),
+        Action::Resume => resume(state, &header),
+        Action::Mark { id, info } => mark::mark(state, &header, id, info, memory, symbols),
+    }
+}
+
+/// The header, where it may be written to.
+fn sound(state: &State) -> Result<Header, Absence> {
+    if !state.found.contains(&HEADER) {
+        return Err(Absence::none(
+            "trace-not-built-in",
+            format!("the program has no {HEADER}"),
+            "build kernel and application with TX_ENABLE_EVENT_TRACE, and give the unstripped --elf",
+        ));
+    }
+    if let Some(why) = &state.wrong {
+        return Err(Absence::broken(
+            "header-damaged",
+            format!("nothing is written: {why}"),
+            "check that the ELF is that of the running program",
+        ));
+    }
+    state.header.ok_or_else(|| {
+        Absence::none(
+            "never-enabled",
+            format!("{HEADER} is 0: the trace was not enabled since the last start"),
+            "call tx_trace_enable, in GDB by `tx-trace control enable BUFFER SIZE`",
+        )
+    })
+}
+
+fn no_symbol(name: &str) -> Absence {
+    Absence::broken("no-such-symbol", format!("no symbol {name}"), "give its address: --symbol NAME=ADDR")
+}
+
+fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
+    let Some(mask) = state.mask else { return Err(no_symbol(ENABLE_BITS)) };
+    let new = change(mask.value);
+    if new == mask.value {
+        let notes = vec![format!("the mask is {new:#010x} already: nothing is written")];
+        return Ok(Plan { changes: Vec::new(), notes });
+    }
+    let words = |list: Vec<&str>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+    let mut notes = Vec::new();
+    for (verb, bits) in [("on", new & !mask.value), ("off", mask.value & !new)] {
+        if bits & 0xFFFF_FFFF != 0 {
+            notes.push(format!("{verb}: {}", words(mask_names(bits))));
+        }
+    }
+    if new & 7 != 7 {
+        notes.push(
+            "without internal, block pool and byte pool events the kernel writes late words into the oldest event: \
+             trust its i2 and i4 no more"
+                .to_owned(),
+        );
+    }
+    let change = Change {
+        address: mask.address,
+        bytes: bytes(new, state.endian, mask.width),
+        before: bytes(mask.value, state.endian, mask.width),
+        what: format!("{ENABLE_BITS} {:#010x} -> {new:#010x}", mask.value),
+    };
+    Ok(Plan { changes: vec![change], notes })
+}
+
+/// Fails where the kernel stands between its two stores of the current pointer.
+pub fn not_inserting(state: &State, header: &Header) -> Result<(), Absence> {
+    let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
+    let copy = header.place(header.raw.current);
+    if current.value != 0 && current.value != copy {
+        return Err(Absence::broken(
+            "insertion-in-progress",
+            format!(
+                "nothing is written: {CURRENT} is {:#x}, the header's copy {copy:#x}: an event is being inserted",
+                current.value
+            ),
+            "let the target run on for a moment, and halt it again",
+        ));
+    }
+    Ok(())
+}
+
+fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
+    let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
+    Ok(Change {
+        address: current.address,
+        bytes: bytes(new, state.endian, current.width),
+        before: bytes(current.value, state.endian, current.width),
+        what: format!("{CURRENT} {:#x} -> {new:#x}", current.value),
+    })
+}
+
+fn pause(state: &State, header: &Header) -> Result<Plan, Absence> {
+    not_inserting(state, header)?;
+    if !state.is_enabled() {
+        let notes = vec!["nothing is inserted already: nothing is written".to_owned()];
+        return Ok(Plan { changes: Vec::new(), notes });
+    }
+    Ok(Plan { changes: vec![pointer(state, 0)?], notes: Vec::new() })
+}
+
+fn resume(state: &State, header: &Header) -> Result<Plan, Absence> {
+    not_inserting(state, header)?;
+    if state.is_enabled() {
+        let notes = vec!["events are inserted already: nothing is written".to_owned()];
+        return Ok(Plan { changes: Vec::new(), notes });
+    }
+    let mut notes = Vec::new();
+    if state.registry_start == Some(0) {
+        notes.push("the kernel's own tx_trace_disable was called: new objects are not registered any more".to_owned());
+    }
+    Ok(Plan { changes: vec![pointer(state, header.place(header.raw.current))?], notes })
+}
+
+/// The current pointer and the header's copy of it, as the kernel moves them on.
+pub fn advance(state: &State, header: &Header, next: u64) -> Result<[Change; 2], Absence> {
+    let value = header.raw.base.wrapping_add(next.wrapping_sub(header.address)) & header.word.max();
+    let copy = Change {
+        address: header.current_at(),
+        bytes: bytes(value, header.endian, header.word),
+        before: bytes(header.raw.current, header.endian, header.word),
+        what: format!("the header's current pointer {:#x} -> {value:#x}", header.raw.current),
+    };
+    Ok([pointer(state, next)?, copy])
+}

@@ -1,0 +1,246 @@
+//! How the trace stands, as the kernel's variables and its header say.
+
+use super::symbols::{ALL, AVAILABLE, BUFFER_END, BUFFER_START, CURRENT, ENABLE_BITS, HEADER, REGISTRY_START};
+use crate::abi::{Addr, Endian, Width};
+use crate::format::Absence;
+use crate::format::threadx::{self, RawHeader, layout};
+use crate::mem::Memory;
+use crate::session::Session;
+use crate::sym::Symbol;
+
+/// The most registry entries that are looked at.
+const MOST_OBJECTS: u64 = 4096;
+
+/// The header, and where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Header {
+    /// Its address, at full width.
+    pub address: Addr,
+    /// Its words.
+    pub raw: RawHeader,
+    /// Byte order.
+    pub endian: Endian,
+    /// Width of its words: the kernel's `ULONG`.
+    pub word: Width,
+    /// Its fields agree with each other and with the kernel's pointers.
+    pub sound: bool,
+}
+
+impl Header {
+    /// The address that a word of it means, at full width.
+    pub const fn place(&self, pointer: u64) -> Addr {
+        self.address.wrapping_add(self.raw.offset(pointer, self.word))
+    }
+
+    /// The address of its copy of the current pointer.
+    pub const fn current_at(&self) -> Addr {
+        // Behind nine words, of which the fifth is two halves.
+        let offset: u64 = match self.word {
+            Width::W4 => 32,
+            Width::W8 => 64,
+        };
+        self.address.wrapping_add(offset)
+    }
+
+    /// First and last but one byte of the ring.
+    pub const fn ring(&self) -> (Addr, Addr) {
+        (self.place(self.raw.buffer_start), self.place(self.raw.buffer_end))
+    }
+
+    /// Number of slots.
+    pub fn capacity(&self) -> u64 {
+        let (start, end) = self.ring();
+        end.wrapping_sub(start).checked_div(layout::entry_size(self.word) as u64).unwrap_or(0)
+    }
+
+    /// The number of the slot at an address in the ring.
+    pub fn slot(&self, address: Addr) -> Option<u64> {
+        let (start, end) = self.ring();
+        let offset = address.checked_sub(start).filter(|_| address < end)?;
+        let size = layout::entry_size(self.word) as u64;
+        offset.is_multiple_of(size).then(|| offset.checked_div(size)).flatten()
+    }
+}
+
+/// A variable of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Where it lies.
+    pub address: Addr,
+    /// Its width.
+    pub width: Width,
+    /// What it holds.
+    pub value: u64,
+}
+
+/// How the trace stands.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The kernel's variables of the trace that the program has.
+    pub found: Vec<&'static str>,
+    /// Those that it has not.
+    pub missing: Vec<&'static str>,
+    /// The kernel's version string.
+    pub version: Option<String>,
+    /// The mask of events that are inserted.
+    pub mask: Option<Variable>,
+    /// Where the next event goes; 0 while nothing is inserted.
+    pub current: Option<Variable>,
+    /// Where the registry begins; the kernel's own `tx_trace_disable` clears it.
+    pub registry_start: Option<u64>,
+    /// What the kernel counts as free in the registry.
+    pub available: Option<u64>,
+    /// The header; `None` where the trace was never enabled.
+    pub header: Option<Header>,
+    /// Slots that hold an event.
+    pub used: Option<u64>,
+    /// Registry entries in all, and without a live object.
+    pub registry: Option<(u64, u64)>,
+    pub(super) endian: Endian,
+    pub(super) pointer: Width,
+    /// A Cortex-M, whose interrupts have numbers.
+    pub(super) m_profile: bool,
+    /// Why the header is not sound.
+    pub wrong: Option<String>,
+}
+
+/// Reads a word.
+pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Absence> {
+    let bytes =
+        memory.read_bytes(address, width.bytes()).map_err(|e| Absence::from_read(&e, "a variable of the kernel"))?;
+    endian.word(width, &bytes, 0).ok_or_else(|| {
+        Absence::broken("unreadable", format!("{} bytes at {address:#x} are missing", width.bytes()), "")
+    })
+}
+
+impl State {
+    /// Looks.
+    ///
+    /// # Errors
+    /// [`Absence`] where the kernel's variables cannot be read. A trace that is not there is a state too.
+    pub fn read(session: &mut Session<'_>) -> Result<Self, Absence> {
+        let version = session.kernel_version();
+        let (endian, pointer) = session.machine();
+        let m_profile = session.elf().is_some_and(crate::elf::Elf::is_m_profile);
+        let (memory, symbols) = session.parts();
+        let found: Vec<&'static str> = ALL.into_iter().filter(|n| symbols.lookup(n).is_some()).collect();
+        let missing = ALL.into_iter().filter(|n| !found.contains(n)).collect();
+        let header_symbol = symbols.lookup(HEADER);
+        let size = |s: &Symbol| Width::from_bytes(s.size);
+        let pointer = header_symbol.as_ref().and_then(size).or(pointer).unwrap_or(Width::W4);
+        let endian = endian.unwrap_or(Endian::Little);
+        let mut state = Self {
+            found,
+            missing,
+            version,
+            mask: None,
+            current: None,
+            registry_start: None,
+            available: None,
+            header: None,
+            used: None,
+            registry: None,
+            endian,
+            pointer,
+            m_profile,
+            wrong: None,
+        };
+        let Some(header_symbol) = header_symbol else { return Ok(state) };
+        let address = word_at(memory, header_symbol.address, endian, pointer)?;
+        if address != 0 {
+            state.read_header(memory, address)?;
+        }
+        let word = state.header.map_or(Width::W4, |h| h.word);
+        let mut read = |name: &str, usual: Width| -> Result<Option<Variable>, Absence> {
+            let Some(symbol) = symbols.lookup(name) else { return Ok(None) };
+            let width = Width::from_bytes(symbol.size).unwrap_or(usual);
+            let value = word_at(memory, symbol.address, endian, width)?;
+            Ok(Some(Variable { address: symbol.address, width, value }))
+        };
+        state.mask = read(ENABLE_BITS, word)?;
+        state.current = read(CURRENT, pointer)?;
+        state.registry_start = read(REGISTRY_START, pointer)?.map(|v| v.value);
+        state.available = read(AVAILABLE, word)?.map(|v| v.value);
+        let (start, end) = (read(BUFFER_START, pointer)?, read(BUFFER_END, pointer)?);
+        state.compare(start, end);
+        if let Some(header) = state.header.filter(|h| h.sound) {
+            state.count(memory, &header)?;
+        }
+        Ok(state)
+    }
+
+    fn read_header(&mut self, memory: &mut dyn Memory, address: Addr) -> Result<(), Absence> {
+        let size = layout::header_size(Width::W8);
+        let bytes = memory
+            .read_bytes(address, size)
+            .or_else(|_| memory.read_bytes(address, layout::header_size(Width::W4)))
+            .map_err(|e| Absence::from_read(&e, "the trace's header"))?;
+        let Some((endian, word, raw)) = threadx::detect(&bytes) else {
+            self.wrong = Some(format!("{HEADER} leads to {address:#x}, where no trace header is"));
+            return Ok(());
+        };
+        let at_base = raw.base == address & word.max();
+        let sound = raw.is_sound(word) && at_base && endian == self.endian;
+        if !sound {
+            self.wrong = Some(format!("the header at {address:#x} contradicts itself"));
+        }
+        self.header = Some(Header { address, raw, endian, word, sound });
+        Ok(())
+    }
+
+    /// Holds the kernel's pointers against the header.
+    fn compare(&mut self, start: Option<Variable>, end: Option<Variable>) {
+        let current = self.current;
+        let Some(header) = self.header.as_mut().filter(|h| h.sound) else { return };
+        let (first, past) = header.ring();
+        for (name, variable, wanted) in [(BUFFER_START, start, first), (BUFFER_END, end, past)] {
+            if let Some(v) = variable.filter(|v| v.value != wanted) {
+                header.sound = false;
+                self.wrong = Some(format!("{name} is {:#x}, the header says {wanted:#x}", v.value));
+            }
+        }
+        let copy = header.place(header.raw.current);
+        for (what, place) in
+            [("the header's current pointer", Some(copy)), (CURRENT, current.map(|v| v.value).filter(|v| *v != 0))]
+        {
+            if let Some(place) = place.filter(|p| header.slot(*p).is_none()) {
+                header.sound = false;
+                self.wrong = Some(format!("{what} is {place:#x}, which is no slot of the ring"));
+            }
+        }
+    }
+
+    /// Counts slots and registry entries.
+    fn count(&mut self, memory: &mut dyn Memory, header: &Header) -> Result<(), Absence> {
+        let copy = header.place(header.raw.current);
+        let first = word_at(memory, copy, header.endian, header.word)?;
+        self.used = if first == 0 { header.slot(copy) } else { Some(header.capacity()) };
+        let size = layout::object_size(header.word, header.raw.name_size) as u64;
+        let (start, end) = (header.place(header.raw.registry_start), header.place(header.raw.registry_end));
+        let total = end.saturating_sub(start).checked_div(size).unwrap_or(0).min(MOST_OBJECTS);
+        let Ok(length) = usize::try_from(total.saturating_mul(size)) else { return Ok(()) };
+        let bytes = memory.read_bytes(start, length).map_err(|e| Absence::from_read(&e, "the registry"))?;
+        let mut rest: &[u8] = &bytes;
+        let mut live = 0_u64;
+        while let Ok((next, object)) = threadx::object(rest, header.endian, header.word, header.raw.name_size) {
+            live = live.saturating_add(u64::from(object.kind != 0 && object.available == 0));
+            rest = next;
+        }
+        self.registry = Some((total, total.saturating_sub(live)));
+        Ok(())
+    }
+
+    /// True where events are inserted.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.header.is_some() && self.current.is_some_and(|c| c.value != 0)
+    }
+
+    /// True where nothing is inserted, and only for now: what the kernel's own `tx_trace_disable` clears besides is whole.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.header.is_some()
+            && self.current.is_some_and(|c| c.value == 0)
+            && self.registry_start.is_none_or(|start| start != 0)
+    }
+}

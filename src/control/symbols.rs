@@ -1,0 +1,84 @@
+//! The kernel's variables of the trace, and the names of the classes of its mask.
+
+use crate::catalogue::classes;
+
+pub const HEADER: &str = "_tx_trace_header_ptr";
+pub const REGISTRY_START: &str = "_tx_trace_registry_start_ptr";
+pub const BUFFER_START: &str = "_tx_trace_buffer_start_ptr";
+pub const BUFFER_END: &str = "_tx_trace_buffer_end_ptr";
+pub const CURRENT: &str = "_tx_trace_buffer_current_ptr";
+pub const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
+pub const AVAILABLE: &str = "_tx_trace_available_registry_entries";
+pub const SIMULATED: &str = "_tx_trace_simulated_time";
+pub const THREAD: &str = "_tx_thread_current_ptr";
+pub const STATE: &str = "_tx_thread_system_state";
+
+/// The variables that tell whether the trace is compiled in.
+pub const ALL: [&str; 9] = [
+    HEADER,
+    REGISTRY_START,
+    "_tx_trace_registry_end_ptr",
+    BUFFER_START,
+    BUFFER_END,
+    CURRENT,
+    ENABLE_BITS,
+    "_tx_trace_total_registry_entries",
+    AVAILABLE,
+];
+
+/// A class without what all share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
+fn short(class: &str) -> String {
+    let low = class.to_ascii_lowercase().replace("_trace_", "_");
+    low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
+}
+
+/// The bits of the mask that a name means: `queue`, `tx_queue`, `TX_TRACE_QUEUE_EVENTS`, `tx`, `user`, `all`. A name of
+/// more than one (`internal`) means all of them.
+///
+/// # Errors
+/// The names that there are.
+pub fn bits_of(name: &str) -> Result<u64, String> {
+    let asked = short(name);
+    if asked == "all" {
+        return Ok(classes().fold(0, |all, (bit, _)| all | bit));
+    }
+    let fits = |class: &str| {
+        let short = short(class);
+        let (product, bare) = short.split_once('_').unwrap_or(("", &short));
+        let user = short == "tx_user";
+        asked == short || asked == bare || asked == product && !user
+    };
+    let bits = classes().filter(|(_, class)| fits(class)).fold(0, |all, (bit, _)| all | bit);
+    if bits != 0 {
+        return Ok(bits);
+    }
+    let names: Vec<String> = classes().map(|(_, class)| short(class)).collect();
+    Err(format!("there is no class '{name}': all, tx, fx, nx, ux, user, or one of {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_classes() {
+        for (name, bits) in [
+            ("queue", 0x40),
+            ("tx_queue", 0x40),
+            ("TX_TRACE_QUEUE_EVENTS", 0x40),
+            ("user", 0x8000_0000),
+            ("tx", 0x7FF),
+            ("fx", 0x7800),
+            ("nx", 0x00FF_8000),
+            ("ux", 0x7F00_0000),
+            ("all", 0xFFFF_FFFF),
+            ("internal", 0x8801),
+            ("nx_internal", 0x8000),
+            ("interrupt_control", 0x10),
+            ("ux_errors", 0x0100_0000),
+        ] {
+            assert_eq!(bits_of(name), Ok(bits), "{name}");
+        }
+        assert!(bits_of("queues").is_err_and(|e| e.contains("tx_queue")) && bits_of("").is_err());
+    }
+}

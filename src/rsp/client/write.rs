@@ -1,0 +1,32 @@
+//! Memory that is written: for `control` alone.
+
+use super::Client;
+use super::reply;
+use crate::abi::Addr;
+use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::packet::to_hex;
+
+impl Client {
+    /// Writes all of `bytes` from `addr` on.
+    ///
+    /// # Errors
+    /// [`RspError::Refusal`] where the stub refuses a part of it; what came before has been written then.
+    pub fn write_memory(&mut self, addr: Addr, bytes: &[u8]) -> Result<(), RspError> {
+        // The packet holds the address and the length besides.
+        let most = self.max_chunk.saturating_sub(16).max(4);
+        let mut at = addr;
+        for part in bytes.chunks(most) {
+            let mut body = format!("M{at:x},{:x}:", part.len()).into_bytes();
+            body.extend(to_hex(part));
+            let answer = self.link.ask(&body, &|b| b == b"OK" || b.is_empty() || reply::is_error(b))?;
+            let (endpoint, packet) = (self.link.name.clone(), excerpt(&body));
+            match answer.as_slice() {
+                b"OK" => {}
+                b"" => return Err(RspError::Unsupported { endpoint, packet: "M".into() }),
+                error => return Err(RspError::Refusal { endpoint, packet, reply: excerpt(error) }),
+            }
+            at = at.saturating_add(part.len() as u64);
+        }
+        Ok(())
+    }
+}
