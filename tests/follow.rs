@@ -513,7 +513,7 @@ fn words_that_come_late_are_waited_for() {
     );
     let output = follow(&stub, &["--for", "5s", "--until", "1"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    let event: Value = serde_json::from_str(text.lines().find(|l| l.contains("\"event\"")).unwrap()).unwrap();
+    let event: Value = serde_json::from_str(text.lines().rfind(|l| l.contains("\"event\"")).unwrap()).unwrap();
     assert_eq!((event["id"].as_u64(), event["words"][3].as_str()), (Some(1), Some("0x20009000")), "{event}");
 }
 

@@ -127,7 +127,8 @@ pub struct Source {
     /// The program's ELF file: where the trace is, and names
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
-    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:
+    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:; memory alone, without a halt:
+    /// openocd:HOST:PORT, qmp:HOST:PORT|PATH
     #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
     pub remote: Option<String>,
     /// An ELF core file

@@ -40,6 +40,9 @@ pub(super) fn string(value: &[u8]) -> Option<String> {
             'f' => out.push('\u{c}'),
             'u' => {
                 let digits: String = chars.by_ref().take(4).collect();
+                if digits.len() != 4 {
+                    return None;
+                }
                 // Half of a pair stands for no character; nothing that is read here needs the other half.
                 out.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?).unwrap_or('\u{fffd}'));
             }

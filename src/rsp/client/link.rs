@@ -249,40 +249,6 @@ impl Link {
         Ok(self.stats.strays == before)
     }
 
-    /// Takes in what has come unasked. Nobody waits here.
-    fn drain(&mut self) -> Result<(), RspError> {
-        let now = Instant::now();
-        for _ in 0..MAX_DRAIN {
-            match self.token(now) {
-                Ok(Some(kind)) => self.unasked(kind)?,
-                Ok(None) => break,
-                Err(error) => return Err(self.fail(error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
-        let in_noise = matches!(kind, Kind::Ack | Kind::Nak) && !self.noise.is_empty() && self.features.is_none();
-        if kind == Kind::Junk || in_noise {
-            self.note_noise();
-        }
-        let body = match kind {
-            Kind::Packet(body) => body,
-            Kind::Notification(body) => {
-                self.notice(body);
-                return Ok(());
-            }
-            _ => return Ok(()),
-        };
-        if self.acks {
-            // Damaged or not: nobody asked for it, so nobody wants it again.
-            self.send_raw(b"+")?;
-        }
-        self.skip(&body.data);
-        Ok(())
-    }
-
     /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());

@@ -105,7 +105,7 @@ impl Client {
     }
 
     fn watch_non_stop(&mut self) -> Result<Option<Stop>, RspError> {
-        self.link.take_in()?;
+        self.link.drain()?;
         let Some(notices) = self.link.notices.as_mut().filter(|n| !n.is_empty()) else { return Ok(None) };
         let mut bodies = std::mem::take(notices);
         bodies.extend(self.drain_stops()?);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::Link;
+use super::{Link, MAX_DRAIN};
 use crate::rsp::error::RspError;
 use crate::rsp::packet::{Body, Kind};
 
@@ -20,9 +20,38 @@ impl Link {
         }
     }
 
-    /// Takes in what has come, without waiting.
-    pub(in crate::rsp::client) fn take_in(&mut self) -> Result<(), RspError> {
-        self.drain()
+    /// Takes in what has come unasked. Nobody waits here.
+    pub(in crate::rsp::client) fn drain(&mut self) -> Result<(), RspError> {
+        let now = Instant::now();
+        for _ in 0..MAX_DRAIN {
+            match self.token(now) {
+                Ok(Some(kind)) => self.unasked(kind)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
+        let in_noise = matches!(kind, Kind::Ack | Kind::Nak) && !self.noise.is_empty() && self.features.is_none();
+        if kind == Kind::Junk || in_noise {
+            self.note_noise();
+        }
+        let body = match kind {
+            Kind::Packet(body) => body,
+            Kind::Notification(body) => {
+                self.notice(body);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if self.acks {
+            // Damaged or not: nobody asked for it, so nobody wants it again.
+            self.send_raw(b"+")?;
+        }
+        self.skip(&body.data);
+        Ok(())
     }
 
     /// Waits for a packet that comes while nothing is asked; `None` when `deadline` passes, or a notification came.
