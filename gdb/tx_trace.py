@@ -34,6 +34,8 @@ GREETING = b"+$qSupported"
 UNLIMITED = 10000
 # Who defines one of these holds the trace; the first tells for certain.
 TRACE_SYMBOLS = ("_tx_trace_header_ptr", "_tx_thread_created_ptr", "_tx_version_id")
+# In front of the place where `follow` ended, among what the program says.
+PLACE = "tx-trace-place: "
 FILE_OPTIONS = ("--elf", "--core", "--image", "--trace", "--events", "--output", "-o")
 
 
@@ -438,10 +440,10 @@ def set_status(status):
 
 
 def forward(words, from_tty):
-    """Runs the program with these words."""
+    """Runs the program with these words; returns what it said and is not for people."""
     if words[:1] == ["control"] and words[1:2] in (["enable"], ["disable"]):
         call_kernel(words[1:])
-        return
+        return None
     # Until it is known better: could not look.
     set_status(2)
     binary = find_binary()
@@ -457,6 +459,7 @@ def forward(words, from_tty):
     if status < 0:
         raise gdb.GdbError(f"{talk}tx-trace: {binary} was ended by signal {-status}")
     set_status(status)
+    place, talk = split_place(talk)
     if status >= 2:
         before, reason = failure(talk)
         if before:
@@ -464,6 +467,59 @@ def forward(words, from_tty):
         raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and did not say why")
     if talk:
         warn(talk)
+    return place
+
+
+def split_place(talk):
+    """The place where `follow` ended, and the rest of what was said."""
+    lines = talk.splitlines(True)
+    places = [line[len(PLACE) :].strip() for line in lines if line.startswith(PLACE)]
+    rest = "".join(line for line in lines if not line.startswith(PLACE))
+    return (places[-1] if places else None), rest
+
+
+# Following
+
+
+class Follow:
+    """Prints at every stop what is new since the last one."""
+
+    def __init__(self):
+        self.options = None
+        self.place = None
+
+    def on(self, options, from_tty):
+        """Begins with what comes from now on."""
+        self.off()
+        self.place = forward(["follow", "--after", "now"] + options, from_tty)
+        self.options = options
+        gdb.events.stop.connect(self.stopped)
+        gdb.events.exited.connect(self.exited)
+
+    def off(self):
+        """Ends it."""
+        if self.options is not None:
+            self.options = None
+            gdb.events.stop.disconnect(self.stopped)
+            gdb.events.exited.disconnect(self.exited)
+
+    def stopped(self, _event):
+        """The target has stopped. Whatever goes wrong here must not break GDB's own stop."""
+        try:
+            words = ["follow", "--after", self.place or "now"] + self.options
+            self.place = forward(words, True) or self.place
+        except gdb.GdbError as e:
+            warn(f"{e}\n")
+        except KeyboardInterrupt:
+            warn("tx-trace: interrupted; `tx-trace follow off` ends following\n")
+
+    def exited(self, _event):
+        """There is nothing to follow any more."""
+        self.off()
+        warn("tx-trace: the program has ended: follow is off\n")
+
+
+FOLLOW = Follow()
 
 
 # The kernel's own functions, which only a debugger can call
@@ -652,7 +708,15 @@ class Forward(gdb.Command):
         if self.command == "control":
             # Enter is not to write to the target again.
             self.dont_repeat()
-        forward([self.command] + gdb.string_to_argv(argument), from_tty)
+        words = gdb.string_to_argv(argument)
+        if self.command == "follow" and words[:1] in (["on"], ["off"]):
+            self.dont_repeat()
+            if words[0] == "on":
+                FOLLOW.on(words[1:], from_tty)
+            else:
+                FOLLOW.off()
+            return
+        forward([self.command] + words, from_tty)
 
     def complete(self, text, word):
         """Options, and the values of those that have a list."""

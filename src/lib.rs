@@ -17,6 +17,7 @@ pub mod cli;
 pub mod control;
 pub mod cpu;
 pub mod elf;
+pub mod follow;
 pub mod format;
 pub mod kernel;
 pub mod mem;

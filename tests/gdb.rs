@@ -14,6 +14,8 @@
 
 #[path = "gdb/doors.rs"]
 mod doors;
+#[path = "gdb/follow.rs"]
+mod follow;
 #[path = "gdb/install.rs"]
 mod install;
 #[path = "gdb/manners.rs"]

@@ -49,6 +49,8 @@ pub enum Command {
     Report(Reports),
     /// The catalogue of events: ids, names, fields
     Events(Events),
+    /// New events as they come: while the target runs, or by short halts
+    Follow(Follow),
     /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
     Dump(Dump),
     /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
@@ -125,7 +127,8 @@ pub struct Source {
     /// The program's ELF file: where the trace is, and names
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
-    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:
+    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:; memory alone, without a halt:
+    /// openocd:HOST:PORT, qmp:HOST:PORT|PATH
     #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
     pub remote: Option<String>,
     /// An ELF core file
@@ -425,6 +428,37 @@ pub struct Bridge {
     pub source: Source,
     #[command(flatten)]
     pub clock: Clock,
+}
+
+/// Options of `follow`.
+#[derive(Debug, ClapArgs)]
+pub struct Follow {
+    #[command(flatten)]
+    pub read: Read,
+    /// Begin with all that is there already (N begins with the newest N)
+    #[arg(long, help_heading = "Following")]
+    pub from_start: bool,
+    /// Halt the target for each look, so often: for stubs that read no memory while it runs
+    #[arg(long, value_name = "TIME", help_heading = "Following")]
+    pub halt_every: Option<String>,
+    /// Wait for a target that is not there yet, or not any more, and for a trace that is not enabled yet
+    #[arg(long, help_heading = "Following")]
+    pub wait: bool,
+    /// End with this event: exit 0 where it came, 1 where it did not (repeatable)
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true, help_heading = "Following")]
+    pub until: Vec<String>,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", help_heading = "Following")]
+    pub limit: Option<String>,
+    /// Print this report in place of the events, over each interval (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Following")]
+    pub report: Vec<String>,
+    /// The interval of --report (1s)
+    #[arg(long, value_name = "TIME", help_heading = "Following")]
+    pub every: Option<String>,
+    /// Where a look before ended
+    #[arg(long, value_name = "PLACE", hide = true)]
+    pub after: Option<String>,
 }
 
 /// Options of `demo`.

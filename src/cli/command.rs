@@ -11,7 +11,7 @@ use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
 use super::{
-    Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads,
+    Outcome, bridge, control, demo, dump, events, evidence, follow, gdb, info, interrupt, now, reports, serve, threads,
 };
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
@@ -34,6 +34,7 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
+        Task::Follow(task) => follow::run(*task, &output),
         Task::Threads(inputs) => threads::run(*inputs, &output),
         Task::Control(task) => control::run(*task, &output),
         Task::Bridge(task) => bridge::run(&task),
@@ -50,6 +51,7 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
         Task::Read(question) => evidence::files(&question.inputs),
         Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
+        Task::Follow(task) => evidence::files(&task.inputs),
         Task::Threads(inputs) => evidence::files(inputs),
         Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }

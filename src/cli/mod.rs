@@ -10,6 +10,7 @@ mod dump;
 mod events;
 mod evidence;
 mod files;
+mod follow;
 mod gdb;
 mod info;
 mod interrupt;

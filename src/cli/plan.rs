@@ -35,6 +35,8 @@ pub enum Task {
     Events(EventsTask),
     /// Write the trace's bytes to a file.
     Dump(Box<DumpTask>),
+    /// New events as they come.
+    Follow(Box<super::follow::FollowTask>),
     /// The kernel's objects as they stand in memory.
     Threads(Box<Inputs>),
     /// Look at how the trace stands, or change that.
@@ -213,6 +215,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output, &d.range)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
         }
+        Command::Follow(f) => return super::follow::plan(f),
         Command::Threads(t) => {
             let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
             return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
@@ -302,12 +305,12 @@ fn reports(names: &[Name], r: args::Reports) -> (Ask, args::Read) {
 }
 
 /// `--event-enum A,B`, and twice.
-fn enum_names(options: &[String]) -> Vec<String> {
+pub(super) fn enum_names(options: &[String]) -> Vec<String> {
     options.iter().flat_map(|o| o.split(',')).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
 
 /// Takes N or SEQ out of the words; the rest are files.
-fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     let mut counted = false;
     for word in words {
@@ -353,7 +356,7 @@ fn format_named(name: Option<&str>) -> Result<Option<&'static dyn format::Format
     })
 }
 
-fn names(netx: &str) -> Result<Names, Failure> {
+pub(super) fn names(netx: &str) -> Result<Names, Failure> {
     match netx {
         "duo" => Ok(Names::Duo),
         "classic" => Ok(Names::Classic),
@@ -386,7 +389,7 @@ fn offset(option: &str, text: &str) -> Result<u64, Failure> {
     }
 }
 
-fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
+pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
     let mut kinds = Vec::new();
     kinds.extend(s.remote.is_some().then_some("--remote"));
     kinds.extend(s.core.is_some().then_some("--core"));
@@ -470,7 +473,7 @@ fn image(text: &OsStr) -> Result<Image, Failure> {
     Ok(Image { path: PathBuf::from(OsString::from(path)), address: Some(address) })
 }
 
-fn filters(f: args::Filters) -> Result<Filters, Failure> {
+pub(super) fn filters(f: args::Filters) -> Result<Filters, Failure> {
     let mut all = Filters::default();
     let wrong = |e: crate::query::QueryError| Failure::usage("filter", e.to_string());
     for (key, values) in [
@@ -494,7 +497,7 @@ fn filters(f: args::Filters) -> Result<Filters, Failure> {
     Ok(all)
 }
 
-fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
+pub(super) fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     let direction = match c.direction.as_deref() {
         None => None,
         Some("up") => Some(Direction::Up),
@@ -552,7 +555,7 @@ fn rate(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())).map(|n| n * factor)
 }
 
-fn output(o: args::Output) -> Result<Output, Failure> {
+pub(super) fn output(o: args::Output) -> Result<Output, Failure> {
     let width = match o.width.as_deref() {
         None => None,
         Some(text) => Some(

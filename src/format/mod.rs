@@ -72,6 +72,29 @@ pub trait Format: Sync {
         extent: Extent,
     ) -> Result<Capture, Absence>;
 
+    /// Where a capture ends, for [`Format::newer`] to go on from. `None` where this format cannot be read while the
+    /// target runs.
+    fn cursor(&self, capture: &Capture) -> Option<Cursor> {
+        let _ = capture;
+        None
+    }
+
+    /// Reads what was inserted behind a cursor, in a target that may run on meanwhile: only what is whole, and how much
+    /// was lost. Reads the objects again only where `names` says so, or they were never read.
+    ///
+    /// # Errors
+    /// [`Absence`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
+    fn newer(
+        &self,
+        memory: &mut dyn Memory,
+        located: &Located,
+        cursor: &Cursor,
+        names: bool,
+    ) -> Result<Newer, Absence> {
+        let _ = (memory, located, cursor, names);
+        Err(Absence::broken("cannot-follow", format!("{} cannot be followed", self.name()), ""))
+    }
+
     /// What the ids of this capture mean, where each program has its own. Pure.
     fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
         let _ = capture;
@@ -172,6 +195,61 @@ pub enum Extent {
     Nothing,
     /// The newest slots, as many as this.
     Newest(u64),
+    /// What is newer than a cursor: [`Format::newer`] alone reads it.
+    Newer,
+}
+
+/// Where following stands.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    /// The slot that the next event goes to.
+    pub slot: u64,
+    /// Number of slots of the ring, and bytes of each.
+    pub slots: (u64, usize),
+    /// The slots before it as they were read: the last of them tells whether the ring went around since.
+    pub before: Bytes,
+    /// What describes the trace: its header and its objects, as they were read last.
+    pub described: Vec<Block>,
+    /// How often in a row the next slot was there and could not be read.
+    pub misses: u32,
+}
+
+impl Cursor {
+    /// The cursor so many slots further back, where they are among those that it knows and one before them is.
+    #[must_use]
+    pub fn back(&self, slots: u64) -> Option<Self> {
+        let (capacity, size) = self.slots;
+        let bytes = usize::try_from(slots).ok()?.checked_mul(size)?;
+        let left = self.before.len().checked_sub(bytes).filter(|left| *left >= size)?;
+        let slot = self.slot.checked_add(capacity)?.checked_sub(slots)?.checked_rem(capacity)?;
+        Some(Self { slot, before: self.before.cut(0, left)?, ..self.clone() })
+    }
+}
+
+/// What was inserted behind a cursor.
+#[derive(Debug, Clone)]
+pub struct Newer {
+    /// The new slots, behind those that the cursor knew.
+    pub capture: Capture,
+    /// How many slots at the start of the capture were known before.
+    pub known: u64,
+    /// Where to go on.
+    pub cursor: Cursor,
+    /// What is missing between the cursor and the first new event.
+    pub lost: Lost,
+    /// The ring was emptied since: the trace was enabled again.
+    pub restarted: bool,
+    /// More is there already.
+    pub more: bool,
+}
+
+/// Events that were not read in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// How many.
+    pub count: u64,
+    /// True where the ring may have gone around more often than it shows.
+    pub at_least: bool,
 }
 
 /// Captured bytes with their addresses: all that `decode` needs.

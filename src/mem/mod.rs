@@ -5,6 +5,7 @@
 
 pub mod cache;
 pub mod core;
+pub mod door;
 pub mod gzip;
 pub mod image;
 pub mod map;
@@ -68,35 +69,44 @@ pub trait Memory {
     }
 }
 
-impl<M: Memory + ?Sized> Memory for &mut M {
-    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        (**self).read(addr, buf)
-    }
+/// A source behind a pointer is that source.
+macro_rules! forwarded {
+    ($($of:ty),*) => {
+        $(
+            impl<M: Memory + ?Sized> Memory for $of {
+                fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+                    (**self).read(addr, buf)
+                }
 
-    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
-        (**self).read_batch(wanted)
-    }
+                fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+                    (**self).read_batch(wanted)
+                }
 
-    fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
-        (**self).read_bytes(addr, len)
-    }
+                fn read_bytes(&mut self, addr: Addr, len: usize) -> Result<Bytes, ReadError> {
+                    (**self).read_bytes(addr, len)
+                }
 
-    fn changes(&self) -> bool {
-        (**self).changes()
-    }
+                fn changes(&self) -> bool {
+                    (**self).changes()
+                }
 
-    fn refresh(&mut self) {
-        (**self).refresh();
-    }
+                fn refresh(&mut self) {
+                    (**self).refresh();
+                }
 
-    fn regions(&mut self) -> Option<Vec<Region>> {
-        (**self).regions()
-    }
+                fn regions(&mut self) -> Option<Vec<Region>> {
+                    (**self).regions()
+                }
 
-    fn written(&mut self) -> Option<Vec<Region>> {
-        (**self).written()
-    }
+                fn written(&mut self) -> Option<Vec<Region>> {
+                    (**self).written()
+                }
+            }
+        )*
+    };
 }
+
+forwarded!(&mut M, Box<M>);
 
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
 pub const MAX_READ: usize = 1 << 30;

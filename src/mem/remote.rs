@@ -36,6 +36,10 @@ impl Memory for Remote {
         self.client.read_memory(addr, buf).map_err(|failure| error(addr, buf.len(), failure))
     }
 
+    fn changes(&self) -> bool {
+        self.client.runs_while_read()
+    }
+
     /// All ranges go over in one series, so that a stub behind a slow probe is waited for once.
     fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
         let mut answers = Vec::with_capacity(wanted.len());

@@ -142,6 +142,10 @@ impl<W: Write> EventSink for Csv<W> {
         Ok(Flow::More)
     }
 
+    fn renew(&mut self) {
+        self.rows = Rows::new();
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -236,12 +236,21 @@ pub struct Json<W> {
     contexts: Vec<Option<Box<[u8]>>>,
     interrupts: HashMap<u32, Box<[u8]>>,
     events: u64,
+    /// Issues that were told where they were met.
+    told: usize,
 }
 
 impl<W: Write> Json<W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Out::new(out), rows: Rows::new(), contexts: Vec::new(), interrupts: HashMap::new(), events: 0 }
+        Self {
+            out: Out::new(out),
+            rows: Rows::new(),
+            contexts: Vec::new(),
+            interrupts: HashMap::new(),
+            events: 0,
+            told: 0,
+        }
     }
 
     fn context(&mut self, view: &View<'_>, event: &Event) {
@@ -436,6 +445,18 @@ impl<W: Write> EventSink for Json<W> {
         Ok(Flow::More)
     }
 
+    fn renew(&mut self) {
+        self.rows = Rows::new();
+        self.contexts.clear();
+        self.interrupts.clear();
+    }
+
+    fn issue(&mut self, view: &View<'_>, one: &Issue) -> io::Result<()> {
+        issue(&mut self.out.buf, one, view.digits());
+        self.told = self.told.saturating_add(1);
+        self.out.row()
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -444,7 +465,7 @@ impl<W: Write> EventSink for Json<W> {
         for one in issues {
             issue(&mut self.out.buf, one, view.digits());
         }
-        last(&mut self.out.buf, self.events, issues.len());
+        last(&mut self.out.buf, self.events, issues.len().saturating_add(self.told));
         self.out.flush()
     }
 }

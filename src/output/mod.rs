@@ -120,6 +120,18 @@ pub trait EventSink {
     /// Where the writer fails.
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow>;
 
+    /// Names may be others from here on: what was joined before is forgotten.
+    fn renew(&mut self) {}
+
+    /// Something went wrong right here. Formats that are data alone leave it to whoever talks.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn issue(&mut self, view: &View<'_>, issue: &Issue) -> io::Result<()> {
+        let _ = (view, issue);
+        Ok(())
+    }
+
     /// Hands on what was gathered so far: `follow` calls it after each poll.
     ///
     /// # Errors
@@ -158,6 +170,12 @@ pub trait ReportWriter {
     /// # Errors
     /// Where the writer fails.
     fn report(&mut self, report: &Report) -> io::Result<()>;
+
+    /// Hands on what was gathered so far.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn flush(&mut self) -> io::Result<()>;
 
     /// What comes after the last report.
     ///

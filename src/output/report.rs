@@ -236,6 +236,10 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         self.out.row()
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
     }
@@ -323,6 +327,10 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
         Ok(())
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     fn finish(&mut self, issues: &[Issue]) -> io::Result<()> {
         for issue in issues {
             json::issue(&mut self.out.buf, issue, self.words.digits);
@@ -392,6 +400,10 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
             self.out.row()?;
         }
         Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
@@ -466,6 +478,10 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
             self.out.buf.push(b'\n');
         }
         self.out.row()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {

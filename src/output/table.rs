@@ -414,6 +414,11 @@ impl<W: Write> EventSink for Table<W> {
         Ok(Flow::More)
     }
 
+    fn renew(&mut self) {
+        self.rows = Rows::new();
+        self.people.fill((None, Cell::default()));
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

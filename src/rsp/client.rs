@@ -22,6 +22,7 @@ mod link;
 mod query;
 mod read;
 mod reply;
+mod run;
 mod stats;
 mod write;
 
@@ -29,9 +30,11 @@ pub use leave::{After, Before, LeaveOutcome};
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;
 pub use reply::Features;
+pub use run::Stop;
 pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
+use run::Run;
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
 const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -82,6 +85,10 @@ pub struct Client {
     /// A debugger at the other end holds the target.
     held: bool,
     left: bool,
+    /// Whether we let the target run.
+    run: Run,
+    /// The packet by which it runs; empty until the stub was asked.
+    how_to_run: Vec<u8>,
 }
 
 impl Client {
@@ -91,6 +98,9 @@ impl Client {
     /// Nobody there, nobody answers, no target, not this protocol: each has its own [`RspError`]. The target has
     /// then been left as well as it could be.
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
+        if !endpoint.is_rsp() {
+            return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
+        }
         let transport = transport::open(endpoint, options.timeout)?;
         let hint = match endpoint {
             Endpoint::Serial { .. } => "check the baud rate and the cable, and that the stub runs",
@@ -145,6 +155,8 @@ impl Client {
             found_running: false,
             held: true,
             left: true,
+            run: Run::Stands,
+            how_to_run: Vec::new(),
         }
     }
 
@@ -159,6 +171,8 @@ impl Client {
             found_running: false,
             held,
             left: true,
+            run: Run::Stands,
+            how_to_run: Vec::new(),
         };
         client.link.send_raw(b"+")?;
         let answer =

@@ -9,6 +9,6 @@ pub mod error;
 pub mod packet;
 pub mod transport;
 
-pub use client::{After, Before, Client, Leave, LeaveOutcome, Options};
+pub use client::{After, Before, Client, Leave, LeaveOutcome, Options, Stop};
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::RspError;

@@ -69,8 +69,10 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
     let name = endpoint.to_string();
     let cannot = |e: io::Error| connect_error(&name, timeout, &e);
     match endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(&name, host, *port, timeout)?)),
-        Endpoint::Unix(path) => Ok(Box::new(local_socket(path, timeout).map_err(cannot)?)),
+        Endpoint::Tcp { host, port } | Endpoint::OpenOcd { host, port } | Endpoint::QmpTcp { host, port } => {
+            Ok(Box::new(tcp(&name, host, *port, timeout)?))
+        }
+        Endpoint::Unix(path) | Endpoint::QmpUnix(path) => Ok(Box::new(local_socket(path, timeout).map_err(cannot)?)),
         Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
         Endpoint::Stdio => {
             let reader = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?);
@@ -78,9 +80,6 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
             Ok(Box::new(Channel { reader, writer, burst: PIPE_BURST }))
         }
         Endpoint::Serial { path, baud } => Ok(Box::new(serial(path, *baud).map_err(cannot)?)),
-        Endpoint::OpenOcd { .. } | Endpoint::QmpTcp { .. } | Endpoint::QmpUnix(_) => {
-            Err(RspError::NotRsp { endpoint: name })
-        }
     }
 }
 

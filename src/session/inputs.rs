@@ -57,7 +57,7 @@ pub enum SourceSpec {
 }
 
 /// A stub, and how to treat it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct RemoteInput {
     /// Where it listens.
     pub endpoint: Endpoint,

@@ -6,6 +6,7 @@ mod file;
 mod gather;
 mod identity;
 mod inputs;
+mod live;
 mod open;
 mod raw;
 mod scan;
@@ -54,6 +55,8 @@ pub struct Session<'m> {
     events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
     buffers: Vec<(String, Bytes, Addr)>,
+    /// The live target, to go there again.
+    link: Option<RemoteInput>,
     /// The registers that a core's notes hold.
     core: stop::CoreNotes,
     /// What a core says of the program it was taken of.
@@ -79,6 +82,8 @@ pub struct LoadOffset {
 /// The memory of a session.
 enum Source<'m> {
     Remote(Box<Cache<Remote>>),
+    /// Memory of a live target and nothing else of it.
+    Door(Box<Cache<Box<dyn Memory>>>),
     /// Somebody else's link, which stays open when the session ends.
     LentRemote(Box<Cache<&'m mut Remote>>),
     Files(Box<dyn Memory + 'm>),
@@ -89,6 +94,17 @@ impl Source<'_> {
         match self {
             Self::Remote(cache) => cache.as_mut(),
             Self::LentRemote(cache) => cache.as_mut(),
+            Self::Door(cache) => cache.as_mut(),
+            Self::Files(memory) => memory.as_mut(),
+        }
+    }
+
+    /// As it is now, nothing remembered.
+    fn fresh(&mut self) -> &mut dyn Memory {
+        match self {
+            Self::Remote(cache) => cache.inner_mut(),
+            Self::LentRemote(cache) => *cache.inner_mut(),
+            Self::Door(cache) => cache.inner_mut().as_mut(),
             Self::Files(memory) => memory.as_mut(),
         }
     }
@@ -139,7 +155,7 @@ impl<'m> Session<'m> {
     /// True for a stub: the target may run on, and every read costs a packet.
     #[must_use]
     pub const fn is_live(&self) -> bool {
-        matches!(self.memory, Source::Remote(_) | Source::LentRemote(_))
+        matches!(self.memory, Source::Remote(_) | Source::LentRemote(_) | Source::Door(_))
     }
 
     /// Names and addresses.
@@ -176,7 +192,7 @@ impl<'m> Session<'m> {
         match &mut self.memory {
             Source::Remote(cache) => Some(cache.inner_mut()),
             Source::LentRemote(cache) => Some(cache.inner_mut()),
-            Source::Files(_) => None,
+            Source::Door(_) | Source::Files(_) => None,
         }
     }
 
@@ -189,7 +205,7 @@ impl<'m> Session<'m> {
     pub fn writable(&mut self) -> Option<&mut Cache<Remote>> {
         match &mut self.memory {
             Source::Remote(cache) => Some(cache),
-            Source::LentRemote(_) | Source::Files(_) => None,
+            Source::LentRemote(_) | Source::Door(_) | Source::Files(_) => None,
         }
     }
 
@@ -210,7 +226,7 @@ impl<'m> Session<'m> {
     pub fn disconnect(&mut self) -> Option<Client> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Remote(cache) => Some(cache.into_inner().into_client()),
-            Source::LentRemote(_) | Source::Files(_) => None,
+            Source::LentRemote(_) | Source::Door(_) | Source::Files(_) => None,
         }
     }
 
@@ -219,7 +235,7 @@ impl<'m> Session<'m> {
     pub fn into_memory(self) -> Option<Box<dyn Memory + 'm>> {
         match self.memory {
             Source::Files(memory) => Some(memory),
-            Source::Remote(_) | Source::LentRemote(_) => None,
+            Source::Remote(_) | Source::LentRemote(_) | Source::Door(_) => None,
         }
     }
 
@@ -261,16 +277,29 @@ impl<'m> Session<'m> {
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
         let (format, capture) = self.capture(extent)?;
-        let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
-        let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.is_m_profile());
-        trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
+        let mut loaded = self.decoded(format, &capture, names, options)?;
+        let trace = &mut loaded.trace;
+        trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, trace)));
         if self.is_live() {
-            trace.issues.extend(just_begun(&trace));
+            trace.issues.extend(just_begun(trace));
         } else {
             // In a file this costs nothing; over a link `info` asks for it.
-            trace.issues.extend(self.agreement(&trace).and_then(Agreement::issue));
+            trace.issues.extend(self.agreement(trace).and_then(Agreement::issue));
         }
+        Ok(loaded)
+    }
+
+    /// Decodes what was captured.
+    fn decoded(
+        &mut self,
+        format: &'static dyn Format,
+        capture: &Capture,
+        names: Names,
+        options: &DecodeOptions,
+    ) -> Result<Loaded, Absence> {
+        let decode = |catalogue: &Catalogue| format.decode(capture, catalogue, options);
+        let (mut trace, catalogue) = self.named(format.catalogue_of(capture, names), decode)?;
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         let running = capture.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect();
         Ok(Loaded { trace, catalogue, running })
     }
@@ -331,8 +360,11 @@ impl<'m> Session<'m> {
         Ok((trace, catalogue))
     }
 
-    /// Reads what `extent` asks for.
+    /// Reads what `extent` asks for. Of a target that runs nothing is remembered: its pointers are of this moment.
     fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Capture), Absence> {
+        if self.place.is_some() && self.memory.memory().changes() {
+            self.forget();
+        }
         self.locate()?;
         let Some((format, located)) = self.place.clone() else {
             return Err(Absence::none("no-trace", "no trace was found", ""));

@@ -17,6 +17,7 @@ use crate::elf::{Elf, ElfKind};
 use crate::format::{Absence, Format, Hints};
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
+use crate::mem::door;
 use crate::mem::image;
 use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
@@ -329,6 +330,7 @@ impl<'m> Opened<'m> {
     }
 
     fn build(mut self, options: Options_) -> Result<Session<'m>, Absence> {
+        let link = self.remote.clone();
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
         if let Some((_, elf)) = &self.elf {
@@ -370,6 +372,7 @@ impl<'m> Opened<'m> {
             place: None,
             events: options.events,
             buffers: self.traces,
+            link,
             core: self.notes,
             noted,
             pairs: options.symbols,
@@ -392,19 +395,18 @@ impl<'m> Opened<'m> {
         };
         let mut load = given.or_else(by_entry);
         if let Some(remote) = self.remote.take() {
-            let options =
-                Options { timeout: remote.timeout, leave: remote.leave, interrupt: Some(&**crate::session::INTERRUPT) };
-            let client =
-                Client::connect(&remote.endpoint, options).map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
-            let name = client.name().to_owned();
-            let mut remote = Remote::new(client);
-            let load = load.unwrap_or_else(|| self.ask_offset(&mut remote, issues));
-            return Ok((Source::Remote(Box::new(Cache::new(remote))), name, load));
+            let name = remote.endpoint.to_string();
+            let mut source = connect(&remote)?;
+            let load = load.unwrap_or_else(|| match &mut source {
+                Source::Remote(cache) => self.ask_offset(Some(cache.inner_mut()), issues),
+                _ => self.ask_offset(None, issues),
+            });
+            return Ok((source, name, load));
         }
         match self.lent.take() {
             Some(Lent::Remote(remote)) => {
                 let name = remote.client_mut().name().to_owned();
-                let load = load.unwrap_or_else(|| self.ask_offset(remote, issues));
+                let load = load.unwrap_or_else(|| self.ask_offset(Some(remote), issues));
                 return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
             Some(Lent::Memory(memory, name)) => {
@@ -482,11 +484,11 @@ impl<'m> Opened<'m> {
     }
 
     /// Where a program that can be loaded anywhere was loaded, by the stub's word.
-    fn ask_offset(&self, remote: &mut Remote, issues: &mut Vec<Issue>) -> LoadOffset {
+    fn ask_offset(&self, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
         let Some((_, elf)) = self.elf.as_ref().filter(|(_, e)| e.kind() == ElfKind::Dyn) else {
             return LoadOffset::default();
         };
-        remote_offset(remote, elf).unwrap_or_else(|| {
+        remote.and_then(|remote| remote_offset(remote, elf)).unwrap_or_else(|| {
             issues.push(unknown_offset());
             LoadOffset::default()
         })
@@ -506,6 +508,19 @@ impl<'m> Opened<'m> {
         let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
         found.next().map(|f| f.endian)
     }
+}
+
+/// Goes to a live target.
+pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
+    let broken = |e: crate::rsp::RspError| Absence::broken(e.code(), e.to_string(), "");
+    let interrupt = Some(&**crate::session::INTERRUPT);
+    if !remote.endpoint.is_rsp() {
+        let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
+        return Ok(Source::Door(Box::new(Cache::new(memory))));
+    }
+    let options = Options { timeout: remote.timeout, leave: remote.leave, interrupt };
+    let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
+    Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
 }
 
 /// An ELF of another program than the one that the core was taken of.

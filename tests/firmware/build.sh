@@ -50,21 +50,33 @@ if [ "$which" = all ] || [ "$which" = cm3 ]; then
             -o "$out/cm3-$name.elf"
         echo "built cm3-$name.elf"
     done
+    # Another application: events without end.
+    # shellcheck disable=SC2086
+    arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
+        -DFW_VARIANT=FW_CRASH kernel.c trace.c stream.c port_cm3.c -lgcc -o "$out/cm3-stream.elf"
+    echo "built cm3-stream.elf"
     arm-none-eabi-strip -o "$out/cm3-crash.stripped.elf" "$out/cm3-crash.elf"
     echo "built cm3-crash.stripped.elf"
 fi
 
 if [ "$which" = all ] || [ "$which" = host ]; then
     need gcc gcc
+    application=app.c
     host() { # name variant options
         name=$1 variant=$2
         shift 2
         # shellcheck disable=SC2086
-        gcc $common "-DFW_VARIANT=$variant" "$@" kernel.c trace.c app.c port_host.c -o "$out/host-$name.elf"
+        gcc $common "-DFW_VARIANT=$variant" "$@" kernel.c trace.c "$application" port_host.c -o "$out/host-$name.elf"
         echo "built host-$name.elf"
     }
     case $(uname -m) in
-    x86_64) host crash FW_CRASH -fPIE -pie ;;
+    x86_64)
+        host crash FW_CRASH -fPIE -pie
+        application=stream.c
+        host stream FW_CRASH -fPIE -pie
+        application=app.c
+        ;;
     *) echo "skipped host-crash.elf: only on x86-64 has the Linux port 4-byte words" >&2 ;;
     esac
     case $(getconf LONG_BIT) in

@@ -94,7 +94,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         facts,
     };
     let skip = match capture.extent {
-        Extent::All => 0,
+        Extent::All | Extent::Newer => 0,
         Extent::Newest(n) => held.saturating_sub(n),
         Extent::Nothing => held,
     };

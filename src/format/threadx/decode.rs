@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::{Absence, Capture, DecodeOptions};
+use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::clock;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
@@ -69,7 +69,9 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     codec.smp = cores > 1;
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
-    let mut ring = if options.previous {
+    let mut ring = if capture.extent == Extent::Newer {
+        Ring::newer(capture, &g, codec)
+    } else if options.previous {
         previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?
     } else {
         // By the stamps alone: a wrong --direction is the user's to find out.

@@ -7,6 +7,7 @@ mod entry;
 pub mod layout;
 mod locate;
 mod mend;
+mod newer;
 mod order;
 mod parse;
 mod read;
@@ -17,7 +18,7 @@ mod usbx;
 
 pub use parse::{RawHeader, detect, object};
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Hints, Located, Newer};
 use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::mem::{Memory, Region};
@@ -98,6 +99,20 @@ impl Format for ThreadX {
         let mut capture = read::capture(memory, located, extent)?;
         usbx::capture(memory, symbols, &mut capture);
         Ok(capture)
+    }
+
+    fn cursor(&self, capture: &Capture) -> Option<Cursor> {
+        newer::cursor(capture)
+    }
+
+    fn newer(
+        &self,
+        memory: &mut dyn Memory,
+        located: &Located,
+        cursor: &Cursor,
+        names: bool,
+    ) -> Result<Newer, Absence> {
+        newer::newer(memory, located, cursor, names)
     }
 
     fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {

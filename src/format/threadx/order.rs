@@ -131,13 +131,24 @@ impl Ring {
         Self::at(slots, extent, current, wrapped, &out)
     }
 
+    /// Slots that were captured in the order in which they were written.
+    pub fn newer(capture: &Capture, g: &Geometry, codec: Codec) -> Self {
+        let (mut runs, mut held): (Vec<Run>, u64) = (Vec::new(), 0);
+        for block in capture.blocks("ring") {
+            let count = block.bytes.len().checked_div(codec.size()).unwrap_or(0);
+            runs.push(Run { first_seq: held, first_slot: g.slot_of(block.address), count, bytes: block.bytes.clone() });
+            held = held.saturating_add(count as u64);
+        }
+        Self { runs, held, wrapped: false, complete: false }
+    }
+
     /// The order that begins at this slot.
     pub fn at(slots: &Slots<'_>, extent: Extent, current: u64, wrapped: bool, out: &[Range<u64>]) -> Self {
         let g = slots.g;
         let held = if wrapped { g.capacity } else { current };
         // Which sequence numbers were asked for.
         let from = match extent {
-            Extent::All => 0,
+            Extent::All | Extent::Newer => 0,
             Extent::Nothing => held,
             // All was read to find the order, and the newest of it are wanted.
             Extent::Newest(n) => held.saturating_sub(n),

@@ -37,11 +37,7 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
         capture.issues.push(mended.issue);
     }
     capture.values.extend(current.map(|c| ("current", c)));
-    for (name, symbol) in
-        [("cores", "cores"), ("enable_bits", "_tx_trace_event_enable_bits"), ("core_clock", "SystemCoreClock")]
-    {
-        capture.values.extend(located.known(symbol).map(|v| (name, v)));
-    }
+    remember(located, &mut capture);
     let running = located.known.iter().filter(|(n, _)| *n == "_tx_thread_current_ptr");
     capture.values.extend(running.map(|(_, v)| ("running", *v)));
     if located.known("_tx_trace_buffer_current_ptr") == Some(0) {
@@ -63,6 +59,15 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
         look_again(memory, &geometry, &mut capture);
     }
     Ok(capture)
+}
+
+/// What decoding needs of the kernel's variables.
+pub(super) fn remember(located: &Located, capture: &mut Capture) {
+    for (name, symbol) in
+        [("cores", "cores"), ("enable_bits", "_tx_trace_event_enable_bits"), ("core_clock", "SystemCoreClock")]
+    {
+        capture.values.extend(located.known(symbol).map(|v| (name, v)));
+    }
 }
 
 /// Where the target runs on while it is read: which slots were written meanwhile, and whether all of them were.
@@ -88,8 +93,8 @@ fn look_again(memory: &mut dyn Memory, g: &Geometry, capture: &mut Capture) {
         let offset = usize::try_from(g.address(newest).checked_sub(b.address)?).ok()?;
         b.bytes.cut(offset, entry)
     });
-    let lapped =
-        results.next().and_then(Result::ok).zip(was).is_some_and(|(now, was)| now.as_slice() != was.as_slice());
+    // Its last words may have been filled in late; the first four stay.
+    let lapped = results.next().and_then(Result::ok).zip(was).is_some_and(|(now, was)| !same_event(&now, &was, g.word));
     // The slot at the pointer may be half written, whatever moved.
     let count = if lapped { g.capacity } else { written.saturating_add(1) };
     capture.values.extend([("torn_first", before), ("torn_count", count)]);
@@ -109,6 +114,12 @@ fn look_again(memory: &mut dyn Memory, g: &Geometry, capture: &mut Capture) {
             .times(written),
         );
     }
+}
+
+/// True where two slots hold the same event: who, what and when; the kernel may have filled in the rest since.
+pub(super) fn same_event(a: &[u8], b: &[u8], word: Width) -> bool {
+    let first = word.bytes().saturating_mul(4);
+    a.get(..first).is_some_and(|a| b.get(..first) == Some(a))
 }
 
 /// A header that the rest can be read by.
@@ -214,7 +225,7 @@ fn read_planned(memory: &mut dyn Memory, located: &Located, plan: &Planned, exte
     let current = plan.current.checked_sub(plan.start)?.checked_div(entry)?;
     let mut wanted = vec![(located.header, described)];
     let slots = match extent {
-        Extent::All => Some((0, capacity)),
+        Extent::All | Extent::Newer => Some((0, capacity)),
         Extent::Newest(n) => Some(ring::newest(capacity, current, n).0),
         Extent::Nothing => Some((current, 1)),
     };
@@ -305,7 +316,7 @@ impl Reader<'_> {
             (Extent::Newest(n), Some(current)) => ring::newest(g.capacity, current, n),
             (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
             // Without a pointer all of it is needed to find the order.
-            (Extent::All | Extent::Newest(_), _) => ((0, g.capacity), None),
+            (Extent::All | Extent::Newer | Extent::Newest(_), _) => ((0, g.capacity), None),
         };
         let wanted = Some((g.address(first.0), g.bytes(first.1)));
         let have_ring = ring.is_some_and(|r| {

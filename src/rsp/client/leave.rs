@@ -91,7 +91,11 @@ impl Client {
             after: After::Unknown,
             message: Some(format!("{name}: {why}; {fear}")),
         };
+        // Known before we let it run; a link that is broken has no more to say.
         let evidence = self.evidence();
+        if self.link.broken().is_none() {
+            self.stand();
+        }
         if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
             return lost(evidence, "the link broke before we could leave in order");
         }

@@ -9,6 +9,8 @@ use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
+mod unasked;
+
 /// How often one request is tried when packets are damaged or refused.
 const TRIES: u32 = 4;
 
@@ -97,6 +99,8 @@ pub(super) struct Link {
     pub(super) unasked_stops: u64,
     /// Console text, while a monitor command collects it.
     console: Option<Vec<u8>>,
+    /// Notifications of stops, where the stub is in non-stop mode.
+    pub(super) notices: Option<Vec<Vec<u8>>>,
     /// The start of what came and was no packet.
     noise: Vec<u8>,
     /// What broke the link for good.
@@ -130,6 +134,7 @@ impl Link {
             features: None,
             unasked_stops: 0,
             console: None,
+            notices: None,
             noise: Vec::new(),
             broken: None,
             stats: Stats::default(),
@@ -244,33 +249,6 @@ impl Link {
         Ok(self.stats.strays == before)
     }
 
-    /// Takes in what has come unasked. Nobody waits here.
-    fn drain(&mut self) -> Result<(), RspError> {
-        let now = Instant::now();
-        for _ in 0..MAX_DRAIN {
-            match self.token(now) {
-                Ok(Some(kind)) => self.unasked(kind)?,
-                Ok(None) => break,
-                Err(error) => return Err(self.fail(error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
-        let in_noise = matches!(kind, Kind::Ack | Kind::Nak) && !self.noise.is_empty() && self.features.is_none();
-        if kind == Kind::Junk || in_noise {
-            self.note_noise();
-        }
-        let Kind::Packet(body) = kind else { return Ok(()) };
-        if self.acks {
-            // Damaged or not: nobody asked for it, so nobody wants it again.
-            self.send_raw(b"+")?;
-        }
-        self.skip(&body.data);
-        Ok(())
-    }
-
     /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());
@@ -364,7 +342,10 @@ impl Link {
                     bump(&mut self.stats.damaged, 1);
                     return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
                 }
-                Kind::Notification(_) => bump(&mut heard.notified, 1),
+                Kind::Notification(body) => {
+                    bump(&mut heard.notified, 1);
+                    self.notice(body);
+                }
                 Kind::Interrupt | Kind::Junk => {
                     heard.noise = true;
                     cut |= self.decoder.raw().starts_with(b"$");

@@ -1,0 +1,395 @@
+//! `follow`: new events as they come, or reports over intervals of them.
+
+mod intervals;
+mod printer;
+
+use std::time::{Duration, Instant};
+
+use super::args;
+use super::message::{self, Failure};
+use super::plan::{self, Ask, ClockPlan, Output, Plan, Task};
+use super::sink::Sink;
+use super::{Outcome, interrupt};
+use crate::analysis::Wish;
+use crate::catalogue::Names;
+use crate::follow::{First, Follower, How, News, Saved, interrupted, pause};
+use crate::format::{Absence, DecodeOptions};
+use crate::output::escape;
+use crate::query::{Amount, Filters, Key, Position};
+use crate::rsp::{Leave, Stop};
+use crate::session::{Inputs, Session, SourceSpec};
+
+use printer::Printer;
+
+/// How often a target is looked for that is not there.
+const AGAIN: Duration = Duration::from_millis(250);
+/// The shortest time that may be asked for.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// In front of the place that a debugger's command keeps.
+const PLACE: &str = "tx-trace-place: ";
+
+/// What to follow, and how.
+pub struct FollowTask {
+    /// Where the bytes come from.
+    pub inputs: Inputs,
+    filters: Filters,
+    /// What ends it: the filters, and these events.
+    until: Option<Filters>,
+    clock: ClockPlan,
+    names: Names,
+    first: First,
+    how: How,
+    wait: bool,
+    limit: Option<Duration>,
+    reports: Option<(Wish, Duration)>,
+    /// In a debugger: one look, from where the one before ended; `None` in it begins now.
+    once: Option<Option<Saved>>,
+}
+
+/// Resolves what was typed.
+pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
+    let args::Follow { read, from_start, halt_every, wait, until, limit, report, every, after } = f;
+    let mut ask = Ask::Last(Amount::Events(0));
+    let mut read = read;
+    let files = plan::words(&mut ask, std::mem::take(&mut read.words))?;
+    let first = match ask {
+        Ask::Last(Amount::Events(n)) if n > 0 && !from_start => First::Newest(n),
+        Ask::Last(Amount::Events(0)) => {
+            if from_start {
+                First::All
+            } else {
+                First::Now
+            }
+        }
+        Ask::Last(Amount::Events(_)) => {
+            return Err(Failure::usage("usage", "N and --from-start both say where to begin: give one"));
+        }
+        _ => return Err(Failure::usage("usage", "follow begins with a number of events: `follow 20`")),
+    };
+    if read.filters.from.is_some() || read.filters.to.is_some() || read.filters.around.is_some() {
+        return Err(Failure::usage(
+            "usage",
+            "--from, --to and --around are places in a trace that stands still; follow begins now, with N, or --from-start",
+        ));
+    }
+    let output = plan::output(read.output)?;
+    if read.source.previous {
+        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+    }
+    let reports = intervals::wish(&report, every.as_deref())?;
+    if output.format == args::Format::Md && reports.is_none() {
+        return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
+    }
+    let filters = plan::filters(read.filters)?;
+    let mut ends = filters.clone();
+    (ends.events, ends.classes) = (Vec::new(), Vec::new());
+    for event in &until {
+        ends.add(Key::Event, event).map_err(|e| Failure::usage("filter", e.to_string()))?;
+    }
+    let mut inputs = plan::inputs(read.source, files)?;
+    inputs.events = std::mem::take(&mut read.clock.user.events);
+    inputs.event_enums = plan::enum_names(&read.clock.user.event_enum);
+    if let SourceSpec::Remote(remote) = &inputs.source
+        && !remote.endpoint.is_rsp()
+        && remote.leave != Leave::AsFound
+    {
+        return Err(Failure::usage(
+            "usage",
+            format!("--leave: {} only reads memory, it neither halts nor resumes", remote.endpoint),
+        ));
+    }
+    let once = match after.as_deref() {
+        None => None,
+        Some("now") => Some(None),
+        Some(text) => Some(Some(
+            Saved::parse(text)
+                .ok_or_else(|| Failure::usage("usage", format!("--after {text}: no place that follow gave")))?,
+        )),
+    };
+    if inputs.is_stdio() && once.is_none() {
+        return Err(Failure::usage(
+            "usage",
+            "in GDB the target stands while a command runs: `tx-trace follow on` prints at every stop what is new since the last one",
+        ));
+    }
+    let task = FollowTask {
+        inputs,
+        filters,
+        until: (!until.is_empty()).then_some(ends),
+        names: plan::names(&read.clock.netx)?,
+        clock: plan::clock(read.clock)?,
+        first,
+        how: match halt_every {
+            Some(text) => How::Halting(time("--halt-every", &text)?),
+            None => How::Running,
+        },
+        wait,
+        limit: limit.map(|text| time("--for", &text)).transpose()?,
+        reports,
+        once,
+    };
+    Ok(Plan { task: Task::Follow(Box::new(task)), output })
+}
+
+/// `500ms`, `1.5s`, `20us`.
+fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+    let seconds = match Position::parse(text) {
+        Ok(Position::Time(s)) if s <= 1e6 => Duration::try_from_secs_f64(s).ok(),
+        _ => None,
+    };
+    seconds.filter(|t| *t >= SHORTEST).ok_or_else(|| {
+        Failure::usage("usage", format!("{option} {text}: a time such as 500ms or 2s, a millisecond at least"))
+    })
+}
+
+/// Trouble that may pass: nobody there yet, or a trace that is not enabled yet.
+fn may_pass(absence: &Absence) -> bool {
+    !matches!(
+        absence.code,
+        "usage"
+            | "cannot-follow"
+            | "bad-endpoint"
+            | "no-such-symbol"
+            | "no-such-enum"
+            | "interrupted"
+            | "not-elf"
+            | "file"
+    ) && !matches!(absence.code, "no-trace-symbol" | "trace-not-built-in" | "events-file" | "core-mismatch")
+}
+
+/// True where the link itself is gone, and not what lies behind it.
+fn is_link(absence: &Absence) -> bool {
+    !absence.looked && !matches!(absence.code, "unreadable" | "header-outside-memory" | "header-damaged")
+}
+
+/// Runs it.
+pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
+    if task.once.is_some() {
+        return once(task, output);
+    }
+    let guard = interrupt::Guard::arm();
+    let end = task.limit.and_then(|limit| Instant::now().checked_add(limit));
+    let time_up = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
+    let unseen = if task.until.is_some() { Outcome::No } else { Outcome::Done };
+    let mut told = false;
+    let (mut follower, news) = loop {
+        match begin(&task) {
+            Ok(begun) => break begun,
+            Err(_) if interrupted() => return Ok(unseen),
+            Err(absence) if task.wait && may_pass(&absence) => {
+                if !std::mem::replace(&mut told, true) {
+                    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
+                }
+                pause(AGAIN);
+                if time_up() {
+                    return Ok(unseen);
+                }
+            }
+            Err(absence) => return Err(absence.into()),
+        }
+    };
+    let mut sink = Sink::open(output, None)?;
+    let mut printer = Printer::new(&task, output, &sink);
+    let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
+    let mut on = true;
+    while on && matches!(result, Ok(false)) && !time_up() {
+        let step = step(&task, &mut follower, &mut printer, &mut sink, &time_up);
+        on = matches!(step, Ok(Step::On));
+        result = step.map(|step| step == Step::Seen);
+    }
+    if matches!(result, Ok(false))
+        && let Some(news) = follower.rest()
+    {
+        result = printer.news(&follower, news, &mut sink);
+    }
+    let halts = *follower.halts();
+    let left = follower.release().and_then(|client| client.leave().message);
+    let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
+    if let Some(sentence) = left {
+        message::say(&format!("tx-trace: {sentence}"));
+    }
+    if halts.count > 0 {
+        message::say(&format!(
+            "tx-trace: the target was halted {} times, {:.1} ms at the longest, {:.1} ms in all",
+            halts.count,
+            halts.longest.as_secs_f64() * 1e3,
+            halts.total.as_secs_f64() * 1e3
+        ));
+    }
+    drop(guard);
+    let seen = result?;
+    sink.finish()?;
+    if output.strict && printer.has_lost() {
+        return Ok(Outcome::Failed);
+    }
+    Ok(if seen { Outcome::Done } else { unseen })
+}
+
+/// How a look ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Another one may follow.
+    On,
+    /// The event was seen that was waited for.
+    Seen,
+    /// The target does not run any more.
+    Over,
+}
+
+/// Waits, looks, and prints.
+fn step(
+    task: &FollowTask,
+    follower: &mut Follower,
+    printer: &mut Printer<'_>,
+    sink: &mut Sink<'_>,
+    time_up: &dyn Fn() -> bool,
+) -> Result<Step, Failure> {
+    let looked = follower.wait().and_then(|stop| Ok((stop, follower.poll()?)));
+    let (stop, mut news) = match looked {
+        Ok(looked) => looked,
+        Err(_) if interrupted() => return Ok(Step::On),
+        Err(absence) => match recover(task, follower, absence, time_up)? {
+            Some(news) => (None, news),
+            None => return Ok(Step::On),
+        },
+    };
+    loop {
+        let more = news.more;
+        if printer.news(follower, news, sink)? {
+            return Ok(Step::Seen);
+        }
+        if !more || time_up() {
+            break;
+        }
+        news = match follower.poll() {
+            Ok(news) => news,
+            Err(_) if interrupted() => return Ok(Step::On),
+            Err(absence) => match recover(task, follower, absence, time_up)? {
+                Some(news) => news,
+                None => return Ok(Step::On),
+            },
+        };
+    }
+    printer.tick(follower, sink)?;
+    if let Some(stop) = stop {
+        message::say(&match stop {
+            Stop::Ended(how) => format!("tx-trace: the program has ended ({how})"),
+            Stop::Itself(signal, how) => format!("tx-trace: the target stopped by itself, signal {signal} ({how})"),
+            Stop::Asked => "tx-trace: the target was stopped".to_owned(),
+        });
+        return Ok(Step::Over);
+    }
+    Ok(Step::On)
+}
+
+/// A target that is gone, or whose trace is another one now: with `--wait` it is waited for. `None` where the time is up.
+fn recover(
+    task: &FollowTask,
+    follower: &mut Follower,
+    absence: Absence,
+    time_up: &dyn Fn() -> bool,
+) -> Result<Option<News>, Failure> {
+    // A trace that was enabled elsewhere, or larger, needs no waiting for.
+    if absence.code == "trace-changed"
+        && let Ok(news) = follower.restart()
+    {
+        return Ok(Some(news));
+    }
+    if !task.wait || !may_pass(&absence) {
+        return Err(absence.into());
+    }
+    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
+    let mut linked = !is_link(&absence);
+    loop {
+        pause(AGAIN);
+        if time_up() {
+            return Ok(None);
+        }
+        if !linked && follower.reconnect().is_err() {
+            continue;
+        }
+        match follower.again() {
+            Ok(news) => {
+                message::say("tx-trace: the trace is there again");
+                return Ok(Some(news));
+            }
+            Err(absence) => linked = !is_link(&absence),
+        }
+    }
+}
+
+/// Opens the source and begins; a target that was reached is left in order where that fails.
+fn begin(task: &FollowTask) -> Result<(Follower, News), Absence> {
+    let mut session = Session::open(task.inputs.clone())?;
+    session.ask_events(asked(task));
+    let options = match options(task, &mut session) {
+        Ok(options) => options,
+        Err(absence) => return Err(leave(session, absence)),
+    };
+    Follower::begin(session, task.how, task.names, options, task.first)
+        .map_err(|(session, absence)| leave(*session, absence))
+}
+
+/// Names that the filters ask for.
+fn asked(task: &FollowTask) -> Vec<String> {
+    let until = task.until.iter().flat_map(|f| &f.events);
+    task.filters.events.iter().chain(until).map(|t| t.text.clone()).collect()
+}
+
+fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOptions, Absence> {
+    let mut options = task.clock.options;
+    if let Some(symbol) = &task.clock.hz_symbol {
+        #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+        let hz = session.variable(symbol)? as f64;
+        options.hz = Some(hz).filter(|hz| *hz > 0.0);
+    }
+    Ok(options)
+}
+
+fn leave(mut session: Session<'static>, absence: Absence) -> Absence {
+    if let Some(sentence) = session.disconnect().and_then(|client| client.leave().message) {
+        message::say(&format!("tx-trace: {sentence}"));
+    }
+    absence
+}
+
+/// One look at a target that a debugger holds: what is new since a place, and the place where it ends.
+fn once(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
+    let mut session = Session::open(task.inputs.clone())?;
+    session.ask_events(asked(&task));
+    let options = options(&task, &mut session)?;
+    let begun = match &task.once {
+        Some(Some(saved)) => Follower::resume(session, task.names, options, saved),
+        _ => Follower::begin(session, How::Held, task.names, options, task.first),
+    };
+    let (mut follower, first) = begun.map_err(|(_, absence)| absence)?;
+    let mut all = vec![first];
+    if matches!(task.once, Some(Some(_))) {
+        loop {
+            let news = follower.again()?;
+            let more = news.more;
+            all.push(news);
+            if !more {
+                break;
+            }
+        }
+    }
+    let place = follower.save();
+    let mut client = follower.release();
+    let mut sink = Sink::open(output, client.as_mut())?;
+    let mut printer = Printer::new(&task, output, &sink);
+    let shown = all.iter().any(|news| !news.events.is_empty() || news.gap.is_some());
+    if shown {
+        for news in all {
+            printer.begin_with(&follower, &news, &mut sink)?;
+            printer.news(&follower, news, &mut sink)?;
+        }
+        printer.finish(&follower, &mut sink)?;
+    }
+    sink.finish()?;
+    if let Some(client) = client {
+        drop(client.leave());
+    }
+    message::say(&format!("{PLACE}{place}"));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,189 @@
+//! `--report NAME --every 1s`: the report over each interval. A gap ends the interval: what was open in it is not known.
+
+use std::time::{Duration, Instant};
+
+use super::super::message::Failure;
+use super::printer::Shared;
+use super::time;
+use crate::analysis::{self, Name, Wish};
+use crate::follow::{Gap, Gather, News};
+use crate::output::{self, Format, TableOptions, View};
+use crate::query::{Filters, Query, Wrong};
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::Issue;
+
+/// The reports by their names.
+const NAMES: [(&str, Name); 8] = [
+    ("profile", Name::Profile),
+    ("stats", Name::Stats),
+    ("services", Name::Services),
+    ("stack", Name::Stack),
+    ("inversions", Name::Inversions),
+    ("blocked", Name::Blocked),
+    ("latency", Name::Latency),
+    ("use", Name::Use),
+];
+
+/// What `--report` and `--every` ask for.
+pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Duration)>, Failure> {
+    if reports.is_empty() {
+        return match every {
+            Some(_) => Err(Failure::usage("usage", "--every goes with --report")),
+            None => Ok(None),
+        };
+    }
+    let mut names = Vec::new();
+    for name in reports.iter().flat_map(|r| r.split(',')) {
+        let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, name)| *name);
+        names.push(found.ok_or_else(|| {
+            let all: Vec<&str> = NAMES.iter().map(|(n, _)| *n).collect();
+            Failure::usage("usage", format!("--report {name}: reports are {}", all.join(", ")))
+        })?);
+    }
+    let every = time("--every", every.unwrap_or("1s"))?;
+    Ok(Some((Wish { names, ..Wish::default() }, every)))
+}
+
+/// Reports over intervals.
+pub struct Intervals {
+    wish: Wish,
+    every: Duration,
+    format: Format,
+    options: TableOptions,
+    gather: Gather,
+    since: Instant,
+    /// Number of the interval, from 0.
+    number: u64,
+    /// Ticks at the end of what was seen last.
+    reached: Option<i64>,
+    /// Ticks between there and the first event of this interval that nobody saw.
+    unseen: i64,
+    /// Events that were lost before this interval, and whether more may be.
+    lost: (u64, bool),
+    begun: bool,
+}
+
+impl Intervals {
+    /// Of `every` length.
+    pub fn new(wish: Wish, every: Duration, format: Format, options: TableOptions) -> Self {
+        Self {
+            wish,
+            every,
+            format,
+            options,
+            gather: Gather::default(),
+            since: Instant::now(),
+            number: 0,
+            reached: None,
+            unseen: 0,
+            lost: (0, false),
+            begun: false,
+        }
+    }
+
+    /// Adds events; false where the interval has to end for want of room.
+    pub fn add(&mut self, news: &News) -> bool {
+        if self.gather.is_empty()
+            && let (Some(first), Some(reached)) = (news.events.first(), self.reached)
+        {
+            // Between intervals without a gap nothing was missed.
+            self.unseen = if self.lost == (0, false) { 0 } else { first.ticks.saturating_sub(reached) };
+        }
+        self.gather.add(news)
+    }
+
+    /// Something is missing behind what was gathered.
+    pub fn gap(&mut self, gap: &Gap) {
+        // The interval before it is printed first; this is what the next one begins with.
+        self.pending(gap.lost.count, gap.lost.at_least || gap.restarted);
+    }
+
+    fn pending(&mut self, count: u64, at_least: bool) {
+        self.lost = (self.lost.0.saturating_add(count), self.lost.1 || at_least);
+    }
+
+    /// True once the interval has lasted long enough.
+    pub fn is_over(&self) -> bool {
+        self.since.elapsed() >= self.every
+    }
+
+    /// Prints the interval and begins the next one.
+    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Failure> {
+        self.since = Instant::now();
+        let Some((from, to)) = self.gather.span() else { return Ok(()) };
+        let events = self.gather.len() as u64;
+        let trace = self.gather.take(view.trace);
+        let seqs = (trace.about.origin, trace.newest().map_or(0, |e| e.seq));
+        let seen = to.saturating_sub(from);
+        let whole = seen.saturating_add(self.unseen);
+        let share = if whole > 0 { analysis::share(seen, whole) } else { 100.0 };
+        let view = View { trace: &trace, ..*view };
+        let query = match Query::compile_with(filters, &trace, view.catalogue, &|_| None) {
+            Ok(query) => Some(query),
+            Err(e) if e.wrong == Wrong::NotHere => None,
+            Err(e) => return Err(e.into()),
+        };
+        let mut reports = match &query {
+            Some(query) => analysis::reports(&trace, view.catalogue, query, &self.wish)?,
+            None => Vec::new(),
+        };
+        let data = matches!(self.format, Format::Json | Format::Csv);
+        let column = |name, kind| Column { name, kind };
+        let whole = Report {
+            name: "interval",
+            columns: vec![
+                column("interval", Kind::Count),
+                column("from", Kind::Seq),
+                column("to", Kind::Seq),
+                column("events", Kind::Count),
+                column("ticks", Kind::Ticks),
+                column("lost_before", Kind::Count),
+                column("seen", Kind::Real(1)),
+            ],
+            rows: vec![vec![
+                Cell::Count(self.number),
+                Cell::Count(seqs.0),
+                Cell::Count(seqs.1),
+                Cell::Count(events),
+                Cell::Ticks(seen),
+                Cell::Count(self.lost.0),
+                Cell::Real(share),
+            ]],
+            notes: Vec::new(),
+        };
+        if data {
+            for report in &mut reports {
+                report.columns.insert(0, column("interval", Kind::Count));
+                report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
+            }
+        }
+        let mut writer = output::report_writer(self.format, out.clone(), &self.options, trace.about.word, view.names);
+        // JSON says once what the trace is; the others take the clock's rate from here.
+        if self.format != Format::Json || !self.begun {
+            writer.begin(&view)?;
+        }
+        self.begun = true;
+        writer.report(&whole)?;
+        for report in &reports {
+            writer.heading(report.name)?;
+            writer.report(report)?;
+        }
+        writer.flush()?;
+        self.number = self.number.saturating_add(1);
+        self.reached = Some(to);
+        self.unseen = 0;
+        self.lost = (0, false);
+        Ok(())
+    }
+
+    /// The last line.
+    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Shared) -> Result<(), Failure> {
+        let mut writer =
+            output::report_writer(self.format, out.clone(), &self.options, view.trace.about.word, view.names);
+        if self.format == Format::Json && !self.begun {
+            writer.begin(view)?;
+        }
+        writer.finish(issues)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! The events of an interval as a trace of their own, for reports.
+
+use super::News;
+use crate::trace::{Event, Events, Issue, Trace, WalkState};
+
+/// The most events of one interval.
+const MOST: usize = 1 << 18;
+
+/// Events that have been decoded.
+struct List(Vec<Event>);
+
+impl Events for List {
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn fill(&self, index: u64, _: &mut WalkState, out: &mut [Event]) -> usize {
+        let from = usize::try_from(index).unwrap_or(usize::MAX);
+        let rest = self.0.get(from..).unwrap_or_default();
+        let count = rest.len().min(out.len());
+        for (place, event) in out.iter_mut().zip(rest) {
+            *place = *event;
+        }
+        count
+    }
+}
+
+/// A trace with these events, and what else another one knows.
+fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
+    let mut about = trace.about.clone();
+    about.held = events.len() as u64;
+    // What came before is not among them.
+    about.wrapped = true;
+    about.origin = events.first().map_or(0, |e| e.seq);
+    let source = Box::new(List(events));
+    Trace::new(about, trace.clock.clone(), trace.contexts.clone(), trace.objects.clone(), issues, source)
+}
+
+/// A trace without events of its own: for those that are kept beside it.
+pub(super) fn shell(trace: &Trace) -> Trace {
+    let mut shell = with(trace, Vec::new(), Vec::new());
+    shell.interrupts = trace.interrupts.clone();
+    shell
+}
+
+/// Gathers the events of an interval.
+#[derive(Default)]
+pub struct Gather {
+    events: Vec<Event>,
+}
+
+impl Gather {
+    /// Adds what a look found; false where there is no room for more.
+    pub fn add(&mut self, news: &News) -> bool {
+        self.events.extend(&news.events);
+        self.events.len() < MOST
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// True where there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Ticks of the first and of the last.
+    #[must_use]
+    pub fn span(&self) -> Option<(i64, i64)> {
+        Some((self.events.first()?.ticks, self.events.last()?.ticks))
+    }
+
+    /// Makes a trace of them, and begins anew. Names are those that `latest` knows.
+    pub fn take(&mut self, latest: &Trace) -> Trace {
+        with(latest, std::mem::take(&mut self.events), Vec::new())
+    }
+}

@@ -1,0 +1,120 @@
+//! How the target is looked at: while it runs, by short halts, or where a debugger holds it.
+
+use std::time::{Duration, Instant};
+
+use crate::format::Absence;
+use crate::mem::remote::Remote;
+use crate::rsp::transport::{deadline_in, remaining};
+use crate::rsp::{RspError, Stop};
+use crate::session::Session;
+
+/// How the target is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// While it runs.
+    Running,
+    /// Halted for each look, which comes after it ran for so long.
+    Halting(Duration),
+    /// It stands, and a debugger holds it.
+    Held,
+}
+
+/// How long the target was halted for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Halts {
+    /// How often.
+    pub count: u64,
+    /// The longest.
+    pub longest: Duration,
+    /// All of them.
+    pub total: Duration,
+    /// When it was halted, where it is.
+    since: Option<Instant>,
+}
+
+impl Halts {
+    fn ended(&mut self) {
+        if let Some(since) = self.since.take() {
+            let time = since.elapsed();
+            self.count = self.count.saturating_add(1);
+            self.longest = self.longest.max(time);
+            self.total = self.total.saturating_add(time);
+        }
+    }
+}
+
+fn absence(e: &RspError) -> Absence {
+    Absence::broken(e.code(), e.to_string(), "")
+}
+
+/// Brings the target to where it can be looked at.
+pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> {
+    if !session.is_live() {
+        return Err(Absence::broken(
+            "cannot-follow",
+            format!("{}: a file does not change", session.name()),
+            "follow reads a live target: --remote; of a file, `list` shows all and `last` the newest",
+        ));
+    }
+    let name = session.name().to_owned();
+    match (how, session.remote_mut().map(Remote::client_mut)) {
+        (How::Running, Some(client)) => match client.run_non_stop() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Absence::broken(
+                "cannot-follow",
+                format!("{name}: this stub reads no memory while the target runs"),
+                "--halt-every 500ms halts it shortly for each look; openocd:HOST:PORT (OpenOCD's Tcl port) and qmp:HOST:PORT|PATH (QEMU) read without a halt",
+            )),
+            Err(error) => Err(absence(&error)),
+        },
+        (How::Halting(_), None) => Err(Absence::broken(
+            "usage",
+            format!("{name} reads memory without a halt, and cannot halt"),
+            "leave --halt-every out",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the next look.
+pub(super) fn wait(
+    session: &mut Session<'_>,
+    how: How,
+    pause: Duration,
+    halts: &mut Halts,
+) -> Result<Option<Stop>, Absence> {
+    const SLICE: Duration = Duration::from_millis(50);
+    let client = session.remote_mut().map(Remote::client_mut);
+    match (how, client) {
+        (How::Halting(every), Some(client)) => {
+            client.resume().map_err(|e| absence(&e))?;
+            halts.ended();
+            let stop = client.watch(deadline_in(every)).map_err(|e| absence(&e))?;
+            halts.since = Some(Instant::now());
+            match stop {
+                Some(stop) => Ok(Some(stop)),
+                None => match client.halt().map_err(|e| absence(&e))? {
+                    Stop::Asked => Ok(None),
+                    stop => Ok(Some(stop)),
+                },
+            }
+        }
+        (How::Running, Some(client)) => {
+            let deadline = deadline_in(pause);
+            loop {
+                if let Some(stop) = client.watch(deadline).map_err(|e| absence(&e))? {
+                    return Ok(Some(stop));
+                }
+                let left = remaining(deadline);
+                if left.is_zero() || super::interrupted() {
+                    return Ok(None);
+                }
+                std::thread::sleep(left.min(SLICE));
+            }
+        }
+        _ => {
+            super::pause(pause);
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! NEW EVENTS AS THEY COME: looks again and again at a trace, and hands out what was inserted since the last look.
+//!
+//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring tells. The
+//! format reads ([`crate::format::Format::newer`]); here is what goes on from one look to the next: the place, the
+//! numbers of events and contexts, the time, and the pace.
+
+mod gather;
+mod link;
+mod number;
+mod pace;
+mod saved;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub use gather::Gather;
+pub use link::{Halts, How};
+pub use pace::Pace;
+pub use saved::Saved;
+
+use crate::catalogue::{Catalogue, Names};
+use crate::format::{Absence, Cursor, DecodeOptions, Extent, Lost};
+use crate::rsp::{Client, Stop};
+use crate::session::{INTERRUPT, Loaded, Session};
+use crate::trace::{ContextKind, Event, Issue, Known, Place, Severity, Trace};
+
+use number::Numbers;
+
+/// Events that are looked at first, to know the clock by.
+const SAMPLE: u64 = 256;
+/// From so many events on a clock that steps by one each time is taken for a count of events.
+const COUNTED: usize = 9;
+/// The most threads without a name that are remembered as such.
+const NAMELESS: usize = 256;
+
+/// What to begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// What comes from now on.
+    Now,
+    /// So many that are there already.
+    Newest(u64),
+    /// All that is there already.
+    All,
+}
+
+/// What was inserted since the last look.
+pub struct News {
+    /// The trace that the events are of. Its contexts keep their numbers from look to look.
+    pub trace: Trace,
+    /// The new events, numbered on from the ones before.
+    pub events: Vec<Event>,
+    /// What is missing before the first of them.
+    pub gap: Option<Gap>,
+    /// Names may be others than before.
+    pub renamed: bool,
+    /// More is there already.
+    pub more: bool,
+}
+
+/// Something is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// How many events; 0 where that is not known.
+    pub lost: Lost,
+    /// The trace was enabled anew: the target was reset.
+    pub restarted: bool,
+    /// The number of the first event behind it.
+    pub seq: u64,
+}
+
+impl Gap {
+    /// What is told of it.
+    #[must_use]
+    pub fn issue(&self) -> Issue {
+        let Self { lost, restarted, seq } = *self;
+        let issue = if restarted {
+            Issue::new(
+                "trace-restarted",
+                Severity::Lost,
+                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost",
+            )
+        } else {
+            let at_least = if lost.at_least { "at least " } else { "" };
+            let (s, were) = if lost.count == 1 { ("", "was") } else { ("s", "were") };
+            let text = format!("{at_least}{} event{s} {were} overwritten before they could be read", lost.count);
+            Issue::new("events-lost", Severity::Lost, text)
+        };
+        issue.times(lost.count.max(1)).at(Place::seq(seq))
+    }
+}
+
+/// Follows one trace.
+pub struct Follower {
+    session: Session<'static>,
+    names: Names,
+    options: DecodeOptions,
+    catalogue: Catalogue,
+    cursor: Cursor,
+    numbers: Numbers,
+    how: How,
+    halts: Halts,
+    pace: Pace,
+    /// How many slots behind the cursor were seen in the look before, and waited for.
+    seen: u64,
+    /// Events that wait for words that the kernel fills in late, and the cursor behind them.
+    held: Option<(News, Cursor)>,
+    /// Each event moves the clock by one.
+    counts: bool,
+    /// Threads that the registry does not name.
+    nameless: Vec<u64>,
+}
+
+impl Follower {
+    /// Begins to follow. What was there already, as far as `first` asks for it, comes with the follower.
+    ///
+    /// # Errors
+    /// [`Absence`] where there is no trace, or it cannot be followed.
+    pub fn begin(
+        mut session: Session<'static>,
+        how: How,
+        names: Names,
+        options: DecodeOptions,
+        first: First,
+    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
+        let extent = match first {
+            First::Now => Extent::Newest(SAMPLE),
+            First::Newest(n) => Extent::Newest(n.max(SAMPLE)),
+            First::All => Extent::All,
+        };
+        let begun = link::start(&mut session, how).and_then(|()| session.begin(extent, names, &options));
+        let (loaded, cursor) = match begun {
+            Ok(begun) => begun,
+            Err(absence) => return Err((Box::new(session), absence)),
+        };
+        let Some(cursor) = cursor else {
+            return Err((Box::new(session), cannot(&loaded)));
+        };
+        let Loaded { trace, catalogue, .. } = loaded;
+        let events: Vec<Event> = trace.events().collect();
+        let mut this = Self {
+            session,
+            names,
+            options,
+            catalogue,
+            pace: Pace::new(cursor.slots.0),
+            cursor,
+            numbers: Numbers::default(),
+            how,
+            halts: Halts::default(),
+            seen: 0,
+            held: None,
+            counts: counts(&events),
+            nameless: Vec::new(),
+        };
+        this.learn(&trace, events.len());
+        let shown = match first {
+            First::Now => 0,
+            First::Newest(n) => usize::try_from(n).unwrap_or(usize::MAX),
+            First::All => usize::MAX,
+        };
+        let news = this.numbers.first(trace, events, shown);
+        Ok((this, news))
+    }
+
+    /// Goes on from a place that was saved. The whole ring is not looked at: clock and names are.
+    ///
+    /// # Errors
+    /// As [`Follower::begin`].
+    pub fn resume(
+        session: Session<'static>,
+        names: Names,
+        options: DecodeOptions,
+        saved: &Saved,
+    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
+        let (mut this, news) = Self::begin(session, How::Held, names, options, First::Now)?;
+        saved.put(&mut this.cursor, &mut this.numbers);
+        Ok((this, news))
+    }
+
+    /// Where it stands, to go on from in another run.
+    #[must_use]
+    pub fn save(&self) -> Saved {
+        Saved::of(&self.cursor, &self.numbers)
+    }
+
+    /// What ids mean.
+    #[must_use]
+    pub const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Names and addresses, and the source.
+    #[must_use]
+    pub const fn session(&self) -> &Session<'static> {
+        &self.session
+    }
+
+    /// How long the target was halted for us.
+    #[must_use]
+    pub const fn halts(&self) -> &Halts {
+        &self.halts
+    }
+
+    /// Reads what is new.
+    ///
+    /// # Errors
+    /// [`Absence`] where the trace cannot be read, or is another one.
+    pub fn poll(&mut self) -> Result<News, Absence> {
+        let mut newer = self.session.newer(&self.cursor, false)?;
+        if newer.lost.count > 0 || newer.restarted {
+            // What was read and waited is shown, and the gap comes behind it.
+            if let Some((news, cursor)) = self.held.take() {
+                self.numbers.emit(&news);
+                self.cursor = cursor;
+                self.seen = 0;
+                return Ok(News { more: true, ..news });
+            }
+        }
+        self.held = None;
+        let mut trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
+        let renamed = self.wants_names(&trace, newer.known);
+        if renamed {
+            newer = self.session.newer(&self.cursor, true)?;
+            trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
+            self.remember_nameless(&trace);
+        }
+        self.learn(&trace, usize::try_from(trace.len()).unwrap_or(0));
+        let slots = trace.about.held.saturating_sub(newer.known);
+        self.pace.saw(slots, newer.lost.count > 0);
+        let mut events = Vec::new();
+        let mut known = None;
+        for event in trace.events() {
+            if event.seq < newer.known { known = Some(event) } else { events.push(event) }
+        }
+        let waits = self.waits(&events, newer.known, slots, newer.more);
+        let mut lost = newer.lost;
+        if self.counts && lost.at_least && !newer.restarted {
+            lost = self.numbers.exactly(lost, &trace.clock, events.first());
+        }
+        let gap = (lost.count > 0 || newer.restarted).then_some((lost, newer.restarted));
+        let mut news = self.numbers.number(trace, events, newer.known, known, gap);
+        news.renamed = renamed;
+        news.more = newer.more;
+        let mut emitted = slots;
+        let mut cursor = newer.cursor;
+        self.seen = 0;
+        if let Some((index, slots)) = waits
+            && let Some(back) = cursor.back(slots)
+        {
+            let late = news.events.split_off(index);
+            let after = std::mem::replace(&mut cursor, back);
+            let trace = gather::shell(&news.trace);
+            self.held = Some((News { trace, events: late, gap: None, renamed: false, more: false }, after));
+            self.seen = slots;
+            emitted = emitted.saturating_sub(slots);
+        }
+        self.cursor = cursor;
+        self.numbers.advance(&news, emitted);
+        Ok(news)
+    }
+
+    /// The first event that waits for words that come late, and how many slots go back with it. None waits twice, nor
+    /// where the ring fills fast.
+    fn waits(&self, events: &[Event], known: u64, slots: u64, more: bool) -> Option<(usize, u64)> {
+        if more || self.how == How::Held || slots > self.cursor.slots.0 / 8 {
+            return None;
+        }
+        let late = |e: &Event| e.doubtful != 0 && e.seq.saturating_sub(known) >= self.seen;
+        let index = events.iter().position(late)?;
+        let seq = events.get(index)?.seq;
+        Some((index, known.saturating_add(slots).saturating_sub(seq)))
+    }
+
+    /// The events that still wait: there will be no other look.
+    pub fn rest(&mut self) -> Option<News> {
+        let (news, cursor) = self.held.take()?;
+        self.cursor = cursor;
+        self.seen = 0;
+        self.numbers.emit(&news);
+        Some(news)
+    }
+
+    /// True where an event tells of an object that the registry read before cannot name.
+    fn wants_names(&self, trace: &Trace, known: u64) -> bool {
+        use crate::catalogue::Effect;
+        trace.events().filter(|e| e.seq >= known).any(|e| {
+            let def = e.def.and_then(|d| self.catalogue.def(d));
+            let makes = def.is_some_and(|d| d.effects.has(Effect::Create) || d.effects.has(Effect::Delete));
+            let stranger = trace.contexts.get(e.context).is_some_and(|c| {
+                c.kind == ContextKind::Thread && c.name.is_none() && !self.nameless.contains(&c.address)
+            });
+            makes || stranger
+        })
+    }
+
+    fn remember_nameless(&mut self, trace: &Trace) {
+        for (_, context) in trace.contexts.iter() {
+            if context.kind == ContextKind::Thread
+                && context.name.is_none()
+                && !self.nameless.contains(&context.address)
+            {
+                if self.nameless.len() >= NAMELESS {
+                    self.nameless.clear();
+                }
+                self.nameless.push(context.address);
+            }
+        }
+    }
+
+    /// What the stamps of many events tell of the clock holds for the few of one look.
+    fn learn(&mut self, trace: &Trace, events: usize) {
+        let clock = &trace.clock;
+        if self.options.direction.is_none() && clock.direction_known == Known::Detected && events >= COUNTED {
+            self.options.direction = Some(clock.direction);
+            self.options.period = self.options.period.or(clock.period);
+            self.options.hz = self.options.hz.or(clock.hz);
+        }
+    }
+
+    /// Reads the trace anew: it is another one than before, and all of it is new.
+    ///
+    /// # Errors
+    /// [`Absence`] where there is none yet.
+    pub fn restart(&mut self) -> Result<News, Absence> {
+        let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
+        let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
+        let trace = loaded.trace;
+        let events: Vec<Event> = trace.events().collect();
+        let slots = trace.about.held;
+        self.held = None;
+        self.seen = 0;
+        self.nameless.clear();
+        self.cursor = cursor;
+        self.pace = Pace::new(self.cursor.slots.0);
+        let mut news = self.numbers.number(trace, events, 0, None, Some((Lost::default(), true)));
+        news.renamed = true;
+        self.numbers.advance(&news, slots);
+        Ok(news)
+    }
+
+    /// Looks whether the trace is there again: as it was, or another one.
+    ///
+    /// # Errors
+    /// [`Absence`] where it is not.
+    pub fn again(&mut self) -> Result<News, Absence> {
+        let absence = match self.poll() {
+            Err(absence) if absence.looked => absence,
+            other => return other,
+        };
+        // Where the kernel's pointer leads elsewhere now, it is another trace. A zero may be a read that failed.
+        self.session.forget();
+        let header = self.session.locate()?.1.header;
+        let elsewhere = !self.cursor.described.iter().any(|b| b.role == "header" && b.address == header);
+        if absence.code == "trace-changed" || elsewhere { self.restart() } else { Err(absence) }
+    }
+
+    /// Goes to the target again after the link was lost. The place stays: what was lost meanwhile shows.
+    ///
+    /// # Errors
+    /// [`Absence`] where it is not there.
+    pub fn reconnect(&mut self) -> Result<(), Absence> {
+        self.session.reconnect()?;
+        link::start(&mut self.session, self.how)
+    }
+
+    /// Waits until it is time to look again; where the target is halted for each look it runs meanwhile.
+    ///
+    /// # Errors
+    /// [`Absence`] where the link fails.
+    pub fn wait(&mut self) -> Result<Option<Stop>, Absence> {
+        link::wait(&mut self.session, self.how, self.pace.pause(), &mut self.halts)
+    }
+
+    /// Hands out the client, to leave the target by: nothing more is read.
+    pub fn release(&mut self) -> Option<Client> {
+        self.session.disconnect()
+    }
+}
+
+/// True once Ctrl-C was pressed.
+#[must_use]
+pub fn interrupted() -> bool {
+    INTERRUPT.load(Ordering::Relaxed)
+}
+
+/// Sleeps, and looks for Ctrl-C meanwhile.
+pub fn pause(time: Duration) {
+    const SLICE: Duration = Duration::from_millis(50);
+    let mut left = time;
+    while !left.is_zero() && !interrupted() {
+        let now = left.min(SLICE);
+        std::thread::sleep(now);
+        left = left.saturating_sub(now);
+    }
+}
+
+/// A clock that counts events tells how many are missing.
+fn counts(events: &[Event]) -> bool {
+    let mut steps = events.iter().skip(1);
+    events.len() >= COUNTED && steps.all(|e| e.delta == Some(1))
+}
+
+fn cannot(loaded: &Loaded) -> Absence {
+    let format = loaded.trace.about.format;
+    Absence::broken(
+        "cannot-follow",
+        format!(
+            "a {format} trace cannot be followed: its records differ in size, and nothing outside them tells which are whole and which were overwritten"
+        ),
+        "read it at intervals with `list` or `last`, halted",
+    )
+}

@@ -1,0 +1,153 @@
+//! Memory by other doors than a GDB stub: they read while the target runs, and do nothing else to it.
+//!
+//! [`openocd`] is OpenOCD's Tcl port, [`qmp`] QEMU's machine protocol. Both are lines of text, one question and one
+//! answer at a time.
+
+mod json;
+pub mod openocd;
+pub mod qmp;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Memory, ReadError, ReadErrorKind};
+use crate::abi::Addr;
+use crate::rsp::error::excerpt;
+use crate::rsp::transport::{self, Transport, TransportError, deadline_in};
+use crate::rsp::{Endpoint, RspError};
+
+/// The longest answer that is taken.
+const MOST: usize = 4 << 20;
+/// How often the interrupt flag is looked at.
+const SLICE: Duration = Duration::from_millis(50);
+/// The most bytes of memory in one question.
+const CHUNK: usize = 4096;
+
+/// Opens the door that `endpoint` names. `interrupt` ends every wait once it is set.
+///
+/// # Errors
+/// Nobody there, nobody answers, or somebody who speaks otherwise.
+pub fn open(
+    endpoint: &Endpoint,
+    timeout: Duration,
+    interrupt: Option<&'static AtomicBool>,
+) -> Result<Box<dyn Memory>, RspError> {
+    let wire = Wire {
+        transport: transport::open(endpoint, timeout)?,
+        name: endpoint.to_string(),
+        timeout,
+        interrupt,
+        rest: Vec::new(),
+        broken: None,
+    };
+    Ok(match endpoint {
+        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::greet(wire)?),
+        _ => Box::new(qmp::Qmp::greet(wire)?),
+    })
+}
+
+/// A link on which each answer ends with one certain byte.
+struct Wire {
+    transport: Box<dyn Transport>,
+    /// The endpoint, for messages.
+    name: String,
+    timeout: Duration,
+    interrupt: Option<&'static AtomicBool>,
+    /// What came behind the last answer.
+    rest: Vec<u8>,
+    /// Why nothing can be asked any more: an answer that comes late would be taken for the next one.
+    broken: Option<RspError>,
+}
+
+impl Wire {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), RspError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let sent = self.transport.send(bytes, deadline_in(self.timeout));
+        sent.map_err(|e| {
+            let error = self.error(e, bytes);
+            self.fail(error)
+        })
+    }
+
+    /// The next answer, without the byte that ends it. `asked` is for the message where none comes.
+    fn answer(&mut self, end: u8, asked: &[u8]) -> Result<Vec<u8>, RspError> {
+        let deadline = deadline_in(self.timeout);
+        let mut looked = 0usize;
+        let mut buf = [0; 16 << 10];
+        loop {
+            if let Some(at) = self.rest.iter().skip(looked).position(|b| *b == end) {
+                let mut line = self.rest.split_off(looked.saturating_add(at).saturating_add(1));
+                std::mem::swap(&mut line, &mut self.rest);
+                line.pop();
+                return Ok(line);
+            }
+            looked = self.rest.len();
+            if looked > MOST {
+                let error = RspError::Endless {
+                    endpoint: self.name.clone(),
+                    packet: excerpt(asked),
+                    hint: "is this the right port?",
+                };
+                return Err(self.fail(error));
+            }
+            if self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                let error = RspError::Interrupted { endpoint: self.name.clone() };
+                return Err(self.fail(error));
+            }
+            match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
+                Ok(n) => self.rest.extend_from_slice(buf.get(..n).unwrap_or_default()),
+                Err(TransportError::Timeout) if Instant::now() < deadline => {}
+                Err(error) => {
+                    let error = self.error(error, asked);
+                    return Err(self.fail(error));
+                }
+            }
+        }
+    }
+
+    fn error(&self, error: TransportError, asked: &[u8]) -> RspError {
+        let (endpoint, packet) = (self.name.clone(), excerpt(asked));
+        match error {
+            TransportError::Timeout => RspError::Stalled { endpoint, packet, timeout: self.timeout, state: "" },
+            TransportError::Closed(why) => {
+                RspError::Closed { endpoint, when: format!("in place of an answer to `{packet}`"), why }
+            }
+            TransportError::Io(why) => RspError::Link { endpoint, why },
+        }
+    }
+
+    fn fail(&mut self, error: RspError) -> RspError {
+        self.broken = Some(error.clone());
+        error
+    }
+
+    fn wrong(&self, why: String) -> RspError {
+        RspError::CannotOpen { endpoint: self.name.clone(), why }
+    }
+}
+
+/// Cuts a range into questions; each is asked by `ask` and has to fill its part.
+fn in_chunks(
+    addr: Addr,
+    buf: &mut [u8],
+    mut ask: impl FnMut(Addr, &mut [u8]) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let len = buf.len();
+    let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|n| addr.checked_add(n));
+    if last.is_none() {
+        return Err(ReadError::unmapped(addr, len));
+    }
+    let mut at = addr;
+    for part in buf.chunks_mut(CHUNK) {
+        let step = part.len() as u64;
+        ask(at, part)?;
+        at = at.wrapping_add(step);
+    }
+    Ok(())
+}
+
+fn fatal(addr: Addr, len: usize, error: &RspError) -> ReadError {
+    ReadError::new(addr, len, ReadErrorKind::Source(error.to_string()))
+}

@@ -1,0 +1,107 @@
+//! QEMU's machine protocol: the monitor's `xp` reads physical memory while the machine runs, and puts no file onto
+//! QEMU's host, as `pmemsave` would.
+
+use super::{Wire, fatal, in_chunks, json};
+use crate::abi::Addr;
+use crate::mem::{Memory, ReadError, ReadErrorKind};
+use crate::rsp::RspError;
+use crate::rsp::error::excerpt;
+
+/// Ends every answer.
+const END: u8 = b'\n';
+/// The most messages that are passed over for an answer: QEMU tells of events in between.
+const MOST_EVENTS: usize = 4096;
+
+/// Physical memory of a QEMU machine.
+pub struct Qmp {
+    wire: Wire,
+}
+
+/// What QEMU said to a command.
+enum Answer {
+    /// The text of a monitor command; empty where there is none.
+    Done(String),
+    Refused(String),
+}
+
+impl Qmp {
+    pub(super) fn greet(mut wire: Wire) -> Result<Self, RspError> {
+        let greeting = match wire.answer(END, b"QMP") {
+            Ok(line) => line,
+            Err(RspError::Stalled { endpoint, timeout, .. }) => {
+                let hint = "QMP serves one client at a time, and another may hold it; or it is not QEMU's QMP port";
+                return Err(RspError::NoAnswer { endpoint, timeout, hint });
+            }
+            Err(error) => return Err(error),
+        };
+        let is_qmp = json::members(&greeting).is_some_and(|all| all.iter().any(|(name, _)| name == "QMP"));
+        if !is_qmp {
+            return Err(wire.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
+        }
+        let mut this = Self { wire };
+        match this.ask("{\"execute\": \"qmp_capabilities\"}")? {
+            Answer::Done(_) => Ok(this),
+            Answer::Refused(why) => Err(this.wire.wrong(why)),
+        }
+    }
+
+    fn ask(&mut self, command: &str) -> Result<Answer, RspError> {
+        self.wire.send(format!("{command}\r\n").as_bytes())?;
+        for _ in 0..MOST_EVENTS {
+            let line = self.wire.answer(END, command.as_bytes())?;
+            let Some(all) = json::members(&line) else { break };
+            let value = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+            if let Some(done) = value("return") {
+                return Ok(Answer::Done(json::string(done).unwrap_or_default()));
+            }
+            if let Some(error) = value("error") {
+                let desc = json::members(error)
+                    .and_then(|all| all.iter().find(|(n, _)| n == "desc").and_then(|(_, v)| json::string(v)));
+                return Ok(Answer::Refused(desc.unwrap_or_else(|| excerpt(error))));
+            }
+        }
+        let (endpoint, packet) = (self.wire.name.clone(), excerpt(command.as_bytes()));
+        let error = RspError::BadReply { endpoint, packet, reply: "no answer of QMP".into() };
+        Err(self.wire.fail(error))
+    }
+
+    fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
+        let command = format!(
+            "{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"xp /{len}xb {addr:#x}\"}}}}"
+        );
+        let text = match self.ask(&command).map_err(|e| fatal(addr, len, &e))? {
+            Answer::Done(text) => text,
+            Answer::Refused(why) => {
+                let why = format!("{}: QEMU refuses to read memory: {why}", self.wire.name);
+                return Err(ReadError::new(addr, len, ReadErrorKind::Source(why)));
+            }
+        };
+        let mut bytes = Vec::with_capacity(len);
+        for line in text.lines() {
+            let Some((_, values)) = line.split_once(':') else { break };
+            for value in values.split_ascii_whitespace() {
+                match value.strip_prefix("0x").and_then(|v| u8::from_str_radix(v, 16).ok()) {
+                    Some(byte) => bytes.push(byte),
+                    // `Cannot access memory`
+                    None => return Err(ReadError::unmapped(addr.saturating_add(bytes.len() as u64), len)),
+                }
+            }
+        }
+        if bytes.len() == len { Ok(bytes) } else { Err(ReadError::unmapped(addr, len)) }
+    }
+}
+
+impl Memory for Qmp {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        in_chunks(addr, buf, |addr, part| {
+            let bytes = self.bytes(addr, part.len())?;
+            let wanted = bytes.get(..part.len());
+            part.copy_from_slice(wanted.ok_or_else(|| ReadError::unmapped(addr, part.len()))?);
+            Ok(())
+        })
+    }
+
+    fn changes(&self) -> bool {
+        true
+    }
+}

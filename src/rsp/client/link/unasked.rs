@@ -1,0 +1,79 @@
+//! What comes while nothing was asked: a target that stops by itself, and notifications of it.
+
+use std::time::Instant;
+
+use super::{Link, MAX_DRAIN};
+use crate::rsp::error::RspError;
+use crate::rsp::packet::{Body, Kind};
+
+/// The most notifications that are kept.
+const MOST_NOTICES: usize = 16;
+
+impl Link {
+    /// Keeps a notification of a stop, where they are waited for. One comes, and waits for `vStopped`.
+    pub(super) fn notice(&mut self, body: Body) {
+        if let Some(kept) = self.notices.as_mut().filter(|kept| kept.len() < MOST_NOTICES)
+            && body.checksum_ok
+            && body.data.starts_with(b"Stop:")
+        {
+            kept.push(body.data);
+        }
+    }
+
+    /// Takes in what has come unasked. Nobody waits here.
+    pub(in crate::rsp::client) fn drain(&mut self) -> Result<(), RspError> {
+        let now = Instant::now();
+        for _ in 0..MAX_DRAIN {
+            match self.token(now) {
+                Ok(Some(kind)) => self.unasked(kind)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unasked(&mut self, kind: Kind) -> Result<(), RspError> {
+        let in_noise = matches!(kind, Kind::Ack | Kind::Nak) && !self.noise.is_empty() && self.features.is_none();
+        if kind == Kind::Junk || in_noise {
+            self.note_noise();
+        }
+        let body = match kind {
+            Kind::Packet(body) => body,
+            Kind::Notification(body) => {
+                self.notice(body);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if self.acks {
+            // Damaged or not: nobody asked for it, so nobody wants it again.
+            self.send_raw(b"+")?;
+        }
+        self.skip(&body.data);
+        Ok(())
+    }
+
+    /// Waits for a packet that comes while nothing is asked; `None` when `deadline` passes, or a notification came.
+    pub(in crate::rsp::client) fn unasked_until(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, RspError> {
+        loop {
+            match self.token(deadline) {
+                Ok(Some(Kind::Packet(packet))) => {
+                    if self.acks {
+                        self.send_raw(b"+")?;
+                    }
+                    if packet.checksum_ok && !self.take_console(&packet.data) {
+                        return Ok(Some(packet.data));
+                    }
+                }
+                Ok(Some(Kind::Notification(body))) => {
+                    self.notice(body);
+                    return Ok(None);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A target that runs on: what is new in it, and going there again.
+
+use super::{Loaded, Session, Source, open};
+use crate::catalogue::{Catalogue, Names};
+use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
+use crate::mem::segments::Segments;
+use crate::trace::Trace;
+
+impl Session<'_> {
+    /// Forgets what was read, and where the trace is: the target has run.
+    pub fn forget(&mut self) {
+        self.memory.memory().refresh();
+        if let Source::Remote(cache) = &mut self.memory {
+            cache.forget();
+        }
+        self.place = None;
+    }
+
+    /// Goes to the live target again; what is known of the program stays.
+    ///
+    /// # Errors
+    /// [`Absence`] where it cannot be reached.
+    pub fn reconnect(&mut self) -> Result<(), Absence> {
+        let Some(link) = self.link.clone() else {
+            return Err(Absence::broken("usage", "this source is no live target", ""));
+        };
+        // Most stubs serve one client at a time: the old link goes first.
+        self.memory = Source::Files(Box::new(Segments::default()));
+        self.place = None;
+        self.memory = open::connect(&link)?;
+        Ok(())
+    }
+
+    /// True where memory is read while the target runs.
+    #[must_use]
+    pub fn is_running(&mut self) -> bool {
+        self.memory.memory().changes()
+    }
+
+    /// Reads as [`Session::load`] does, and tells where following can go on; `None` where this format cannot be
+    /// followed.
+    ///
+    /// # Errors
+    /// As [`Session::load`].
+    pub fn begin(
+        &mut self,
+        extent: Extent,
+        names: Names,
+        options: &DecodeOptions,
+    ) -> Result<(Loaded, Option<Cursor>), Absence> {
+        self.forget();
+        let (format, capture) = self.capture(extent)?;
+        let cursor = format.cursor(&capture);
+        let loaded = self.decoded(format, &capture, names, options)?;
+        Ok((loaded, cursor))
+    }
+
+    /// Reads what was inserted behind a cursor; nothing of it is remembered.
+    ///
+    /// # Errors
+    /// As [`Format::newer`].
+    pub fn newer(&mut self, cursor: &Cursor, names: bool) -> Result<Newer, Absence> {
+        let (format, located) = self.placed()?;
+        format.newer(self.memory.fresh(), &located, cursor, names)
+    }
+
+    /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
+    ///
+    /// # Errors
+    /// [`Absence`] where it is no trace.
+    pub fn decode(
+        &mut self,
+        newer: &Newer,
+        catalogue: &mut Catalogue,
+        options: &DecodeOptions,
+    ) -> Result<Trace, Absence> {
+        let (format, _) = self.placed()?;
+        let mut trace = format.decode(&newer.capture, catalogue, options)?;
+        if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
+            trace = format.decode(&newer.capture, catalogue, options)?;
+        }
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
+        Ok(trace)
+    }
+
+    fn placed(&mut self) -> Result<(&'static dyn Format, Located), Absence> {
+        self.locate()?;
+        self.place.clone().ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
+    }
+}

@@ -1,0 +1,588 @@
+//! `follow` on targets that run: QEMU over its machine protocol and by short halts, gdbserver in non-stop mode, and a
+//! stub that behaves as OpenOCD's Tcl port does. What is known of each event tells whether one is torn, doubled or lost.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests say what they expect by failing"
+)]
+
+#[path = "support/machine.rs"]
+mod machine;
+#[path = "support/openocd.rs"]
+mod openocd;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output, Stdio};
+
+use machine::{Running, Scratch, fixture, free_port, installed, tx_trace, wait_for};
+use openocd::{Deed, OpenOcd, SLOTS, Target};
+use serde_json::Value;
+
+const STEP: u64 = 4096;
+const MARK: u64 = 4097;
+
+/// What a run of `follow` told.
+#[derive(Default, Debug)]
+struct Told {
+    /// Places in the stream of the events that were shown.
+    places: Vec<u64>,
+    /// Gaps: the count that was told, and whether more may be missing.
+    gaps: Vec<(u64, bool)>,
+    /// How much was missing at each of them.
+    missing: Vec<u64>,
+    restarts: usize,
+}
+
+/// Reads JSON lines, and holds each event against what it must be. Events that follow each other without a gap in the
+/// output follow each other in the stream; where there is a gap, no less is missing than was told.
+fn check(output: &Output, marks: bool) -> Told {
+    let mut told = Told::default();
+    let (mut gap, mut restarted): (Option<(u64, bool)>, bool) = (None, false);
+    let mut seq = None;
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        match line["type"].as_str().unwrap() {
+            "issue" if line["code"] == "events-lost" => {
+                let message = line["message"].as_str().unwrap();
+                let at_least = message.starts_with("at least");
+                // Two looks in a row may find nothing but that more is lost.
+                let (count, before) = gap.unwrap_or((0, false));
+                gap = Some((count + line["count"].as_u64().unwrap(), before || at_least));
+            }
+            "issue" if line["code"] == "trace-restarted" => {
+                told.restarts += 1;
+                restarted = true;
+            }
+            "event" => {
+                let words: Vec<u64> =
+                    line["words"].as_array().unwrap().iter().map(|w| hex(w.as_str().unwrap())).collect();
+                let n = words[0];
+                let place = match line["id"].as_u64().unwrap() {
+                    STEP => {
+                        let low = |v: u64| v & 0xFFFF_FFFF;
+                        assert_eq!(words[1..], [low(!n), low(n * 2_654_435_761), 0x5354_524D], "torn: {line}");
+                        if marks { n / 64 * 65 + n % 64 } else { n }
+                    }
+                    MARK => n * 65 + 64,
+                    // What enabling the trace inserts.
+                    _ => continue,
+                };
+                assert_eq!(line["context"]["name"], "streamer", "{line}");
+                let number = line["seq"].as_u64().unwrap();
+                if let Some(last) = told.places.last().copied().filter(|_| !restarted) {
+                    let missing = place.checked_sub(last + 1).unwrap_or_else(|| panic!("shown twice: {line}"));
+                    match gap.take() {
+                        None => {
+                            assert_eq!(missing, 0, "not told: {line}");
+                            assert_eq!(Some(number), seq, "numbers go on: {line}");
+                        }
+                        Some((count, at_least)) => {
+                            assert!(missing == count || at_least && missing > count, "{count} of {missing}: {line}");
+                            told.gaps.push((count, at_least));
+                            told.missing.push(missing);
+                        }
+                    }
+                }
+                (gap, restarted) = (None, false);
+                seq = Some(number + 1);
+                told.places.push(place);
+            }
+            _ => {}
+        }
+    }
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["type"], "end", "{text}");
+    told
+}
+
+fn hex(text: &str) -> u64 {
+    u64::from_str_radix(text.strip_prefix("0x").unwrap(), 16).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The code of the error line.
+fn error(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    line["code"].as_str().unwrap().to_owned()
+}
+
+/// QEMU with events without end in it, so many microseconds apart.
+struct Stream {
+    gdb: u16,
+    qmp: String,
+    /// A second monitor, for the test.
+    monitor: std::path::PathBuf,
+    _child: Running,
+    _scratch: Scratch,
+}
+
+impl Stream {
+    fn start(period: u32) -> Option<Self> {
+        if !installed("qemu-system-arm") {
+            return None;
+        }
+        let gdb = free_port();
+        let scratch = Scratch::new(&format!("stream-{gdb}"));
+        let (qmp, monitor) = (scratch.path("qmp"), scratch.path("monitor"));
+        let socket = |path: &std::path::Path| format!("unix:{},server=on,wait=off", path.display());
+        let child = Command::new("qemu-system-arm")
+            .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none", "-kernel"])
+            .arg(fixture("cm3-stream.elf"))
+            .arg("-device")
+            .arg(format!("loader,addr=0x20010000,data={period},data-len=4"))
+            .args(["-qmp", &socket(&qmp), "-qmp", &socket(&monitor), "-gdb", &format!("tcp:127.0.0.1:{gdb}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let this =
+            Self { gdb, qmp: format!("qmp:{}", qmp.display()), monitor, _child: Running(child), _scratch: scratch };
+        wait_for("the stream", || this.read(&["objects"]).status.success());
+        Some(this)
+    }
+
+    fn read(&self, words: &[&str]) -> Output {
+        let elf = fixture("cm3-stream.elf");
+        tx_trace(&[words, &["--elf", elf.to_str().unwrap(), "--remote", &self.qmp]].concat())
+    }
+
+    /// Over the debugger's stub.
+    fn debug(&self, words: &[&str]) -> Output {
+        let (elf, remote) = (fixture("cm3-stream.elf"), format!("127.0.0.1:{}", self.gdb));
+        tx_trace(&[words, &["--elf", elf.to_str().unwrap(), "--remote", &remote]].concat())
+    }
+
+    fn say(&self, command: &str) {
+        let mut socket = UnixStream::connect(&self.monitor).unwrap();
+        let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        for command in ["qmp_capabilities", command] {
+            socket.write_all(format!("{{\"execute\": \"{command}\"}}\n").as_bytes()).unwrap();
+            // Events may come before the answer.
+            while !lines.next().unwrap().unwrap().contains("\"return\"") {}
+        }
+    }
+}
+
+#[test]
+fn every_event_of_a_machine_that_runs() {
+    let Some(stream) = Stream::start(20_000) else { return };
+    let output = stream.read(&["follow", "--until", "4097", "--for", "120s", "--format", "json", "--timeout", "20"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = check(&output, true);
+    assert_eq!(told.gaps, [], "none is lost at a rate far below the ring's");
+    assert_eq!(told.places.last().unwrap() % 65, 64, "it ends with the event that was waited for");
+    assert!(!told.places.is_empty());
+    // The same door serves the other commands.
+    let last = stream.read(&["last", "3", "--format", "csv"]);
+    assert_eq!(String::from_utf8(last.stdout).unwrap().lines().count(), 4);
+}
+
+#[test]
+fn loss_is_told_where_the_target_is_faster() {
+    let Some(stream) = Stream::start(0) else { return };
+    let output = stream.read(&["follow", "--for", "1s", "--format", "json", "--timeout", "20", "--strict"]);
+    assert_eq!(output.status.code(), Some(2), "something was lost, and that is a failure by --strict");
+    let told = check(&output, true);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\"events-lost\""), "{text}");
+    assert!(told.gaps.iter().all(|(_, at_least)| *at_least));
+}
+
+#[test]
+fn an_event_that_does_not_come_in_time() {
+    let Some(stream) = Stream::start(20_000) else { return };
+    let output = stream.read(&["follow", "--until", "tx_queue_send", "--for", "300ms", "--timeout", "20"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    // What is shown is no more than what the filters keep.
+    let output = stream.read(&["follow", "5", "--event", "tx_queue_send", "--for", "100ms", "--timeout", "20"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1, "the head alone");
+}
+
+#[test]
+fn a_reset_begins_anew() {
+    let Some(stream) = Stream::start(5_000) else { return };
+    // The first mark of this run has come: the next first one is of the run after the reset.
+    wait_for("the first mark", || stream.read(&["last", "1", "--event", "4097"]).status.success());
+    let elf = fixture("cm3-stream.elf");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--wait", "--until", "4097", "--for", "120s", "--format", "json", "--timeout", "20"])
+        .args(["--arg", "i1=0", "--elf", elf.to_str().unwrap(), "--remote", &stream.qmp])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("\"trace\""), "{first}");
+    stream.say("system_reset");
+    // Nothing but the first mark after a start ends it: n / 64 is 0 in that one alone.
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(rest.iter().any(|l| l.contains("\"trace-restarted\"")), "{rest:?}");
+    let mark = rest.iter().rfind(|l| l.contains("\"type\":\"event\"")).unwrap();
+    assert!(mark.contains("\"id\":4097"), "{mark}");
+}
+
+#[test]
+fn by_short_halts_where_a_stub_needs_them() {
+    let Some(stream) = Stream::start(10_000) else { return };
+    let output = stream.debug(&["follow", "--for", "1s", "--timeout", "20"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--halt-every"), "{}", stderr(&output));
+    let words =
+        ["follow", "--halt-every", "100ms", "--until", "4097", "--for", "120s", "--format", "json", "--timeout", "20"];
+    let output = stream.debug(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(check(&output, true).gaps, []);
+    assert!(stderr(&output).contains("the target was halted "), "{}", stderr(&output));
+    // It ran when we came, and runs on.
+    let count = || {
+        let output = stream.read(&["last", "1", "--event", "4096", "--format", "json", "--timeout", "20"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let event: Value = serde_json::from_str(text.lines().find(|l| l.contains("\"event\"")).unwrap()).unwrap();
+        hex(event["words"][0].as_str().unwrap())
+    };
+    let before = count();
+    wait_for("more events", || count() > before);
+}
+
+#[test]
+fn a_process_under_gdbserver_in_non_stop_mode() {
+    if !installed("gdbserver") || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let scratch = Scratch::new(&format!("stream-host-{}", free_port()));
+    let program = scratch.path("stream.elf");
+    // Copied by another process: a program that another thread's child still holds open for writing cannot be run.
+    assert!(Command::new("cp").arg(fixture("host-stream.elf")).arg(&program).status().unwrap().success());
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let quiet = |command: &mut Command| {
+        Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    // 0x03 is a signal to the process's group: without one of its own it would never come.
+    let process = quiet(Command::new(&program).env("STREAM_PERIOD", "10000").process_group(0));
+    let pid = process.0.id();
+    let port = free_port();
+    let remote = format!("127.0.0.1:{port}");
+    let _server = quiet(Command::new("gdbserver").args(["--attach", &remote, &pid.to_string()]));
+    let run = |words: &[&str]| {
+        let elf = program.to_str().unwrap();
+        tx_trace(&[words, &["--elf", elf, "--remote", &remote, "--timeout", "20"]].concat())
+    };
+    wait_for("gdbserver", || run(&["last", "1"]).status.success());
+    let output = run(&["follow", "--until", "4097", "--for", "120s", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = check(&output, true);
+    assert_eq!(told.gaps, []);
+    let state = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find(|l| l.starts_with("State:")).unwrap().to_owned()
+    };
+    assert!(state().contains("tracing stop"), "it stood when we came, and stands again: {}", state());
+    // By short halts as well, and left running.
+    let output = run(&[
+        "follow",
+        "--halt-every",
+        "50ms",
+        "--until",
+        "4097",
+        "--for",
+        "120s",
+        "--format",
+        "json",
+        "--leave",
+        "running",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(check(&output, true).gaps, []);
+    wait_for("the process runs on", || !state().contains("tracing stop"));
+}
+
+/// Follows a stub of OpenOCD.
+fn follow(stub: &OpenOcd, words: &[&str]) -> Output {
+    let fixed = ["--symbol", "_tx_trace_header_ptr=0x20000000", "--format", "json", "--timeout", "20", "--remote"];
+    tx_trace(&[&["follow"], words, &fixed, &[&stub.endpoint()]].concat())
+}
+
+#[test]
+fn openocd_answers_while_the_target_runs() {
+    for big in [false, true] {
+        // Between any two questions some events come, and the next one has begun.
+        let stub = OpenOcd::start(
+            Target::new(big),
+            Box::new(|asked, target| {
+                (0..asked % 4).for_each(|_| target.insert());
+                target.begin();
+                Deed::Answer
+            }),
+        );
+        let output = follow(&stub, &["--until", "4096", "--arg", "i1=400", "--for", "120s"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let last: Value = serde_json::from_str(
+            String::from_utf8(output.stdout.clone()).unwrap().lines().rfind(|l| l.contains("\"event\"")).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(hex(last["words"][0].as_str().unwrap()), 400);
+        // With no filter but the end: all of them.
+        let stub = OpenOcd::start(
+            Target::new(big),
+            Box::new(|asked, target| {
+                (0..asked % 4).for_each(|_| target.insert());
+                target.begin();
+                Deed::Answer
+            }),
+        );
+        let told = check(&follow(&stub, &["--for", "1500ms"]), false);
+        assert_eq!(told.gaps, [], "big-endian: {big}");
+        assert!(told.places.len() > 3, "{told:?}");
+    }
+}
+
+#[test]
+fn a_ring_that_goes_around_between_two_looks() {
+    let mut burst = 0;
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(move |asked, target| {
+            target.insert();
+            // Now and then more than the ring holds.
+            if asked > 20 && asked % 16 == 0 && burst < 6 {
+                burst += 1;
+                (0..SLOTS * burst / 2 + 9).for_each(|_| target.insert());
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "3s"]);
+    let told = check(&output, false);
+    assert!(!told.gaps.is_empty(), "{told:?}");
+    // A single lap is counted exactly, as far as the pointer tells.
+    assert!(told.gaps.iter().zip(&told.missing).all(|((count, _), missing)| missing >= count));
+}
+
+#[test]
+fn zeros_for_a_read_that_failed_are_no_events() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked > 10 && asked % 7 == 0 { Deed::Zeros } else { Deed::Answer }
+        }),
+    );
+    let output = follow(&stub, &["--wait", "--for", "4s"]);
+    let told = check(&output, false);
+    assert!(told.places.len() > 3, "{told:?} {}", stderr(&output));
+    assert_eq!(told.gaps, [], "all of them are still there");
+    // Who does not wait is told.
+    let output = follow(&stub, &["--for", "4s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("zero"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_link_that_is_cut_and_heals() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            match asked {
+                15 => Deed::Cut,
+                30 => {
+                    (0..SLOTS + 5).for_each(|_| target.insert());
+                    Deed::Cut
+                }
+                _ => Deed::Answer,
+            }
+        }),
+    );
+    let output = follow(&stub, &["--wait", "--for", "5s"]);
+    let told = check(&output, false);
+    assert!(stderr(&output).contains("waiting (--wait)"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("there again"), "{}", stderr(&output));
+    // The first cut cost nothing, the second one a lap.
+    assert_eq!(told.gaps.len(), 1, "{told:?}");
+    assert!(told.missing[0] >= told.gaps[0].0 && told.gaps[0].0 > 0, "{told:?}");
+    let cut = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked == 12 { Deed::Cut } else { Deed::Answer }
+        }),
+    );
+    assert_eq!(follow(&cut, &["--for", "5s"]).status.code(), Some(2), "without --wait a cut is the end");
+}
+
+#[test]
+fn other_commands_read_through_openocd() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|_, target| {
+            target.insert();
+            Deed::Answer
+        }),
+    );
+    (0..100).for_each(|_| stub.target.lock().unwrap().insert());
+    let output = tx_trace(&[
+        "last",
+        "5",
+        "--symbol",
+        "_tx_trace_header_ptr=0x20000000",
+        "--format",
+        "json",
+        "--remote",
+        &stub.endpoint(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = check(&output, false);
+    assert_eq!(told.places.len(), 5);
+    let refused = tx_trace(&["last", "--header", "0x60000000", "--remote", &stub.endpoint()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let leave = tx_trace(&["last", "--leave", "halted", "--remote", "openocd::1"]);
+    assert_eq!(leave.status.code(), Some(2));
+}
+
+#[test]
+fn ctrl_c_and_a_closed_pipe_are_no_failures() {
+    let stub = || {
+        OpenOcd::start(
+            Target::new(false),
+            Box::new(|_, target| {
+                target.insert();
+                Deed::Answer
+            }),
+        )
+    };
+    let start = |stub: &OpenOcd| {
+        Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+            .args(["follow", "--symbol", "_tx_trace_header_ptr=0x20000000", "--format", "json", "--timeout", "20"])
+            .args(["--remote", &stub.endpoint()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let first = stub();
+    let mut child = start(&first);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("\"trace\""));
+    assert!(lines.next().unwrap().unwrap().contains("\"event\""));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(lines.last().unwrap().unwrap().contains("\"end\""), "it ends in order");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let second = stub();
+    let mut child = start(&second);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(!said.contains("nobody reads"), "{said}");
+}
+
+#[test]
+fn words_that_come_late_are_waited_for() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            match asked {
+                0..10 => target.insert(),
+                20 => target.insert_resumption(),
+                26 => target.fill_in(0x2000_9000),
+                _ => {}
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "5s", "--until", "1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let event: Value = serde_json::from_str(text.lines().rfind(|l| l.contains("\"event\"")).unwrap()).unwrap();
+    assert_eq!((event["id"].as_u64(), event["words"][3].as_str()), (Some(1), Some("0x20009000")), "{event}");
+}
+
+#[test]
+fn a_trace_that_is_written_over() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked == 20 {
+                target.spoil();
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "5s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(error(&output), "trace-changed");
+}
+
+#[test]
+fn reports_over_intervals() {
+    let stub = OpenOcd::start(
+        Target::new(false),
+        Box::new(|asked, target| {
+            target.insert();
+            if asked == 40 {
+                (0..SLOTS + 5).for_each(|_| target.insert());
+            }
+            Deed::Answer
+        }),
+    );
+    let output = follow(&stub, &["--for", "4s", "--report", "services", "--every", "200ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let intervals: Vec<&Value> = rows.iter().filter(|r| r["report"] == "interval").collect();
+    assert!(intervals.len() > 2, "{text}");
+    // Each event counts once, in its own interval, and none is counted across the gap.
+    for interval in &intervals {
+        let own = rows.iter().filter(|r| r["report"] == "services" && r["interval"] == interval["interval"]);
+        let counted: u64 = own.map(|r| r["count"].as_u64().unwrap()).sum();
+        assert_eq!(Some(counted), interval["events"].as_u64(), "{text}");
+    }
+    assert!(intervals.iter().any(|i| i["lost_before"].as_u64().unwrap() > 0 && i["seen"].as_f64().unwrap() < 100.0));
+}
+
+#[test]
+fn what_cannot_be_followed_says_why() {
+    let core = fixture("cm3.core");
+    let output = tx_trace(&["follow", core.to_str().unwrap(), fixture("cm3.elf").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("a file does not change"), "{}", stderr(&output));
+    let output = tx_trace(&["follow", core.to_str().unwrap(), fixture("cm3.elf").to_str().unwrap(), "--format=json"]);
+    assert_eq!(error(&output), "cannot-follow");
+    for words in [
+        &["follow", "--from", "3"][..],
+        &["follow", "5", "--from-start"],
+        &["follow", "5ms"],
+        &["follow", "--every", "1s"],
+        &["follow", "--report", "nonsense"],
+        &["follow", "--halt-every", "3"],
+        &["follow", "--for", "0ms"],
+        &["follow", "--format", "md"],
+        &["follow", "--after", "x"],
+        &["follow", "--remote", "stdio:"],
+    ] {
+        let output = tx_trace(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with("tx-trace: "), "{words:?}: {}", stderr(&output));
+    }
+}
