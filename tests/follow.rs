@@ -1,6 +1,7 @@
 //! `follow` on targets that run: QEMU over its machine protocol and by short halts, gdbserver in non-stop mode, and a
 //! stub that behaves as OpenOCD's Tcl port does. What is known of each event tells whether one is torn, doubled or lost.
 
+#![cfg(all(unix, feature = "cli"))]
 #![allow(
     missing_docs,
     clippy::unwrap_used,
