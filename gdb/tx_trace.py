@@ -239,7 +239,29 @@ class Link:
             return b"OK"
         if body == b"?":
             return b"S05"
+        if body == b"qTxTraceRegisters":
+            return self.registers()
         return b""
+
+    @staticmethod
+    def registers():
+        """The registers of the selected thread: lines of NAME=VALUE, in hexadecimal as a whole."""
+        try:
+            frame = gdb.newest_frame()
+            text = gdb.execute("info registers", False, True)
+        except gdb.error:
+            return b""
+        # In every version of GDB only this tells which registers there are; a Cortex-M's stack
+        # pointers it leaves out.
+        names = [line.split()[0] for line in text.splitlines() if line[:1].strip()]
+        lines = []
+        for name in names + ["msp", "psp"]:
+            try:
+                lines.append(f"{name}={int(frame.read_register(name)) & 0xFFFFFFFFFFFFFFFF:x}")
+            except (ValueError, TypeError, OverflowError, gdb.error):
+                # Not there, not known, or no number.
+                continue
+        return "\n".join(lines).encode("ascii").hex().encode("ascii")
 
     @staticmethod
     def read(body):

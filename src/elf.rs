@@ -5,6 +5,7 @@
 //! claims; every one is bounded by the bytes that are there.
 
 mod arm;
+pub mod core_file;
 pub mod notes;
 pub mod symbols;
 

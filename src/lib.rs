@@ -15,8 +15,10 @@ pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod control;
+pub mod cpu;
 pub mod elf;
 pub mod format;
+pub mod kernel;
 pub mod mem;
 pub mod output;
 pub mod query;

@@ -64,6 +64,8 @@ pub enum Cell {
     Real(f64),
     /// A thread or an object: its address, and its name where one is known. Hostile: escape before printing.
     Named(Addr, Option<String>),
+    /// An interrupt, with its number where one is known, among threads or other text.
+    Isr(Option<u64>),
 }
 
 /// A named column.

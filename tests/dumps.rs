@@ -356,8 +356,8 @@ fn dump_refuses_what_it_cannot_do_honestly() {
         assert!(err(&got).contains(why), "{}", err(&got));
     };
     let trx = text(fixture("cm3.trx"));
-    for name in ["x.core", "x", "x.trx.gz", "-"] {
-        refused(Path::new(name), &[&trx], "only .trx is known");
+    for name in ["x", "x.trx.gz", "x.corex", "-"] {
+        refused(Path::new(name), &[&trx], "the ending tells what is written");
     }
     // A dump that ends within the ring.
     let memory = &ram()[..0x4F8C + 5000];

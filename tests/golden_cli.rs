@@ -13,55 +13,14 @@
     clippy::arithmetic_side_effects
 )]
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod support;
+
+use std::path::PathBuf;
+
+use support::golden::{check, run};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Runs the binary among the fixtures; its answer as a golden has it: the line, stdout, stderr, exit code.
-fn run(line: &str) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-        .args(line.split_whitespace())
-        .current_dir(root().join("tests/fixtures"))
-        .env_remove("TX_TRACE_ELF")
-        .env_remove("TX_TRACE_REMOTE")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let mut text = format!("$ tx-trace {line}\n");
-    text.push_str(std::str::from_utf8(&out.stdout).expect("stdout is UTF-8"));
-    assert!(text.ends_with('\n'), "the last line has an end: {text}");
-    for said in std::str::from_utf8(&out.stderr).expect("stderr is UTF-8").lines() {
-        writeln!(text, "[stderr] {said}").unwrap();
-    }
-    writeln!(text, "[exit {}]", out.status.code().unwrap()).unwrap();
-    assert!(!text.bytes().any(|b| b == 0x1B), "no escape sequence without a terminal: {text}");
-    text
-}
-
-fn check(name: &str, lines: &[String]) {
-    let got: String = lines.iter().map(|l| run(l) + "\n").collect();
-    let path: PathBuf = Path::new(&root()).join("tests/golden/cli").join(format!("{name}.txt"));
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, got).unwrap();
-        return;
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    if got != want {
-        let differs = got.lines().zip(want.lines()).position(|(a, b)| a != b).unwrap_or(0);
-        panic!(
-            "{name}: line {} differs from {}\n  got:  {:?}\n  want: {:?}\n(UPDATE_GOLDEN=1 takes the new one)",
-            differs + 1,
-            path.display(),
-            got.lines().nth(differs),
-            want.lines().nth(differs)
-        );
-    }
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {
@@ -103,6 +62,8 @@ fn every_command_on_every_fixture() {
                 format!("show 0 -2 {source}"),
                 format!("info {source}"),
                 format!("objects {source}"),
+                format!("threads {source}"),
+                format!("threads --width 120 {source}"),
             ],
         );
     }
@@ -176,6 +137,17 @@ fn the_catalogue() {
         ]),
     );
     check("events-all", &lines(&["events --format csv"]));
+}
+
+#[test]
+fn threads_for_programs() {
+    let mut all = Vec::new();
+    for source in ["cm3.elf cm3.core", "host.elf host.core", "be.elf be.core", "smp.elf smp.core"] {
+        for format in ["json", "csv", "md"] {
+            all.push(format!("threads --format {format} {source}"));
+        }
+    }
+    check("threads", &all);
 }
 
 #[test]

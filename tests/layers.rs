@@ -19,7 +19,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const ORDER: &[&str] = &[
     "abi, bytes < report, trace < catalogue < query < analysis < output",
     "abi, bytes < rsp < mem",
-    "abi, bytes < elf < mem < sym < cpu < kernel",
+    "abi, bytes < elf < mem < sym < cpu < kernel < session",
+    "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
     "analysis, kernel, session < explain",
     "output, explain < serve, bridge < cli < main",

@@ -395,7 +395,7 @@ fn rings_with_parts_missing() {
 
 /// Serves memory once, and asks it.
 fn served(blocks: Vec<(u64, Vec<u8>)>, line: &str) -> Output {
-    let server = Server::on_loopback().unwrap();
+    let mut server = Server::on_loopback().unwrap();
     let address = server.address().unwrap();
     let serving = std::thread::spawn(move || {
         let blocks = blocks.into_iter().map(|(at, bytes)| Block::whole(at, Bytes::from(bytes))).collect();
@@ -536,4 +536,18 @@ fn no_place_to_install_to_and_no_port_to_serve_at() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 0<&-; ulimit -n 3; exec \"$0\" demo --format json", env!("CARGO_BIN_EXE_tx-trace")]);
     is_error("demo", &shell.output().unwrap(), 2, "demo", "no port of 127.0.0.1");
+}
+
+#[test]
+fn a_kernel_by_its_symbols_alone() {
+    let elf = fixture("cm3.elf");
+    let names =
+        ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr", "_tx_mutex_created_ptr"];
+    let symbols: Vec<String> = names.iter().map(|n| format!("--symbol {n}={:#x}", symbol(&elf, n))).collect();
+    let line = format!("threads {} --image cm3.ram.bin@0x20000000", symbols.join(" "));
+    issue(&line, "inferred", "cpu-inferred", "the processor is taken for one");
+    issue(&line, "inferred", "kernel-layout", "the layout of Cortex-M");
+    issue(&format!("{line} --reg cr3=1"), "note", "reg-unused", "no such register of Cortex-M");
+    issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");
+    error("threads --trace cm3.trx", 2, "no-kernel-symbol", "a trace buffer alone holds no threads");
 }

@@ -13,12 +13,12 @@
 
 mod support;
 
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::golden::{self, run};
 use support::qnx::{Kernel, syspage, text};
 
 const BASE: u64 = 0xE7DF_7000;
@@ -80,7 +80,7 @@ fn story() -> Kernel {
 /// A committed file is what the builder makes.
 fn committed(name: &str, bytes: &[u8]) {
     let path = root().join("tests/fixtures").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if golden::updating() {
         std::fs::write(&path, bytes).unwrap();
     }
     assert!(std::fs::read(&path).is_ok_and(|b| b == bytes), "{name} is not what the builder makes (UPDATE_GOLDEN=1)");
@@ -95,37 +95,9 @@ fn fixtures() {
     });
 }
 
-fn run(line: &str) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-        .args(line.split_whitespace())
-        .current_dir(root().join("tests/fixtures"))
-        .env_remove("TX_TRACE_ELF")
-        .env_remove("TX_TRACE_REMOTE")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let mut text = format!("$ tx-trace {line}\n");
-    text.push_str(std::str::from_utf8(&out.stdout).unwrap());
-    for said in std::str::from_utf8(&out.stderr).unwrap().lines() {
-        writeln!(text, "[stderr] {said}").unwrap();
-    }
-    writeln!(text, "[exit {}]\n", out.status.code().unwrap()).unwrap();
-    text
-}
-
 fn check(name: &str, lines: &[String]) {
     fixtures();
-    let got: String = lines.iter().map(|l| run(l)).collect();
-    let path = root().join("tests/golden/cli").join(format!("{name}.txt"));
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        return std::fs::write(&path, got).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    for (n, (g, w)) in got.lines().zip(want.lines()).enumerate() {
-        assert_eq!(g, w, "{name}: line {} (UPDATE_GOLDEN=1 takes the new one)", n + 1);
-    }
-    assert_eq!(got.lines().count(), want.lines().count(), "{name}");
+    golden::check(name, lines);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What README.md says is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
+//! What README.md and docs/threads.md say is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
 //! Output that is shown must be what comes (`...` stands for any lines), and `# exit N` at the end of a line tells the
-//! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test readme` writes what comes into README.md.
+//! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test readme` writes what comes into them.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
 #![allow(
@@ -88,7 +88,7 @@ fn files(scratch: &Scratch) {
 
 /// Serves the fixture's RAM once.
 fn serve() -> String {
-    let server = Server::on_loopback().unwrap();
+    let mut server = Server::on_loopback().unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || {
         let mut memory = Segments::new(vec![Block::whole(RAM, Bytes::from(bytes("cm3.ram.bin")))]);
@@ -122,8 +122,17 @@ fn is_shown(shown: &[&str], came: &[&str]) -> bool {
 
 #[test]
 fn what_the_readme_says_is_so() {
-    let text = std::fs::read_to_string(readme()).unwrap();
-    let scratch = Scratch::new("readme");
+    says_what_is_so(&readme(), "readme", 15);
+}
+
+#[test]
+fn what_the_page_on_threads_says_is_so() {
+    says_what_is_so(&readme().with_file_name("docs/threads.md"), "page-threads", 6);
+}
+
+fn says_what_is_so(page: &Path, name: &str, least: usize) {
+    let text = std::fs::read_to_string(page).unwrap();
+    let scratch = Scratch::new(name);
     files(&scratch);
     let lines: Vec<&str> = text.lines().collect();
     let (mut at, mut ran, mut wrong, mut new) = (0, 0, Vec::new(), Vec::new());
@@ -169,12 +178,12 @@ fn what_the_readme_says_is_so() {
             new.extend(came.iter().map(|l| (*l).to_owned()));
         }
     }
-    assert!(ran > 15, "only {ran} commands were found");
+    assert!(ran >= least, "only {ran} commands were found");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(readme(), new.join("\n") + "\n").unwrap();
+        std::fs::write(page, new.join("\n") + "\n").unwrap();
         return;
     }
-    assert!(wrong.is_empty(), "README.md is wrong (UPDATE_GOLDEN=1 writes what comes):\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} is wrong (UPDATE_GOLDEN=1 writes what comes):\n{}", page.display(), wrong.join("\n"));
 }
 
 #[test]

@@ -11,6 +11,12 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "report_stats/firmware.rs"]
+mod firmware;
+#[path = "report_stats/foreign.rs"]
+mod foreign;
+#[path = "report_stats/parts.rs"]
+mod parts;
 mod support;
 
 use std::collections::BTreeMap;
@@ -86,6 +92,7 @@ fn word(cell: &Cell) -> String {
         Cell::Count(n) => n.to_string(),
         Cell::Ticks(n) => n.to_string(),
         Cell::Address(a) => format!("{a:#x}"),
+        Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
         Cell::Flag(f) => f.to_string(),
         Cell::Real(n) => format!("{n:.2}"),
         Cell::Named(a, name) => name.clone().unwrap_or_else(|| format!("{a:#x}")),
@@ -377,281 +384,13 @@ fn filters_are_said_and_counted_by() {
     assert_eq!(get(&r, "services_threads").rows.iter().map(|r| word(&r[0])).collect::<Vec<_>>(), ["alpha"; 3]);
 }
 
-// ---- Services ----
-
-#[test]
-fn services_by_count_then_name() {
-    let send = |e: Entry| Entry { id: 69, ..e };
-    let sleep = |e: Entry| Entry { id: 112, ..e };
-    let e = [
-        sleep(at(BETA, 1)),
-        send(at(BETA, 2)),
-        send(at(ALPHA, 3)),
-        sleep(at(BETA, 4)),
-        at(ALPHA, 5),
-        in_isr(ALPHA, 6),
-        at(0x2000_9000, 7),
-        Entry { id: 4000, ..at(ALPHA, 8) },
-    ];
-    let r = of(&e);
-    assert_eq!(
-        rows(&r, "services"),
-        ["user_5000 3 37.50", "tx_queue_send 2 25.00", "tx_thread_sleep 2 25.00", "event_4000 1 12.50"]
-    );
-    assert_eq!(
-        rows(&r, "services_threads"),
-        [
-            "alpha event_4000 1 33.33",
-            "alpha tx_queue_send 1 33.33",
-            "alpha user_5000 1 33.33",
-            "beta tx_thread_sleep 2 66.67",
-            "beta tx_queue_send 1 33.33",
-            "0x20009000 user_5000 1 100.00",
-            "isr user_5000 1 100.00",
-        ]
-    );
-}
-
-// ---- Stacks ----
-
-#[test]
-fn stacks() {
-    let sleep = |thread, sp, stamp| Entry { id: 112, info: [1, 0, sp, 0], ..at(thread, stamp) };
-    let stack = |thread: u64, free: u64| thread + 0x1_0000 + free;
-    let gone = 0x2000_5000;
-    let mut objects = people();
-    objects.push(thread(0x2000_6000, "silent", 3));
-    objects.push(Registered::new(3, gone, "a queue at the address of a thread"));
-    let e = [
-        sleep(ALPHA, stack(ALPHA, 0x300), 1),
-        sleep(ALPHA, stack(ALPHA, 0x80), 2),
-        sleep(ALPHA, stack(ALPHA, 0x80), 3),
-        sleep(ALPHA, stack(ALPHA, 0x400), 4),
-        // A pointer of the interrupt's own stack says nothing of the thread's.
-        Entry::isr(ALPHA, 3, 5, [stack(ALPHA, 4), 15, 0, 0]),
-        exit(ALPHA, 15, 6),
-        sleep(BETA, 0x7FFF_0000, 7),
-        sleep(BETA, stack(BETA, 0x401), 8),
-        sleep(TIMER, stack(TIMER, 0x100), 9),
-        sleep(TIMER, stack(TIMER, 0) - 4, 10),
-        sleep(gone, 0x2001_5000, 11),
-    ];
-    let r = of_cores(1, objects, &e);
-    assert_eq!(
-        rows(&r, "stack"),
-        [
-            "alpha 1024 128 87.50 1 4 ",
-            "timer 1024 256 75.00 8 2 1 outside of the stack, first at 9",
-            "beta 1024    2 not measurable here",
-            "0x20005000      no stack is registered",
-            "silent 1024     ",
-        ]
-    );
-}
-
-// ---- FileX and NetX ----
-
-#[test]
-fn companions_count() {
-    let by = |id, info, stamp| Entry { id, info, ..at(ALPHA, stamp) };
-    let e = [
-        by(261, [1, 2, 3, 4], 1),
-        by(247, [1, 2, 3, 4], 2),
-        by(248, [2, 0, 512, 100], 3),
-        by(206, [1, 7, 3, 0], 4),
-        by(206, [1, 9, 5, 0], 5),
-        by(386, [1, 2, 0, 0], 6),
-        by(386, [1, 2, 0, 4], 7),
-        by(394, [2, 0xAAAA_AAAA, 5, 0], 8),
-        by(394, [2, 0xBBBB_BBBB, 5, 0], 9),
-        by(309, [1, 2, 3, 60], 10),
-        by(421, [1, 2, 33, 0], 11),
-        by(5000, [0; 4], 12),
-    ];
-    let r = of(&e);
-    let want = |list: &[(&str, &str)]| list.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-    let filex: BTreeMap<String, String> =
-        want(&[("media_opens", "1"), ("file_opens", "1"), ("file_bytes_read", "100"), ("sectors_read", "8")]);
-    assert_eq!(counters(&r, "filex"), filex);
-    let netx: BTreeMap<String, String> = want(&[
-        ("packet_allocations", "2"),
-        ("packet_allocations_empty", "1"),
-        ("packet_releases", "2"),
-        ("packet_releases_invalid", "1"),
-        ("ip_packets_sent", "1"),
-        ("ip_bytes_sent", "60"),
-        ("tcp_packets_sent", "1"),
-        ("tcp_bytes_sent", "33"),
-    ]);
-    assert_eq!(counters(&r, "netx"), netx);
-    assert_eq!((get(&r, "filex").rows.len(), get(&r, "netx").rows.len()), (14, 24));
-    assert!(of(&e[11..]).iter().all(|r| r.name != "filex" && r.name != "netx"), "only where such events are there");
-}
-
-// ---- Another system's catalogue ----
-
-/// A system whose events have other names, ids and words: all that reports may ask is what they do.
-#[test]
-fn a_catalogue_that_is_nobodys() {
-    let def = |id, name: &str, fields: &[(&str, ArgKind)], effects| EventDef {
-        id,
-        name: name.to_owned(),
-        macro_name: String::new(),
-        product: Product::Kernel,
-        class: "k".to_owned(),
-        fields: fields.iter().map(|(n, k)| Some(FieldDef::new(n, *k, None))).collect(),
-        effects: Effects::parse(effects).unwrap(),
-        late: 0,
-        unused: false,
-        label: String::new(),
-    };
-    let task = ("task", ArgKind::ThreadPtr);
-    let catalogue = Catalogue::new(
-        vec![
-            def(70, "go", &[("why", ArgKind::Dec), task], "run:2"),
-            def(71, "wake", &[task], "ready:1"),
-            def(72, "wait", &[task, ("sp", ArgKind::StackPtr)], "block:1"),
-            def(73, "irq", &[("gate", ArgKind::Ptr)], "isr_enter:1"),
-            def(74, "iret", &[("gate", ArgKind::Ptr)], "isr_exit:1"),
-        ],
-        Vec::new(),
-    );
-    assert!(catalogue.iter().any(|d| d.effects.has(Effect::Run)));
-    let gate = 0x2000_7700;
-    let by = |id, e: Entry, info| Entry { id, info, ..e };
-    let e = [
-        by(70, at(BETA, 100), [0, BETA, 0, 0]),
-        by(73, in_isr(BETA, 200), [gate, 0, 0, 0]),
-        by(71, in_isr(BETA, 210), [ALPHA, 0, 0, 0]),
-        by(70, in_isr(BETA, 220), [0, ALPHA, 0, 0]),
-        by(74, in_isr(BETA, 230), [gate, 0, 0, 0]),
-        by(72, at(ALPHA, 300), [ALPHA, ALPHA + 0x1_0200, 0, 0]),
-        // It says itself to whom it gives the core it waits without: that is no preemption of it.
-        by(70, at(ALPHA, 310), [0, BETA, 0, 0]),
-        by(70, at(BETA, 400), [0, BETA, 0, 0]),
-    ];
-    let b = Buffer { objects: people(), ..Buffer::new(BASE) }.record(16, &e);
-    let trace = decode(&b, &catalogue, 1);
-    let r = all_reports(&trace, &catalogue, &Filters::default());
-    // Three: the first event says that beta is given the core.
-    assert_eq!((count(&r, "context_switches"), count(&r, "preemptions"), count(&r, "yields")), (3, 1, 0));
-    assert_eq!(rows(&r, "stats_threads"), ["beta 2 1 0 0 0 0 0", "alpha 1 0 0 0 1 0 1"]);
-    assert_eq!(rows(&r, "stats_wakeups"), ["alpha resumed isr 0x20007700 1"]);
-    assert_eq!(rows(&r, "stats_interrupts"), ["0x20007700 true 1 1 30 30 4"]);
-    assert_eq!(rows(&r, "services")[0], "go 4 50.00");
-    assert_eq!(rows(&r, "stack")[0], "alpha 1024 512 50.00 5 1 ");
-    // The same where a larger number is more urgent: who took the core is less so.
-    let other = catalogue.with_larger_urgent();
-    let r = all_reports(&trace, &other, &Filters::default());
-    assert_eq!((count(&r, "preemptions"), count(&r, "yields")), (0, 1));
-}
-
-// ---- What the firmware counted for itself ----
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
-
-fn load(name: &str) -> Trace {
-    let bytes = std::fs::read(fixture(name)).unwrap();
-    let found = threadx().scan(&bytes, 1)[0];
-    let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
-    let hints = Hints { header: Some(found.base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-    threadx().decode(&capture, &threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
-}
-
-/// Counters of what lies in the ring: the window, or all where the ring has not wrapped.
-fn truth(name: &str) -> BTreeMap<String, u64> {
-    let text = std::fs::read_to_string(fixture(name)).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split('\t').collect()).collect();
-    let whole = rows.iter().find(|r| r[0] == "wraps").is_none_or(|r| r[1] == "0");
-    let of = |r: &Vec<&str>| Some((r[0].to_owned(), r[if whole { 1 } else { 2 }].parse().ok()?));
-    rows.iter().filter_map(of).collect()
-}
-
-#[test]
-fn the_numbers_are_those_of_the_firmware() {
-    for (capture, counted) in [
-        ("cm3.trx", "cm3"),
-        ("cm3-disabled.ram.bin", "cm3-disabled"),
-        ("cm3-straddle.ram.bin", "cm3-straddle"),
-        ("cm3-unwrapped.ram.bin", "cm3-unwrapped"),
-        ("host-ulong64.trx", "host"),
-        ("be.trx", "be"),
-        ("smp.trx", "smp"),
-    ] {
-        let trace = load(capture);
-        let catalogue = threadx().catalogue(Names::Duo);
-        let r = all_reports(&trace, &catalogue, &Filters::default());
-        let want = truth(&format!("{counted}.truth.tsv"));
-        for name in ["events", "context_switches", "idle_entries"] {
-            assert_eq!(count(&r, name), want[name], "{capture}: {name}");
-        }
-        let (mut suspended, mut resumed, mut preempted) = (0, 0, 0);
-        for (name, n) in want.iter().filter(|(n, _)| n.starts_with("thread.")) {
-            let (thread, what) = name.strip_prefix("thread.").unwrap().rsplit_once('.').unwrap();
-            let got = |column| of_row(&r, "stats_threads", thread, column);
-            match what {
-                "runs" => assert_eq!(got("runs"), *n, "{capture}: {name}"),
-                // The firmware does not tell preempted ones from those that let go.
-                "preemptions" => {
-                    assert_eq!(got("preempted") + got("yielded"), *n, "{capture}: {name}");
-                    preempted += n;
-                }
-                "suspensions" => {
-                    assert_eq!(got("blocked") + got("stopped"), *n, "{capture}: {name}");
-                    suspended += n;
-                }
-                "resumptions" => {
-                    assert_eq!(got("woken"), *n, "{capture}: {name}");
-                    resumed += n;
-                }
-                _ => {}
-            }
-        }
-        assert_eq!((count(&r, "suspensions"), count(&r, "resumptions")), (suspended, resumed), "{capture}");
-        assert_eq!(count(&r, "preemptions") + count(&r, "yields"), preempted, "{capture}");
-        // The fault announces nothing, and inserts its event (counted under `other`) where the trace is still enabled. The
-        // oldest event of some rings lies in an interrupt whose beginning was
-        // overwritten: the firmware counted it before the window.
-        let begun = want["interrupts.15"] + want["interrupts.21"];
-        assert_eq!(count(&r, "interrupts_announced"), begun, "{capture}");
-        let oldest = trace.events().next().unwrap();
-        let cut = oldest.interrupted.is_some() && oldest.id != 3;
-        let fault = want.get("other").copied().unwrap_or(0);
-        assert_eq!(count(&r, "interrupts_unannounced"), fault + u64::from(cut), "{capture}");
-        for number in ["15", "21"] {
-            let n = of_row(&r, "stats_interrupts", number, "count");
-            assert_eq!(n, want[&format!("interrupts.{number}")], "{capture}: {number}");
-        }
-        assert_eq!((count(&r, "time_slice_events"), count(&r, "interrupts_nested")), (0, 0), "the firmware has none");
-    }
-}
-
 // ---- As people see them ----
 
 #[cfg(feature = "cli")]
 mod golden {
-    use super::fixture;
     use std::fmt::Write as _;
-    use std::path::Path;
-    use std::process::{Command, Stdio};
 
-    fn run(line: &str) -> String {
-        let out = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-            .args(line.split_whitespace())
-            .current_dir(fixture(""))
-            .env_remove("TX_TRACE_ELF")
-            .env_remove("TX_TRACE_REMOTE")
-            .env_remove("COLUMNS")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        assert_eq!(out.status.code(), Some(0), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-        format!("$ tx-trace {line}\n{}\n", String::from_utf8(out.stdout).unwrap())
-    }
+    use super::support::golden::{compare, stdout};
 
     #[test]
     fn stats_services_stack() {
@@ -663,21 +402,12 @@ mod golden {
         ] {
             let mut got = String::new();
             for report in ["stats", "services", "stack"] {
-                write!(got, "{}", run(&format!("{report} {source}"))).unwrap();
-                write!(got, "{}", run(&format!("{report} {source} --format json"))).unwrap();
+                write!(got, "{}", stdout(&format!("{report} {source}"))).unwrap();
+                write!(got, "{}", stdout(&format!("{report} {source} --format json"))).unwrap();
             }
-            write!(got, "{}", run(&format!("stats {source} --width 120"))).unwrap();
+            write!(got, "{}", stdout(&format!("stats {source} --width 120"))).unwrap();
             assert!(got.lines().all(|l| l.starts_with('{') || l.chars().count() <= 120), "{name}");
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/reports/stats-{name}.txt"));
-            if std::env::var_os("UPDATE_GOLDEN").is_some() {
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(&path, &got).unwrap();
-            }
-            let want = std::fs::read_to_string(&path).unwrap_or_default();
-            if got != want {
-                let at = got.lines().zip(want.lines()).position(|(a, b)| a != b).unwrap_or(0);
-                panic!("{name}: line {} differs: {:?}", at + 1, got.lines().nth(at));
-            }
+            compare(&format!("reports/stats-{name}.txt"), &got);
         }
     }
 }

@@ -104,3 +104,45 @@ fn the_newest_events_are_the_tail_of_all_of_them() {
         }
     }
 }
+
+/// What the README of the traces says of that board's threads, by the RAM and the addresses of symbols alone.
+#[test]
+#[cfg(feature = "cli")]
+fn threads_of_a_real_kernel_without_its_elf() {
+    let Some(dir) = support::real_traces() else { return };
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["threads", "--format", "json", "@real_cm4f.source"])
+        .current_dir(dir.join("threadx"))
+        .env_remove("TX_TRACE_ELF")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let lines = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+    let rows: Vec<_> = lines.filter(|l| l["report"] == "threads").collect();
+    let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+    let got: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            let names = [&r["thread"]["name"], &r["state"], &r["waits_for"]["name"], &r["owner"]["name"]].map(word);
+            (names, r["running"].as_bool().unwrap(), r["priority"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        got,
+        [
+            (["watchdog", "ready", "", ""].map(str::to_owned), true, 1),
+            (["System Timer Thread", "suspended", "", ""].map(str::to_owned), false, 0),
+            (["hi_crit", "mutex", "cfg_mutex", "low_task"].map(str::to_owned), false, 4),
+            (["sensor", "semaphore", "data_sem", ""].map(str::to_owned), false, 6),
+            (["control", "queue", "samples_q", ""].map(str::to_owned), false, 8),
+            (["mid_hog", "ready", "", ""].map(str::to_owned), false, 12),
+            (["comms", "ready", "", ""].map(str::to_owned), false, 14),
+            (["logger_with_a_rather_long_name_", "ready", "", ""].map(str::to_owned), false, 16),
+            (["low_task", "ready", "", ""].map(str::to_owned), false, 20),
+        ]
+    );
+    // All but the one that runs stand somewhere in flash.
+    let places = rows[1..].iter().map(|r| word(&r["at"]["address"]));
+    let mut places = places.map(|at| u64::from_str_radix(at.trim_start_matches("0x"), 16).unwrap());
+    assert!(places.all(|pc| pc > 0 && pc < 0x1_0000));
+}

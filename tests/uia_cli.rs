@@ -18,19 +18,14 @@
 mod machine;
 mod support;
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use machine::{Running, Scratch, fixture, free_port, installed};
+use support::golden::{check, run, updating};
 use support::uia::{Ev, Lap, Ram, Texts, elf, snapshot};
 
 const RAM: u32 = 0x2000_0000;
 const FLASH: u32 = 0x8000;
-
-fn updating() -> bool {
-    std::env::var_os("UPDATE_GOLDEN").is_some()
-}
 
 /// A program whose pump stops: its RAM, and its ELF with the texts.
 fn program() -> (Vec<u8>, Vec<u8>) {
@@ -140,24 +135,6 @@ fn the_fixtures_are_what_the_builder_makes() {
     }
 }
 
-fn run(line: &str) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-        .args(line.split_whitespace())
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"))
-        .env_remove("TX_TRACE_ELF")
-        .env_remove("TX_TRACE_REMOTE")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let mut text = format!("$ tx-trace {line}\n{}", String::from_utf8(out.stdout).unwrap());
-    for said in String::from_utf8(out.stderr).unwrap().lines() {
-        writeln!(text, "[stderr] {said}").unwrap();
-    }
-    writeln!(text, "[exit {}]\n", out.status.code().unwrap()).unwrap();
-    text
-}
-
 #[test]
 fn every_command_on_the_fixtures() {
     if updating() {
@@ -179,8 +156,7 @@ fn every_command_on_the_fixtures() {
             format!("info --width 160 {source}"),
             format!("objects {source}"),
         ];
-        let got: String = lines.iter().map(|l| run(l)).collect();
-        golden(name, &got);
+        check(name, &lines);
     }
     let s = "--elf uia-stop.elf --image uia-stop.ram.bin@0x20000000";
     let filters = [
@@ -193,24 +169,8 @@ fn every_command_on_the_fixtures() {
         "last 2 --arg intNum=21",
         "last 100t",
     ];
-    golden("uia-filters", &filters.iter().map(|f| run(&format!("{f} {s}"))).collect::<String>());
-    golden("uia-events", &run("events --format-in uia --width 200"));
-}
-
-fn golden(name: &str, got: &str) {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cli").join(format!("{name}.txt"));
-    if updating() {
-        std::fs::write(&path, got).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    let differs = got.lines().zip(want.lines()).position(|(a, b)| a != b).unwrap_or(0);
-    assert!(
-        got == want,
-        "{name}: line {}\n  got:  {:?}\n  want: {:?}",
-        differs + 1,
-        got.lines().nth(differs),
-        want.lines().nth(differs)
-    );
+    check("uia-filters", &filters.map(|f| format!("{f} {s}")));
+    check("uia-events", &["events --format-in uia --width 200"]);
 }
 
 /// A halted target that holds the fixture's RAM and program.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use super::waits::{Ending, ending};
 use super::{Call, Change, Seen, Span, ThreadNo, Tracker, Visitor, Who, Whole, object_cell, thread_cell, word};
 use crate::abi::Addr;
+use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{DefId, Event};
 
@@ -70,6 +71,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Blocked {
     index: HashMap<Kept, usize>,
+    /// By thread: the row that was looked for last.
+    recent: Vec<Option<usize>>,
     rows: Vec<(Kept, Row)>,
     open: Vec<Option<Open>>,
     /// Threads that some change was about.
@@ -94,6 +97,12 @@ impl Blocked {
     }
 
     fn row(&mut self, key: Kept) -> Option<&mut Row> {
+        let thread = key.thread.index();
+        if let Some(at) = self.recent.get(thread).copied().flatten()
+            && self.rows.get(at).is_some_and(|(own, _)| *own == key)
+        {
+            return self.rows.get_mut(at).map(|(_, row)| row);
+        }
         let next = self.rows.len();
         let at = match self.index.get(&key) {
             Some(at) => *at,
@@ -107,6 +116,9 @@ impl Blocked {
                 next
             }
         };
+        if let Some(place) = Self::place(&mut self.recent, thread, None) {
+            *place = Some(at);
+        }
         self.rows.get_mut(at).map(|(_, row)| row)
     }
 
@@ -226,13 +238,13 @@ impl Visitor for Blocked {
 const COLUMNS: [Column; 13] = [
     Column { name: "thread", kind: Kind::Thread },
     Column { name: "object", kind: Kind::Object },
+    Column { name: "call", kind: Kind::Event },
     Column { name: "open", kind: Kind::Ticks },
+    Column { name: "since", kind: Kind::Seq },
     Column { name: "count", kind: Kind::Count },
     Column { name: "total", kind: Kind::Ticks },
-    Column { name: "max", kind: Kind::Ticks },
     Column { name: "woken_by", kind: Kind::Thread },
-    Column { name: "call", kind: Kind::Event },
-    Column { name: "since", kind: Kind::Seq },
+    Column { name: "max", kind: Kind::Ticks },
     Column { name: "max_seq", kind: Kind::Seq },
     Column { name: "timeouts", kind: Kind::Count },
     Column { name: "min", kind: Kind::Ticks },
@@ -249,13 +261,13 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
     vec![
         thread_cell(key.thread, tracker),
         object,
+        row.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
         row.open.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
+        row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         Cell::Count(row.count),
         finished(row.total),
-        row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, tracker)),
-        row.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
-        row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+        row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         if row.timeouts > 0 { Cell::Count(row.timeouts) } else { Cell::Empty },
         row.min.map_or(Cell::Empty, Cell::Ticks),
@@ -266,10 +278,8 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
 fn waker_cell(waker: Waker, tracker: &Tracker<'_>) -> Cell {
     match (waker.who, waker.interrupt) {
         (Who::Thread(no), _) => thread_cell(no, tracker),
-        // A number of that size is an address: the interrupt's own object, or its function.
-        (who, Some(number)) if number > 0xFFFF => Cell::Text(format!("{} {number:#x}", word(who))),
-        (who, Some(number)) => Cell::Text(format!("{} {number}", word(who))),
-        (who, None) => Cell::Text(word(who).to_owned()),
+        (Who::Isr, number) => Cell::Isr(number),
+        (who, _) => Cell::Text(word(who).to_owned()),
     }
 }
 
@@ -293,6 +303,11 @@ impl Blocked {
                 "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max"
                     .to_owned(),
             );
+        }
+        if !tracker.catalogue.tells(Effect::Block) {
+            notes.push("waits: not told by this trace; no event of this system says that a thread blocks".to_owned());
+        } else if self.rows.iter().any(|(_, r)| r.count > 0) && !tracker.tells_patience() {
+            notes.push("timeouts: not told by this trace; no event says how long a caller will wait".to_owned());
         }
         if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
             notes.push(

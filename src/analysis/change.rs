@@ -78,7 +78,7 @@ pub struct Thread {
     pub address: Addr,
     /// The context of its own events, where it inserted any.
     pub context: Option<ContextId>,
-    /// Its priority in its last event; smaller is more urgent.
+    /// Its priority in its last event; [`Catalogue::is_more_urgent`](crate::catalogue::Catalogue::is_more_urgent) compares.
     pub priority: Option<u16>,
     /// Its state.
     pub state: State,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::waits::{Ending, ending};
 use super::{Call, Change, Seen, Span, ThreadNo, Tracker, Visitor, Who, Whole};
 use crate::abi::Addr;
+use crate::catalogue::Catalogue;
 use crate::report::Report;
 use crate::trace::Event;
 use window::{End, Moment, Window};
@@ -65,6 +66,8 @@ pub struct Inversions {
     lost: u64,
     begun: Option<i64>,
     several: bool,
+    /// Who waits for which lock and whom, for as long as a span is looked at.
+    chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)>,
 }
 
 impl Inversions {
@@ -106,16 +109,20 @@ impl Inversions {
         window.owner_priority = self.own_priority(owner, tracker);
         window.kept = kept;
         window.begin(tracker);
-        (window.inverts() != Some(false)).then_some(window)
+        (window.inverts(tracker.catalogue) != Some(false)).then_some(window)
     }
 
     /// A thread's priority, without what is lent to it.
     fn own_priority(&self, thread: ThreadNo, tracker: &Tracker<'_>) -> Option<u16> {
         let now = tracker.thread(thread).and_then(|t| t.priority);
-        now.max(self.raised.get(&thread).copied())
+        let own = self.raised.get(&thread).copied();
+        match (now, own) {
+            (Some(now), Some(own)) if tracker.catalogue.is_more_urgent(own, now) => Some(now),
+            (now, own) => own.or(now),
+        }
     }
 
-    fn close(&mut self, mut window: Window, end: End, seen: &Seen<'_>) {
+    fn close(&mut self, mut window: Window, end: End, seen: &Seen<'_>, tracker: &Tracker<'_>) {
         // What began before the window of the report is told where the filters keep its end.
         let earlier = window.from.is_some_and(|from| self.begun.is_none_or(|begun| from.ticks < begun));
         if !seen.inside || !(seen.kept || window.kept && !earlier) {
@@ -125,13 +132,13 @@ impl Inversions {
         if self.several && self.closing.len() < MOST_OPEN {
             self.closing.push(window);
         } else {
-            self.file(window);
+            self.file(window, tracker.catalogue);
         }
     }
 
     /// Counts one that is over.
-    fn file(&mut self, window: Window) {
-        match window.inverts() {
+    fn file(&mut self, window: Window, catalogue: &Catalogue) {
+        match window.inverts(catalogue) {
             Some(false) => return,
             None => {
                 self.unjudged = self.unjudged.saturating_add(1);
@@ -161,17 +168,17 @@ impl Inversions {
     }
 
     /// The windows of a lock are over: it was given back, or is no more.
-    fn close_all(&mut self, lock: Addr, end: End, seen: &Seen<'_>) {
+    fn close_all(&mut self, lock: Addr, end: End, seen: &Seen<'_>, tracker: &Tracker<'_>) {
         let over: Vec<Window> =
             self.waiting.iter_mut().filter(|w| w.lock == lock).filter_map(|w| w.window.take()).collect();
         for window in over {
-            self.close(window, end, seen);
+            self.close(window, end, seen, tracker);
         }
     }
 
     /// A lock has another owner: who waits still, waits for that one.
     fn owned(&mut self, lock: Addr, owner: ThreadNo, seen: &Seen<'_>, tracker: &Tracker<'_>) {
-        self.close_all(lock, End::Released, seen);
+        self.close_all(lock, End::Released, seen, tracker);
         let mut list = std::mem::take(&mut self.waiting);
         for waiting in list.iter_mut().filter(|w| w.lock == lock && w.thread != owner) {
             waiting.owner = Some(owner);
@@ -192,7 +199,7 @@ impl Inversions {
                 Some(Ending::TimedOut) => End::Timeout,
                 Some(Ending::Unknown) | None => End::GivenUp,
             };
-            self.close(window, end, seen);
+            self.close(window, end, seen, tracker);
         } else if let (None, Who::Thread(owner)) = (waited, by)
             && owner != thread
             && let Some(call) = call.filter(|c| tracker.role_of(c.def).is_some_and(|r| r.release.is_some()))
@@ -204,7 +211,7 @@ impl Inversions {
             let mut window = Window::new(lock, thread, owner, None);
             window.waiter_priority = tracker.thread(thread).and_then(|t| t.priority);
             window.owner_priority = self.own_priority(owner, tracker);
-            self.close(window, End::Released, seen);
+            self.close(window, End::Released, seen, tracker);
         }
     }
 
@@ -243,8 +250,9 @@ impl Visitor for Inversions {
         if self.waiting.is_empty() && self.closing.is_empty() {
             return;
         }
-        let chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)> =
-            self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)).collect();
+        let mut chain = std::mem::take(&mut self.chain);
+        chain.clear();
+        chain.extend(self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)));
         let several = self.several;
         let open = self.waiting.iter_mut().filter_map(|w| w.window.as_mut());
         for window in open.chain(&mut self.closing) {
@@ -260,10 +268,11 @@ impl Visitor for Inversions {
                 window.owner_waits.get_or_insert(*lock);
             }
             // The owner's own event is the one to tell its priority.
+            let urgent = |a, b| tracker.catalogue.is_more_urgent(a, b);
             let now = tracker.thread(window.owner).and_then(|t| t.priority);
             match (window.owner_priority, now, window.waiter_priority) {
-                (None, Some(now), Some(waiter)) if now > waiter => window.owner_priority = Some(now),
-                (Some(own), Some(now), Some(waiter)) if own > waiter && now <= waiter => {
+                (None, Some(now), Some(waiter)) if urgent(waiter, now) => window.owner_priority = Some(now),
+                (Some(own), Some(now), Some(waiter)) if urgent(waiter, own) && !urgent(waiter, now) => {
                     window.inherited = true;
                     if self.raised.len() < MOST_RAISED {
                         self.raised.insert(window.owner, own);
@@ -272,12 +281,13 @@ impl Visitor for Inversions {
                 _ => {}
             }
         }
+        self.chain = chain;
         let told = self.told.iter().copied().min().unwrap_or(i64::MAX);
         let mut at = 0;
         while let Some(window) = self.closing.get(at) {
             if window.to.is_none_or(|(to, _)| to.ticks <= told) {
                 let window = self.closing.swap_remove(at);
-                self.file(window);
+                self.file(window, tracker.catalogue);
             } else {
                 at = at.saturating_add(1);
             }
@@ -295,14 +305,14 @@ impl Visitor for Inversions {
                 self.asked = self.asked.saturating_add(1);
                 self.owned(lock, thread, seen, tracker);
             }
-            Change::Released { lock, .. } => self.close_all(lock, End::Released, seen),
-            Change::Deleted { object } => self.close_all(object, End::Deleted, seen),
+            Change::Released { lock, .. } => self.close_all(lock, End::Released, seen, tracker),
+            Change::Deleted { object } => self.close_all(object, End::Deleted, seen, tracker),
             Change::Readied { .. } => self.readied(seen, change, tracker),
             Change::Ended { thread, .. } => {
                 if let Some(at) = self.waiting.iter().position(|w| w.thread == thread)
                     && let Some(window) = self.waiting.swap_remove(at).window
                 {
-                    self.close(window, End::Terminated, seen);
+                    self.close(window, End::Terminated, seen, tracker);
                 }
             }
             _ => {}
@@ -323,12 +333,12 @@ impl Visitor for Inversions {
 
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
         for window in std::mem::take(&mut self.closing) {
-            self.file(window);
+            self.file(window, tracker.catalogue);
         }
         let (mut open, mut unjudged) = (Vec::new(), 0u64);
         for waiting in std::mem::take(&mut self.waiting) {
             let Some(window) = waiting.window.filter(|w| w.kept) else { continue };
-            match window.inverts() {
+            match window.inverts(tracker.catalogue) {
                 Some(true) => open.push(window),
                 Some(false) => {}
                 None => unjudged = unjudged.saturating_add(1),

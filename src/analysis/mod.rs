@@ -1,6 +1,7 @@
 //! REPORTS: one pass over the events feeds all of them through one tracker. They ask for effects, never for ids, so that
 //! they serve every system; only `tracex/` knows the ids of the system whose viewer it imitates.
 
+pub mod addresses;
 pub mod blocked;
 pub mod change;
 pub mod histogram;
@@ -16,6 +17,8 @@ pub mod stats;
 pub mod tracex;
 pub mod usage;
 pub mod waits;
+
+use std::ops::ControlFlow;
 
 use crate::catalogue::Catalogue;
 use crate::query::{Query, QueryError};
@@ -188,11 +191,11 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
     };
     let mut spans: Vec<Span> = Vec::new();
     let mut changes: Vec<Change> = Vec::new();
-    for event in trace.events() {
+    trace.visit(|event| {
         whole.events = whole.events.saturating_add(1);
-        let in_range = query.is_in_range(&event);
-        let kept = in_range && query.keeps(&event);
-        tracker.step(&event, &mut |s| spans.push(s), &mut |_, c| changes.push(c));
+        let in_range = query.is_in_range(event);
+        let kept = in_range && query.keeps(event);
+        tracker.step(event, &mut |s| spans.push(s), &mut |_, c| changes.push(c));
         if in_range {
             let from = whole.span.map_or(event.ticks, |(from, _)| from);
             // The time up to the first event of the window lies outside it.
@@ -203,7 +206,7 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
             }
         }
         if in_range || whole.span.is_none() {
-            let seen = Seen { event: &event, inside: in_range, kept };
+            let seen = Seen { event, inside: in_range, kept };
             for change in &changes {
                 visitors.iter_mut().for_each(|v| v.seen(&seen, change, &tracker));
             }
@@ -211,13 +214,14 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
         if kept {
             whole.kept = whole.kept.saturating_add(1);
             for change in &changes {
-                visitors.iter_mut().for_each(|v| v.change(&event, change, &tracker));
+                visitors.iter_mut().for_each(|v| v.change(event, change, &tracker));
             }
-            visitors.iter_mut().for_each(|v| v.event(&event, &tracker));
+            visitors.iter_mut().for_each(|v| v.event(event, &tracker));
         }
         spans.clear();
         changes.clear();
-    }
+        ControlFlow::Continue(())
+    });
     visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect()
 }
 

@@ -1,69 +1,135 @@
 //! `profile`: who had the processor, for how long. The parts add up to the whole: what cannot be attributed is a row.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Span, Tracker, Visitor, Who, Whole, share, who_cell, word};
+use super::{Span, Tracker, Visitor, Who, Whole, object_cell, share, who_cell, word};
+use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind, Report};
 
 /// Adds up the time of everybody, by core.
 #[derive(Debug, Default)]
 pub struct Profile {
-    by: BTreeMap<(u16, Who), (i64, u64)>,
+    by: BTreeMap<(u16, Who), i64>,
+    /// Who had a core last, and the time that is not in the sums yet: most spans go on with the one before.
+    last: Option<((u16, Who), i64)>,
+}
+
+/// Who had a core where threads belong to processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Party {
+    /// A process, by its address in the registry.
+    Process(Addr),
+    /// Anybody else.
+    Other(Who),
+}
+
+/// The process of a thread; itself where it is known to have none.
+fn party(who: Who, tracker: &Tracker<'_>) -> Party {
+    let Who::Thread(no) = who else { return Party::Other(who) };
+    let context = tracker.thread(no).and_then(|t| t.context).and_then(|c| tracker.trace.contexts.get(c));
+    context.and_then(|c| c.process).map_or(Party::Other(who), Party::Process)
 }
 
 impl Visitor for Profile {
     fn span(&mut self, span: &Span, _: &Tracker<'_>) {
-        let (ticks, spans) = self.by.entry((span.core, span.who)).or_default();
-        *ticks = ticks.saturating_add(span.to.saturating_sub(span.from));
-        *spans = spans.saturating_add(1);
+        let (key, ticks) = ((span.core, span.who), span.to.saturating_sub(span.from));
+        match &mut self.last {
+            Some((last, sum)) if *last == key => *sum = sum.saturating_add(ticks),
+            last => {
+                let before = last.replace((key, ticks));
+                self.add(before);
+            }
+        }
     }
 
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let several = whole.cores > 1;
-        let mut columns = vec![
-            Column { name: "who", kind: Kind::Thread },
-            Column { name: "kind", kind: Kind::Text },
-            Column { name: "ticks", kind: Kind::Ticks },
-            Column { name: "share", kind: Kind::Real(2) },
-        ];
-        if several {
-            columns.insert(0, Column { name: "core", kind: Kind::Count });
+        let last = self.last.take();
+        self.add(last);
+        // A core's last event at the same tick as its first gives nobody any time.
+        self.by.retain(|(_, who), ticks| *ticks != 0 || *who != Who::Unknown);
+        let mut reports = vec![self.threads(whole, tracker)];
+        if tracker.trace.contexts.iter().any(|(_, c)| c.process.is_some()) {
+            reports.push(self.processes(whole, tracker));
         }
-        let mut report = Report { name: "profile", columns, ..Report::default() };
+        reports
+    }
+}
+
+/// The columns of a profile, with the core in front where there are several.
+fn columns(first: &[Column], whole: &Whole) -> Vec<Column> {
+    let core = Column { name: "core", kind: Kind::Count };
+    let time = [Column { name: "ticks", kind: Kind::Ticks }, Column { name: "share", kind: Kind::Real(2) }];
+    (whole.cores > 1).then_some(core).into_iter().chain(first.iter().copied()).chain(time).collect()
+}
+
+impl Profile {
+    fn add(&mut self, part: Option<((u16, Who), i64)>) {
+        let Some((key, ticks)) = part else { return };
+        let sum = self.by.entry(key).or_default();
+        *sum = sum.saturating_add(ticks);
+    }
+
+    /// The time of each core, of which shares are parts.
+    fn totals(&self) -> BTreeMap<u16, i64> {
         let mut totals: BTreeMap<u16, i64> = BTreeMap::new();
-        for ((core, _), (ticks, _)) in &self.by {
+        for ((core, _), ticks) in &self.by {
             let total = totals.entry(*core).or_default();
             *total = total.saturating_add(*ticks);
         }
-        let mut rows: Vec<(&(u16, Who), i64)> = self.by.iter().map(|(k, (ticks, _))| (k, *ticks)).collect();
-        rows.sort_by_key(|((core, _), ticks)| (*core, std::cmp::Reverse(*ticks)));
-        for ((core, who), ticks) in rows {
-            // A core's last event at the same tick as its first gives nobody any time.
-            if ticks == 0 && *who == Who::Unknown {
-                continue;
-            }
-            let total = totals.get(core).copied().unwrap_or(0);
-            let mut row = vec![
-                who_cell(*who, tracker),
-                Cell::Text(word(*who).to_owned()),
-                Cell::Ticks(ticks),
-                Cell::Real(share(ticks, total)),
-            ];
-            if several {
-                row.insert(0, Cell::Count(u64::from(*core)));
-            }
-            report.rows.push(row);
-        }
-        report.notes = whole.notes();
+        totals
+    }
+
+    /// Rows of a table, the most time first: by core, whatever the first cells tell, ticks and share.
+    fn rows(&self, list: Vec<(u16, Vec<Cell>, i64)>, whole: &Whole) -> Vec<Vec<Cell>> {
+        let (totals, mut list) = (self.totals(), list);
+        list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
+        let row = |(core, cells, ticks): (u16, Vec<Cell>, i64)| {
+            let total = totals.get(&core).copied().unwrap_or(0);
+            let core = (whole.cores > 1).then(|| Cell::Count(u64::from(core)));
+            core.into_iter().chain(cells).chain([Cell::Ticks(ticks), Cell::Real(share(ticks, total))]).collect()
+        };
+        list.into_iter().map(row).collect()
+    }
+
+    fn threads(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let first = [Column { name: "who", kind: Kind::Thread }, Column { name: "kind", kind: Kind::Text }];
+        let cells = |who| vec![who_cell(who, tracker), Cell::Text(word(who).to_owned())];
+        let list = self.by.iter().map(|((core, who), ticks)| (*core, cells(*who), *ticks)).collect();
+        let mut notes = whole.notes();
         if !tracker.trace.clock.runs {
-            report.notes.push("the clock stands still: nobody's time can be told".to_owned());
+            notes.push("the clock stands still: nobody's time can be told".to_owned());
         }
-        let unknown: i64 = self.by.iter().filter(|((_, w), _)| *w == Who::Unknown).map(|(_, (t, _))| *t).sum();
-        if unknown > 0 {
-            report.notes.push(
+        if self.by.iter().any(|((_, who), ticks)| *who == Who::Unknown && *ticks > 0) {
+            notes.push(
                 "unknown: the event at the end of the time is of somebody whom no event before it made run".to_owned(),
             );
         }
-        vec![report]
+        Report { name: "profile", columns: columns(&first, whole), rows: self.rows(list, whole), notes }
+    }
+
+    /// The same by process; the other rows are as they are.
+    fn processes(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+        let mut by: BTreeMap<(u16, Party), (i64, u64)> = BTreeMap::new();
+        for ((core, who), ticks) in &self.by {
+            let (sum, threads) = by.entry((*core, party(*who, tracker))).or_default();
+            *sum = sum.saturating_add(*ticks);
+            *threads = threads.saturating_add(1);
+        }
+        let first = [
+            Column { name: "process", kind: Kind::Object },
+            Column { name: "kind", kind: Kind::Text },
+            Column { name: "threads", kind: Kind::Count },
+        ];
+        let cells = |party, threads| match party {
+            Party::Process(address) => {
+                vec![object_cell(address, tracker), Cell::Text("process".to_owned()), Cell::Count(threads)]
+            }
+            Party::Other(who) => vec![who_cell(who, tracker), Cell::Text(word(who).to_owned()), Cell::Empty],
+        };
+        let list = by.iter().map(|((core, party), (ticks, n))| (*core, cells(*party, *n), *ticks)).collect();
+        let mut notes = whole.notes();
+        notes.push("threads: how many of the process had the processor".to_owned());
+        Report { name: "profile_processes", columns: columns(&first, whole), rows: self.rows(list, whole), notes }
     }
 }

@@ -1,5 +1,7 @@
 //! What each definition is for, looked up once: no report searches effects or field names event by event.
 
+use std::sync::Arc;
+
 use crate::catalogue::{ArgKind, Catalogue, Effect, EventDef};
 use crate::trace::DefId;
 
@@ -15,6 +17,8 @@ pub struct Role {
     pub ready: bool,
     /// A thread stops being ready.
     pub block: bool,
+    /// Somebody begins to run: whom a word names, or who inserts it.
+    pub runs: bool,
     /// A word names who runs next.
     pub run: bool,
     /// Some word could name who runs next, in this or other events of its kind.
@@ -31,6 +35,8 @@ pub struct Role {
     pub isr_number: Option<usize>,
     /// Word with a thread state.
     pub state: Option<usize>,
+    /// Word with the priority of the thread that becomes ready.
+    pub priority: Option<usize>,
     /// Word with the object that the call acts on.
     pub object: Option<usize>,
     /// Word with a lock that is asked for.
@@ -99,6 +105,7 @@ impl Role {
                     && def.fields.first().is_some_and(|f| f.as_ref().is_some_and(|f| f.kind == ArgKind::ThreadPtr))),
             ready,
             block,
+            runs: has(Effect::Run),
             run,
             run_named: run,
             is_slice: has(Effect::Slice),
@@ -107,6 +114,7 @@ impl Role {
             isr_exit: has(Effect::IsrExit),
             isr_number: word(Effect::IsrEnter).or_else(|| word(Effect::IsrExit)),
             state: kind(ArgKind::State),
+            priority: named("pri").filter(|_| ready),
             object,
             acquire: word(Effect::Acquire),
             release: word(Effect::Release),
@@ -127,15 +135,15 @@ impl Role {
     }
 }
 
-/// The roles of a catalogue, by definition.
+/// The roles of a catalogue, by definition. Each is shared: who acts on one holds it while the tracker changes.
 #[derive(Debug, Clone)]
-pub struct Roles(Vec<Role>);
+pub struct Roles(Vec<Arc<Role>>);
 
 impl Roles {
     /// Looks at every definition once.
     #[must_use]
     pub fn of(catalogue: &Catalogue) -> Self {
-        Self(catalogue.iter().map(Role::of).collect())
+        Self(catalogue.iter().map(|def| Arc::new(Role::of(def))).collect())
     }
 
     /// True where some call tells how long its caller is ready to wait: then one that does not tell waits for nothing.
@@ -148,6 +156,13 @@ impl Roles {
     #[must_use]
     #[inline]
     pub fn get(&self, def: DefId) -> Option<&Role> {
-        self.0.get(usize::try_from(def.0).ok()?)
+        self.0.get(usize::try_from(def.0).ok()?).map(Arc::as_ref)
+    }
+
+    /// The role of a definition that has effects, to be held.
+    #[must_use]
+    #[inline]
+    pub fn acting(&self, def: DefId) -> Option<Arc<Role>> {
+        self.0.get(usize::try_from(def.0).ok()?).filter(|role| role.acts).map(Arc::clone)
     }
 }

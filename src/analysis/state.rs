@@ -1,8 +1,7 @@
 //! The one tracker: who runs on each core, the state of each thread, the owner of each lock, interrupt depth, and what
 //! of all this is unknown. It asks definitions for their effects, never for ids.
 
-use std::collections::HashMap;
-
+use super::addresses::ByAddress;
 use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Who};
 use super::roles::{Role, Roles};
 use crate::abi::Addr;
@@ -56,11 +55,11 @@ pub struct Tracker<'a> {
     /// What its ids mean.
     pub catalogue: &'a Catalogue,
     threads: Vec<Thread>,
-    by_address: HashMap<Addr, ThreadNo>,
+    by_address: ByAddress<ThreadNo>,
     by_context: Vec<Option<ThreadNo>>,
     cores: Vec<Core>,
     spare: Core,
-    locks: HashMap<Addr, Lock>,
+    locks: ByAddress<Lock>,
     roles: Roles,
     /// True where calls that may wait say for how long.
     tell_patience: bool,
@@ -75,11 +74,11 @@ impl<'a> Tracker<'a> {
             trace,
             catalogue,
             threads: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: ByAddress::default(),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
             spare: Core::new(),
-            locks: HashMap::new(),
+            locks: ByAddress::default(),
             tell_patience: roles.tell_patience(),
             roles,
         }
@@ -106,6 +105,12 @@ impl<'a> Tracker<'a> {
     /// All threads that events have named so far.
     pub fn threads(&self) -> impl Iterator<Item = (ThreadNo, &Thread)> {
         self.threads.iter().enumerate().map(|(i, t)| (ThreadNo(u32::try_from(i).unwrap_or(u32::MAX)), t))
+    }
+
+    /// True where some call tells how long its caller is ready to wait.
+    #[must_use]
+    pub const fn tells_patience(&self) -> bool {
+        self.tell_patience
     }
 
     /// A lock that events have named.
@@ -221,12 +226,8 @@ impl<'a> Tracker<'a> {
         self.arrive(event, kind, below, span, change);
         let trace = self.trace;
         let words = trace.words(event);
-        let role = event.def.and_then(|d| self.roles.get(d)).cloned();
-        self.calls(event, role.as_ref(), words, kind, below);
-        let (Some(def), Some(role)) = (event.def, role) else { return };
-        if !role.acts {
-            return;
-        }
+        self.calls(event, words, kind, below);
+        let Some((def, role)) = event.def.and_then(|d| Some((d, self.roles.acting(d)?))) else { return };
         let by = match kind {
             ContextKind::Thread => below.unwrap_or(Who::Unknown),
             ContextKind::Isr => Who::Isr,
@@ -280,6 +281,9 @@ impl<'a> Tracker<'a> {
         if kind == ContextKind::Thread {
             core.seen = event.ticks;
         }
+        // The thread begins to run at this event, not before.
+        let begins = kind == ContextKind::Thread && below.is_some_and(|own| self.tells_itself(event, own));
+        let core = self.core(event.core);
         // What the event's own context says is certain.
         let agrees = below.is_none_or(|b| b == running);
         core.bare_isr = is_isr && core.frames.is_empty();
@@ -300,6 +304,7 @@ impl<'a> Tracker<'a> {
                     _ => None,
                 };
                 match since {
+                    _ if begins => spans(predicted, from, event.ticks),
                     Some(at) => {
                         spans(predicted, from, at);
                         spans(below, at, event.ticks);
@@ -370,6 +375,9 @@ impl<'a> Tracker<'a> {
     /// True where the event says of its own context that it begins to run.
     fn tells_itself(&self, event: &Event, own: Who) -> bool {
         let (Some(def), Who::Thread(no)) = (event.def, own) else { return false };
+        if !self.roles.get(def).is_some_and(|r| r.runs) {
+            return false;
+        }
         let effects = &self.catalogue[def].effects;
         let target = effects.target(Effect::Run, self.trace.words(event));
         effects.has(Effect::Run) && target.is_none_or(|t| self.thread(no).is_some_and(|own| own.address == t))

@@ -1,8 +1,9 @@
 //! `objects --use`: how queues, locks, semaphores, groups of flags and pools were used, and how full they were, as far
 //! as the trace shows.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::addresses::ByAddress;
 use super::{Change, State, Tracker, Visitor, Whole};
 use crate::abi::{Addr, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, EventDef, threadx_object};
@@ -101,8 +102,8 @@ struct One {
 /// Looks at what is done to objects.
 #[derive(Debug)]
 pub struct Use {
-    acts: Vec<Option<Act>>,
-    by_address: HashMap<Addr, usize>,
+    acts: Vec<Option<Arc<Act>>>,
+    by_address: ByAddress<usize>,
     all: Vec<One>,
     word: u64,
     /// Waits that are not over, by thread: object and event.
@@ -125,8 +126,8 @@ impl Use {
     #[must_use]
     pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
         Self {
-            acts: catalogue.iter().map(Act::of).collect(),
-            by_address: HashMap::new(),
+            acts: catalogue.iter().map(|def| Act::of(def).map(Arc::new)).collect(),
+            by_address: ByAddress::default(),
             all: Vec::new(),
             word: bytes(trace.about.word),
             open: Vec::new(),
@@ -135,7 +136,7 @@ impl Use {
         }
     }
 
-    fn act(&self, def: crate::trace::DefId) -> Option<&Act> {
+    fn act(&self, def: crate::trace::DefId) -> Option<&Arc<Act>> {
         self.acts.get(usize::try_from(def.0).ok()?)?.as_ref()
     }
 
@@ -257,7 +258,7 @@ impl Visitor for Use {
             self.unnamed = self.unnamed.saturating_add(1);
             return;
         }
-        let (act, word) = (act.clone(), self.word);
+        let (act, word) = (Arc::clone(act), self.word);
         let words = tracker.trace.words(event);
         let Some(address) = words.get(act.object).copied().filter(|a| *a != 0) else { return };
         let is_thread = tracker.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread);

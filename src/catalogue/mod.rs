@@ -20,7 +20,7 @@ pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
 pub use objects::{ObjectType, Show, registered_stack, threadx_object};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
-pub use table::{Catalogue, Names};
+pub use table::{Catalogue, Names, Ways};
 pub use uia::{Declared, FIRST_DECLARED, uia_events};
 
 use crate::trace::DefId;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::table::{read_enumerations, read_field, rows};
-use super::{Catalogue, Effects, Enumeration, EventDef, FieldDef, Product, Takes};
+use super::{Catalogue, Effects, Enumeration, EventDef, FieldDef, Product, Takes, Ways};
 use crate::trace::DefId;
 
 /// Class of kernel calls.
@@ -111,7 +111,8 @@ impl QnxEvents {
             all.row(&row);
         }
         all.user();
-        Self { catalogue: Catalogue::listed(all.defs, all.enumerations).with_larger_urgent(), rules: all.rules }
+        let ways = Ways { larger_is_urgent: true, quiet_locks: true, idle_is_thread: true };
+        Self { catalogue: Catalogue::listed(all.defs, all.enumerations).with_ways(ways), rules: all.rules }
     }
 }
 

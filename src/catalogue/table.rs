@@ -18,8 +18,19 @@ pub struct Catalogue {
     user: Option<(RangeInclusive<u32>, &'static str)>,
     templates: HashMap<u32, Template>,
     object_types: Option<fn(u32) -> Option<&'static ObjectType>>,
-    /// True where a larger number is a more urgent priority.
-    larger_is_urgent: bool,
+    ways: Ways,
+}
+
+/// Ways of a system that its events do not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ways {
+    /// A larger number is a more urgent priority.
+    pub larger_is_urgent: bool,
+    /// A lock that is free is taken, and given back to nobody, without an event: who has it is told only while somebody
+    /// waits.
+    pub quiet_locks: bool,
+    /// A processor without work runs a thread.
+    pub idle_is_thread: bool,
 }
 
 /// Which of two products gave the ids that both use.
@@ -60,7 +71,7 @@ impl Catalogue {
             user: None,
             templates: HashMap::new(),
             object_types: None,
-            larger_is_urgent: false,
+            ways: Ways::default(),
         };
         for def in defs {
             all.put(def);
@@ -84,9 +95,9 @@ impl Catalogue {
     /// The same definitions under other ids; those without one are left out.
     #[must_use]
     pub fn with_ids(self, id: impl Fn(u32) -> Option<u32>) -> Self {
-        let Self { defs, enumerations, user, templates, object_types, larger_is_urgent, .. } = self;
+        let Self { defs, enumerations, user, templates, object_types, ways, .. } = self;
         let moved = defs.into_iter().filter_map(|def| Some(EventDef { id: id(def.id)?, ..def })).collect();
-        Self { user, templates, object_types, larger_is_urgent, ..Self::new(moved, enumerations) }
+        Self { user, templates, object_types, ways, ..Self::new(moved, enumerations) }
     }
 
     /// Gives the definition of this name another id, where there is one: a program has numbered it.
@@ -115,14 +126,33 @@ impl Catalogue {
     /// The same for a system in which a larger number is a more urgent priority.
     #[must_use]
     pub fn with_larger_urgent(mut self) -> Self {
-        self.larger_is_urgent = true;
+        self.ways.larger_is_urgent = true;
         self
+    }
+
+    /// The same for a system of these ways.
+    #[must_use]
+    pub fn with_ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
+        self
+    }
+
+    /// The system's ways.
+    #[must_use]
+    pub const fn ways(&self) -> Ways {
+        self.ways
+    }
+
+    /// True where some event has this effect: what no event can tell is not zero, but unknown.
+    #[must_use]
+    pub fn tells(&self, effect: super::Effect) -> bool {
+        self.defs.iter().any(|d| d.effects.has(effect))
     }
 
     /// True where priority `a` is more urgent than `b`.
     #[must_use]
     pub fn is_more_urgent(&self, a: u16, b: u16) -> bool {
-        if self.larger_is_urgent { a > b } else { a < b }
+        if self.ways.larger_is_urgent { a > b } else { a < b }
     }
 
     /// The ids that applications choose; `None` where the system gives them no range of their own.
@@ -212,7 +242,7 @@ impl Catalogue {
             user: None,
             templates: HashMap::new(),
             object_types: None,
-            larger_is_urgent: false,
+            ways: Ways::default(),
         }
     }
 

@@ -29,6 +29,8 @@ pub enum Command {
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Objects),
+    /// The threads as they stand in memory now: what each waits for, who holds it, stacks, where it stands
+    Threads(Threads),
     /// Who had the processor, and for how long
     Profile(Reports),
     /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
@@ -47,8 +49,10 @@ pub enum Command {
     Report(Reports),
     /// The catalogue of events: ids, names, fields
     Events(Events),
-    /// The trace buffer's bytes as they lie, into a file: `dump -o FILE.trx`
+    /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
     Dump(Dump),
+    /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
+    Serve(Serve),
     /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
     Control(Control),
     /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
@@ -83,6 +87,18 @@ pub struct Objects {
     /// How each queue, lock, semaphore and pool was used, and its high-water mark as far as the trace shows
     #[arg(long = "use")]
     pub usage: bool,
+}
+
+/// Options of `threads`.
+#[derive(Debug, Default, ClapArgs)]
+pub struct Threads {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Options of the reports.
@@ -124,6 +140,9 @@ pub struct Source {
     /// The address of a symbol that the ELF does not tell (repeatable)
     #[arg(long, value_name = "NAME=ADDR")]
     pub symbol: Vec<String>,
+    /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub reg: Vec<String>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR")]
     pub header: Option<String>,
@@ -345,9 +364,34 @@ pub struct Dump {
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub source: Source,
-    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring
-    #[arg(short, long, value_name = "FILE.trx", help_heading = "Output")]
+    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring; .core, an ELF core with
+    /// registers, trace, kernel objects, stacks, .data, .bss and RAM
+    #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
     pub output: PathBuf,
+    /// Memory that goes into the core as well, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", help_heading = "Output")]
+    pub range: Vec<String>,
+}
+
+/// Options of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// FILEs, told from their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
+    pub listen: String,
+    /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
+    #[arg(long)]
+    pub stdio: bool,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
 }
 
 /// Options of `control`.

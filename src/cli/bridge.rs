@@ -51,7 +51,11 @@ pub fn run(task: &BridgeTask) -> Result<Outcome, Failure> {
     monitor::check(program)?;
     let bridge = Bridge::bind(*listen).map_err(fail)?;
     let _attached = interrupt::Guard::arm();
-    listen::say(&format!("a bridge to {} listens", stub.endpoint), bridge.address().map_err(fail)?);
+    listen::say(
+        &format!("a bridge to {} listens", stub.endpoint),
+        bridge.address().map_err(fail)?,
+        "controls the target",
+    );
     let stub = Stub { endpoint: stub.endpoint.clone(), timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
     let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
         monitor::run(line, program, Lent::Remote(memory), out);

@@ -1,6 +1,7 @@
 //! Runs a plan: read, let the target go, print.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::Sink;
-use super::{Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports};
+use super::{
+    Outcome, bridge, control, demo, dump, events, evidence, gdb, info, interrupt, now, reports, serve, threads,
+};
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
 use crate::format::{DecodeOptions, Extent};
@@ -31,8 +34,10 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Read(question) => read(*question, &output),
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
+        Task::Threads(inputs) => threads::run(*inputs, &output),
         Task::Control(task) => control::run(*task, &output),
         Task::Bridge(task) => bridge::run(&task),
+        Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
@@ -45,7 +50,8 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
         Task::Read(question) => evidence::files(&question.inputs),
         Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
-        Task::Dump(_) | Task::Bridge(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+        Task::Threads(inputs) => evidence::files(inputs),
+        Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
 
@@ -154,6 +160,8 @@ struct Answer {
     loaded: Loaded,
     info: Option<info::Info>,
     origin: Option<reports::Origin>,
+    /// How objects stand in memory now.
+    standing: Vec<output::Standing>,
 }
 
 /// Reads what a question needs, and no more.
@@ -172,16 +180,20 @@ impl Reader<'_, '_> {
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         let loaded = match ask {
             Ask::List | Ask::Reports(_) => self.load(Extent::All)?,
-            Ask::Objects => self.load(Extent::Nothing)?,
+            Ask::Objects => {
+                let mut loaded = self.load(Extent::Nothing)?;
+                let standing = threads::standing(self.session, &mut loaded.trace)?;
+                return Ok(Answer { loaded, info: None, origin: None, standing });
+            }
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
             Ask::Info => {
                 let loaded = self.load(Extent::All)?;
                 let info = info::gather(self.session, &loaded);
-                return Ok(Answer { loaded, info: Some(info), origin: None });
+                return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
         };
-        Ok(Answer { loaded, info: None, origin: None })
+        Ok(Answer { loaded, info: None, origin: None, standing: Vec::new() })
     }
 
     /// The newest events that the filters keep: read backwards, each time twice as many.
@@ -288,7 +300,9 @@ fn print(
     let issues = &trace.issues;
     let mut outcome = Outcome::Done;
     let written = match ask {
-        Ask::Objects => output::objects(format, &mut sink, &view, &options, issues).map_err(Failure::from),
+        Ask::Objects => {
+            output::objects(format, &mut sink, &view, &options, &answer.standing, issues).map_err(Failure::from)
+        }
         Ask::Info => match &answer.info {
             Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
             None => Ok(()),
@@ -323,7 +337,7 @@ fn print(
 }
 
 /// `--strict`: what was lost is a failure.
-fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+pub fn judge(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
@@ -355,19 +369,52 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown = || chosen().filter(move |e| e.ticks >= from).skip(usize::try_from(skip).unwrap_or(usize::MAX));
-    let window = Window::of(shown());
+    let shown = |each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
+        let mut skip = skip;
+        loaded.trace.visit(|event| {
+            if query.is_past(event) {
+                return ControlFlow::Break(());
+            }
+            if event.ticks < from || !query.keeps_all() && !query.keeps(event) {
+                return ControlFlow::Continue(());
+            }
+            if skip > 0 {
+                skip = skip.saturating_sub(1);
+                return ControlFlow::Continue(());
+            }
+            each(event)
+        });
+    };
+    let mut window = Window::default();
+    shown(&mut |event| {
+        window.add(event);
+        ControlFlow::Continue(())
+    });
     if matches!(ask, Ask::Last(_)) {
         options.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
     }
     if format == Format::Table && options.width >= output::WIDEST {
-        let (first, last) = shown().fold((u64::MAX, 0), |(a, b), e| (a.min(e.seq), b.max(e.seq)));
+        let (mut first, mut last) = (u64::MAX, 0);
+        shown(&mut |event| {
+            (first, last) = (first.min(event.seq), last.max(event.seq));
+            ControlFlow::Continue(())
+        });
         options.outcomes = Some(Arc::new(Outcomes::of(&loaded.trace, &loaded.catalogue, first, last)));
     }
     let Some(mut writer) = output::event_sink(format, &mut *sink, &options) else {
         return Err(Failure::usage("usage", "--format md is for reports"));
     };
-    write_events(&mut *writer, view, &window, shown())?;
+    writer.begin(view, &window)?;
+    let mut written = Ok(());
+    shown(&mut |event| match writer.event(view, event) {
+        Ok(output::Flow::More) => ControlFlow::Continue(()),
+        Ok(output::Flow::Enough) => ControlFlow::Break(()),
+        Err(e) => {
+            written = Err(e);
+            ControlFlow::Break(())
+        }
+    });
+    written?;
     writer.finish(view, &loaded.trace.issues)?;
     if window.events == 0 {
         let unreadable = loaded.trace.issues.iter().any(|i| i.code == "ring-unreadable");

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::message::{self, Failure};
-use super::plan::Output;
+use super::plan::{Output, number};
 use super::sink::Sink;
 use super::{Outcome, evidence, interrupt};
-use crate::session::{Inputs, Raw, Session};
+use crate::mem::Region;
+use crate::session::{Evidence, Inputs, Raw, Session};
 
 /// What to dump, and where to. Told before anything is opened.
 pub struct DumpTask {
@@ -16,33 +17,60 @@ pub struct DumpTask {
     pub inputs: Inputs,
     /// The file to write.
     pub path: PathBuf,
+    /// What is written.
+    pub what: What,
+}
+
+/// What is written, by the file's ending.
+pub enum What {
+    /// The trace's bytes.
+    Trace,
+    /// Everything of one stop, and these stretches of memory besides.
+    Evidence(Vec<Region>),
 }
 
 impl DumpTask {
     /// Checks where the dump goes.
-    pub fn new(inputs: Inputs, path: PathBuf) -> Result<Self, Failure> {
-        if path.extension().and_then(OsStr::to_str) != Some("trx") {
-            return Err(Failure::usage(
-                "usage",
-                format!(
-                    "dump -o {}: only .trx is known, the trace buffer's bytes as they lie; end the name in it",
-                    path.display()
-                ),
-            ));
-        }
-        Ok(Self { inputs, path })
+    pub fn new(inputs: Inputs, path: PathBuf, ranges: &[String]) -> Result<Self, Failure> {
+        let what = match path.extension().and_then(OsStr::to_str) {
+            Some("core") => What::Evidence(ranges.iter().map(|r| range(r)).collect::<Result<_, _>>()?),
+            Some("trx") if ranges.is_empty() => What::Trace,
+            Some("trx") => return Err(Failure::usage("usage", "--range goes with dump -o FILE.core")),
+            _ => {
+                return Err(Failure::usage(
+                    "usage",
+                    format!(
+                        "dump -o {}: the ending tells what is written: .trx, the trace buffer's bytes as they lie; .core, all of one stop",
+                        path.display()
+                    ),
+                ));
+            }
+        };
+        Ok(Self { inputs, path, what })
     }
+}
+
+/// `ADDR..ADDR`, both ends included.
+fn range(text: &str) -> Result<Region, Failure> {
+    let wrong = || Failure::usage("usage", format!("--range {text}: FIRST..LAST is wanted, as 0x20000000..0x2000ffff"));
+    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+    let (first, last) = (number("--range", first)?, number("--range", last)?);
+    let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
+    Ok(Region { start: first, len })
 }
 
 /// Reads the trace, lets the target go, writes the file.
 pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
-    let DumpTask { inputs, path } = task;
+    let DumpTask { inputs, path, what } = task;
     evidence::keep(&evidence::files(&inputs), &path)?;
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;
-    let raw = session.raw();
-    if raw.is_err() {
+    let read = match &what {
+        What::Trace => session.raw().map(Read::Trace),
+        What::Evidence(ranges) => session.evidence(ranges).map(|e| Read::Evidence(Box::new(e))),
+    };
+    if read.is_err() {
         message::issues(session.issues());
     }
     if let Some(client) = session.disconnect() {
@@ -52,7 +80,29 @@ pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
         }
     }
     drop(attached);
-    write(&raw?, path, output)
+    match read? {
+        Read::Trace(raw) => write(&raw, path, output),
+        Read::Evidence(evidence) => write_evidence(&evidence, path, output),
+    }
+}
+
+/// What was read.
+enum Read {
+    Trace(Raw),
+    Evidence(Box<Evidence>),
+}
+
+fn write_evidence(evidence: &Evidence, path: PathBuf, output: &Output) -> Result<Outcome, Failure> {
+    let said = format!("tx-trace: wrote {}: {}", path.display(), evidence.said.join(", "));
+    let mut sink = Sink::open(&Output { path: Some(path), ..output.clone() }, None)?;
+    sink.write_all(&evidence.head)?;
+    for piece in &evidence.pieces {
+        sink.write_all(piece)?;
+    }
+    sink.finish()?;
+    message::issues(&evidence.issues);
+    message::say(&said);
+    Ok(Outcome::Done)
 }
 
 fn write(raw: &Raw, path: PathBuf, output: &Output) -> Result<Outcome, Failure> {

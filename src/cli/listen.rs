@@ -15,14 +15,11 @@ pub fn parse(text: &str) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| wrong("the host has no address".to_owned()))
 }
 
-/// Says where it listens, and to whom that opens the target.
-pub fn say(what: &str, address: SocketAddr) {
+/// Says where it listens, and what that lets everybody do who reaches the port.
+pub fn say(what: &str, address: SocketAddr, does: &str) {
     message::say(&format!("tx-trace: {what} at {address}"));
     if !address.ip().is_loopback() {
-        message::say(&format!(
-            "tx-trace: {} is not loopback: everybody who reaches this port controls the target",
-            address.ip()
-        ));
+        message::say(&format!("tx-trace: {} is not loopback: everybody who reaches this port {does}", address.ip()));
     }
 }
 
@@ -36,7 +33,7 @@ mod tests {
         assert_eq!(parse("0.0.0.0:0").unwrap().to_string(), "0.0.0.0:0");
         assert_eq!(parse("[::1]:3334").unwrap().to_string(), "[::1]:3334");
         for wrong in ["", "3334", ":", ":70000", "::1:3334:", "host"] {
-            assert!(parse(wrong).is_err_and(|f| f.message.contains("--listen")), "{wrong}");
+            assert!(parse(wrong).is_err_and(|f| f.code == "listen" && f.message.contains("--listen")), "{wrong}");
         }
     }
 }

@@ -20,7 +20,9 @@ mod names;
 mod now;
 mod plan;
 mod reports;
+mod serve;
 mod sink;
+mod threads;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -9,19 +9,20 @@ use std::io::{self, Write};
 
 use super::message::{self, Failure};
 use super::plan::{self, ClockPlan, Output, Question, Task};
-use super::{Outcome, args, command, files};
+use super::{Outcome, args, command, files, threads};
 use crate::catalogue::Names;
 use crate::mem::segments::Segments;
 use crate::output;
 use crate::session::{Inputs, Lent, Session};
 
 /// The commands that may be asked.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "last",
     "list",
     "show",
     "info",
     "objects",
+    "threads",
     "profile",
     "stats",
     "services",
@@ -83,6 +84,8 @@ pub enum Request {
     Help,
     /// A question about the trace; its inputs name nothing.
     Question(Box<Question>, Output),
+    /// The kernel as it stands.
+    Threads(Output),
 }
 
 /// Understands what stands behind `tx-trace` in a monitor line. Pure.
@@ -118,10 +121,12 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
         )));
     }
     let plan::Plan { task, output } = plan::plan(args)?;
-    let Task::Read(mut question) = task else {
-        return Err(refuse("a monitor line cannot ask for that".to_owned()));
+    let inputs = match &task {
+        Task::Read(question) => &question.inputs,
+        Task::Threads(inputs) => inputs,
+        _ => return Err(refuse("a monitor line cannot ask for that".to_owned())),
     };
-    if let Some(file) = question.inputs.files.first() {
+    if let Some(file) = inputs.files.first() {
         return Err(refuse(format!(
             "`{}` would be a file, which a monitor line does not name: the target is the one that is served",
             file.display()
@@ -130,9 +135,11 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
     if !matches!(output.format, args::Format::Table | args::Format::Json) {
         return Err(refuse("a monitor line prints --format table or json".to_owned()));
     }
+    let output = Output { path: None, color: args::Color::Never, ..output };
+    let Task::Read(mut question) = task else { return Ok(Request::Threads(output)) };
     // Whatever the environment added.
     question.inputs = Inputs::default();
-    Ok(Request::Question(question, Output { path: None, color: args::Color::Never, ..output }))
+    Ok(Request::Question(question, output))
 }
 
 /// Fails where what was said of the program cannot be used, whatever the target holds.
@@ -160,6 +167,10 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
                     question.names = program.names;
                 }
                 command::read_over(*question, memory, &output, &mut bounded)
+            }
+            Request::Threads(output) => {
+                json = output.format == args::Format::Json;
+                threads::run_over(program.inputs.clone(), memory, &output, &mut bounded)
             }
         });
         match answer {
@@ -253,7 +264,11 @@ mod tests {
 
     fn refused(line: &str) -> String {
         match parse(line) {
-            Err(failure) => failure.message,
+            Err(failure) => {
+                let told = ["monitor", "usage", "position"];
+                assert!(told.contains(&failure.code), "{line}: {}", failure.code);
+                failure.message
+            }
             Ok(_) => panic!("`{line}` was taken"),
         }
     }
@@ -262,7 +277,8 @@ mod tests {
     fn what_reads_is_taken() {
         for command in COMMANDS {
             let line = if command == "show" { "show -1" } else { command };
-            assert!(matches!(parse(line), Ok(Request::Question(..))), "{command}");
+            let threads = command == "threads" && matches!(parse(line), Ok(Request::Threads(_)));
+            assert!(threads || matches!(parse(line), Ok(Request::Question(..))), "{command}");
         }
         let Ok(Request::Question(question, output)) =
             parse(" last 5 --thread 'a b' --class queue --from 3 --to -1 --hz 72M --format json --width 120")
@@ -304,9 +320,12 @@ mod tests {
             "--color always",
             "--strict",
         ] {
-            for command in ["last", "list", "info", "report", "objects"] {
+            for command in ["last", "list", "info", "report", "objects", "threads"] {
                 let line = format!("{command} {source}");
-                assert!(refused(&line).contains("not taken from a monitor line"), "{line}");
+                let why = refused(&line);
+                // An option that the command has nowhere is refused as that.
+                let none = command == "threads" && why.contains("unexpected argument");
+                assert!(why.contains("not taken from a monitor line") || none, "{line}: {why}");
             }
         }
         for word in ["x.core", "./50", "|sh", "|", "@options", "/etc/passwd", "-"] {

@@ -31,6 +31,12 @@ impl<'a> SymbolNames<'a> {
         Self { symbols: session.symbols(), highs, thumb }
     }
 
+    /// Over the symbols of `session`, for addresses as memory has them: whole. `arm`: those of functions carry the Thumb bit.
+    pub fn whole(session: &'a Session<'_>, arm: bool) -> Self {
+        let thumb = u64::from(arm);
+        Self { symbols: session.symbols(), highs: vec![0], thumb }
+    }
+
     const fn cuts(&self) -> bool {
         !matches!(self.highs.as_slice(), [0])
     }

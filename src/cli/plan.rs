@@ -9,6 +9,7 @@ use super::bridge::BridgeTask;
 use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
+use super::serve::ServeTask;
 use crate::abi::Addr;
 use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
@@ -34,10 +35,14 @@ pub enum Task {
     Events(EventsTask),
     /// Write the trace's bytes to a file.
     Dump(Box<DumpTask>),
+    /// The kernel's objects as they stand in memory.
+    Threads(Box<Inputs>),
     /// Look at how the trace stands, or change that.
     Control(Box<ControlTask>),
     /// Stand between a debugger and a stub.
     Bridge(Box<BridgeTask>),
+    /// Be the target of a debugger.
+    Serve(Box<ServeTask>),
     /// The built-in dead target.
     Demo,
     /// The GDB command.
@@ -205,8 +210,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         }
         Command::Dump(d) => {
             let inputs = inputs(d.source, words(&mut Ask::Info, d.words)?)?;
-            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output)?));
+            let task = Task::Dump(Box::new(DumpTask::new(inputs, d.output, &d.range)?));
             return Ok(Plan { task, output: output(args::Output::default())? });
+        }
+        Command::Threads(t) => {
+            let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
+            return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
         }
         Command::Control(c) => {
             let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
@@ -223,6 +232,18 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             let names = names(&clock_typed.netx)?;
             let task = BridgeTask::new(&b.listen, b.once, inputs, clock(clock_typed)?, names)?;
             return Ok(Plan { task: Task::Bridge(Box::new(task)), output: output(args::Output::default())? });
+        }
+        Command::Serve(s) => {
+            let mut clock_typed = s.clock;
+            let inputs = Inputs {
+                events: std::mem::take(&mut clock_typed.user.events),
+                event_enums: enum_names(&clock_typed.user.event_enum),
+                ..inputs(s.source, words(&mut Ask::Info, s.words)?)?
+            };
+            let names = names(&clock_typed.netx)?;
+            let at = (!s.stdio).then_some(s.listen.as_str());
+            let task = ServeTask::new(at, s.once, inputs, clock(clock_typed)?, names)?;
+            return Ok(Plan { task: Task::Serve(Box::new(task)), output: output(args::Output::default())? });
         }
         Command::Demo(d) => return Ok(Plan { task: Task::Demo, output: output(d.output)? }),
         Command::Gdb(g) => {
@@ -334,7 +355,7 @@ fn names(netx: &str) -> Result<Names, Failure> {
     }
 }
 
-fn number(option: &str, text: &str) -> Result<u64, Failure> {
+pub fn number(option: &str, text: &str) -> Result<u64, Failure> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
@@ -399,14 +420,8 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         SourceSpec::Files
     };
     let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
-    let mut symbols = Vec::new();
-    for pair in &s.symbol {
-        let (name, address) = pair
-            .split_once('=')
-            .filter(|(n, _)| !n.is_empty())
-            .ok_or_else(|| Failure::usage("symbol", format!("--symbol {pair}: NAME=ADDR is wanted")))?;
-        symbols.push((name.to_owned(), number("--symbol", address)?));
-    }
+    let symbols = pairs("--symbol", "NAME=ADDR", &s.symbol)?;
+    let registers = pairs("--reg", "NAME=VALUE", &s.reg)?;
     let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
         elf_built_in: None,
@@ -415,6 +430,7 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         source,
         files,
         symbols,
+        registers,
         header: s.header.as_deref().map(|h| number("--header", h)).transpose()?,
         scan: s.scan,
         load_offset: s.load_offset.as_deref().map(|o| offset("--load-offset", o)).transpose()?,
@@ -423,6 +439,18 @@ fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
         entry: entry(s.entry, held)?,
         format: format_named(s.format_in.as_deref())?,
     })
+}
+
+/// Names with numbers, one a word.
+fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u64)>, Failure> {
+    let pair = |word: &String| {
+        let (name, value) = word
+            .split_once('=')
+            .filter(|(n, _)| !n.is_empty())
+            .ok_or_else(|| Failure::usage("symbol", format!("{option} {word}: {wanted} is wanted")))?;
+        Ok((name.to_owned(), number(option, value)?))
+    };
+    words.iter().map(pair).collect()
 }
 
 /// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.

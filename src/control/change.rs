@@ -57,6 +57,7 @@ fn write<M: Memory + Store>(memory: &mut M, address: Addr, bytes: &[u8]) -> Resu
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
     use super::*;
     use crate::mem::ReadError;

@@ -11,5 +11,5 @@ mod symbols;
 
 pub use change::{Change, apply};
 pub use plan::{Action, Plan, plan};
-pub use state::{Header, State};
+pub use state::{Header, State, Variable};
 pub use symbols::bits_of;

@@ -48,9 +48,9 @@ impl Header {
     }
 
     /// Number of slots.
-    pub const fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> u64 {
         let (start, end) = self.ring();
-        end.wrapping_sub(start).wrapping_div(layout::entry_size(self.word) as u64)
+        end.wrapping_sub(start).checked_div(layout::entry_size(self.word) as u64).unwrap_or(0)
     }
 
     /// The number of the slot at an address in the ring.
@@ -65,8 +65,11 @@ impl Header {
 /// A variable of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
+    /// Where it lies.
     pub address: Addr,
+    /// Its width.
     pub width: Width,
+    /// What it holds.
     pub value: u64,
 }
 

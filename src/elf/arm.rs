@@ -19,23 +19,30 @@ impl Elf {
     /// True for a program that says it is for ARM's M profile (Cortex-M); false where it does not say.
     #[must_use]
     pub fn is_m_profile(&self) -> bool {
-        if self.machine() != Machine::ARM {
-            return false;
-        }
-        let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return false };
-        let bytes = self.section_bytes(&section);
         let mut m = false;
-        attributes(
-            &bytes,
-            |from| self.endian.u32(from, 0),
-            |tag, value| match tag {
-                TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
-                // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
-                TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
-                _ => {}
-            },
-        );
+        self.arm_attributes(|tag, value| match tag {
+            TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
+            // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
+            TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
+            _ => {}
+        });
         m
+    }
+
+    /// True for a program that says it is for the small instruction set of the M profile: ARMv6-M, ARMv8-M baseline.
+    #[must_use]
+    pub fn is_arm_baseline(&self) -> bool {
+        let mut baseline = false;
+        self.arm_attributes(|tag, value| baseline |= tag == TAG_CPU_ARCH && matches!(value, 11 | 12 | 16));
+        baseline
+    }
+
+    fn arm_attributes(&self, each: impl FnMut(u64, u64)) {
+        if self.machine() != Machine::ARM {
+            return;
+        }
+        let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return };
+        attributes(&self.section_bytes(&section), |from| self.endian.u32(from, 0), each);
     }
 }
 
@@ -113,6 +120,17 @@ mod tests {
         all.extend(b"aeabi\0");
         all.extend(file);
         all
+    }
+
+    #[test]
+    fn the_small_instruction_set_is_told() {
+        let of = |bytes: &[u8]| {
+            let mut w = Writer::new(false, false, 2, 40);
+            w.sects = vec![sect(".ARM.attributes", 0x7000_0003, 0, 0, section(bytes, false))];
+            Elf::open(w.build()).unwrap().is_arm_baseline()
+        };
+        let (m0, m3, m23, m33) = (b"\x06\x0b", b"\x06\x0a\x07M", b"\x06\x10\x07M", b"\x06\x11\x07M");
+        assert_eq!([of(m0), of(m3), of(m23), of(m33)], [true, false, true, false]);
     }
 
     fn is_m(machine: u16, big: bool, bytes: Vec<u8>) -> bool {

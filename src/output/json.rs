@@ -119,7 +119,7 @@ pub(super) fn trace(out: &mut Vec<u8>, trace: &Trace, source: &str, digits: u32)
 }
 
 /// One registered object.
-pub(super) fn object(out: &mut Vec<u8>, object: &Object, digits: u32) {
+pub(super) fn object(out: &mut Vec<u8>, object: &Object, now: Option<&str>, digits: u32) {
     begin(out, "object");
     key(out, "address");
     hex(out, object.address, digits);
@@ -138,6 +138,8 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object, digits: u32) {
     hex(out, object.param1, digits);
     key(out, "param2");
     hex(out, object.param2, digits);
+    key(out, "now");
+    or_null(out, now, string);
     end(out);
 }
 

@@ -1,6 +1,7 @@
 //! One line of a table, never wider than it may be.
 
 use super::escape::{columns, escape, is_hostile, is_plain};
+use super::num;
 
 /// A line that is being built. Spaces are owed until something follows them, so no line ends in one.
 #[derive(Debug, Default)]
@@ -12,6 +13,25 @@ pub(super) struct Line {
     /// Where the last visible character lies in `buf`, how long it is there and how wide on the screen.
     last: (usize, usize, usize),
     full: bool,
+}
+
+/// A part of a line that comes again and again, as it was written before.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Cell {
+    bytes: Vec<u8>,
+    cols: usize,
+    /// Bytes of the sequence behind the last visible character.
+    tail: usize,
+}
+
+impl Cell {
+    /// Plain text between two sequences that take no room; nothing for other text.
+    pub fn plain(on: &str, text: &str, off: &str) -> Self {
+        if !is_plain(text) {
+            return Self::default();
+        }
+        Self { bytes: [on, text, off].concat().into_bytes(), cols: text.len(), tail: off.len() }
+    }
 }
 
 impl Line {
@@ -100,6 +120,37 @@ impl Line {
         }
     }
 
+    /// What was written elsewhere, whole: false, and nothing written, where it does not fit. `cols` is the room it
+    /// takes; it ends in visible ASCII or in a sequence behind it.
+    #[inline]
+    pub fn whole(&mut self, cell: &Cell) -> bool {
+        // Cells that end in another character are left to the slow way, which knows where to cut them.
+        if self.full || cell.cols == 0 || self.at().saturating_add(cell.cols) >= self.width {
+            return false;
+        }
+        self.pay();
+        self.buf.extend_from_slice(&cell.bytes);
+        self.col = self.col.saturating_add(cell.cols);
+        self.last = (self.buf.len().saturating_sub(cell.tail).saturating_sub(1), 1, 1);
+        true
+    }
+
+    /// `label=text` in printable ASCII; false, and nothing written, for other text or where it does not fit.
+    #[inline]
+    pub fn pair(&mut self, label: &str, text: &str) -> bool {
+        let cols = label.len().saturating_add(text.len()).saturating_add(1);
+        if self.full || self.at().saturating_add(cols) >= self.width || !is_plain(label) || !is_plain(text) {
+            return false;
+        }
+        self.pay();
+        self.buf.extend_from_slice(label.as_bytes());
+        self.buf.push(b'=');
+        self.buf.extend_from_slice(text.as_bytes());
+        self.col = self.col.saturating_add(cols);
+        self.last = (self.buf.len().saturating_sub(1), 1, 1);
+        true
+    }
+
     /// Any text; what is hostile in it is spelled out.
     #[inline]
     pub fn text(&mut self, text: &str) {
@@ -159,6 +210,15 @@ impl Line {
 
     /// Printable ASCII, ending at a column this much further right.
     pub fn right(&mut self, text: &[u8], width: usize) {
+        self.space(width.saturating_sub(text.len()));
+        self.ascii(text);
+    }
+
+    /// A number in decimal, ending at a column this much further right.
+    #[inline]
+    pub fn right_dec(&mut self, n: u64, width: usize) {
+        let mut digits = [b' '; 20];
+        let text = num::digits(n, &mut digits);
         self.space(width.saturating_sub(text.len()));
         self.ascii(text);
     }

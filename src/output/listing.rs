@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Format, Out, TableOptions, View, json, report_writer};
+use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Show};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Object};
@@ -11,7 +12,32 @@ const fn column(name: &'static str, kind: Kind) -> Column {
     Column { name, kind }
 }
 
-/// Writes the object registry: `object` lines in JSON, else a table.
+/// An object as memory has it, beside the registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its address, as the trace stores addresses.
+    pub address: Addr,
+    /// Its type, as the registry calls it.
+    pub object_type: String,
+    /// Its name, where one is known. Hostile text: escape before printing.
+    pub name: Option<String>,
+    /// What it does, or how it stands, in words.
+    pub state: String,
+}
+
+/// How an object stands in memory; what is deleted stands nowhere.
+fn now<'s>(object: &Object, standing: &'s [Standing]) -> Option<&'s str> {
+    let found = standing.iter().find(|s| s.address == object.address && !object.deleted);
+    found.map(|s| s.state.as_str())
+}
+
+/// What memory has and the registry has not.
+fn unregistered<'s>(view: &'s View<'_>, standing: &'s [Standing]) -> impl Iterator<Item = &'s Standing> {
+    standing.iter().filter(|s| view.trace.objects.at(s.address).is_none_or(|o| o.deleted))
+}
+
+/// Writes the object registry: `object` lines in JSON, else a table. `standing` is how objects stand in memory now,
+/// where that is known.
 ///
 /// # Errors
 /// Where the writer fails.
@@ -20,26 +46,38 @@ pub fn objects(
     out: &mut dyn Write,
     view: &View<'_>,
     options: &TableOptions,
+    standing: &[Standing],
     issues: &[Issue],
 ) -> io::Result<()> {
     if format == Format::Json {
         let mut out = Out::new(out);
         json::trace(&mut out.buf, view.trace, view.source, view.digits());
         for object in view.trace.objects.iter() {
-            json::object(&mut out.buf, object, view.digits());
+            json::object(&mut out.buf, object, now(object, standing), view.digits());
             out.row()?;
         }
-        for issue in issues {
-            json::issue(&mut out.buf, issue, view.digits());
-        }
-        json::last(&mut out.buf, 0, issues.len());
-        return out.flush();
+        out.flush()?;
+        let mut rows = report_writer(format, out.writer, options, view.trace.about.word, view.names);
+        rows.report(&not_registered(view, standing))?;
+        return rows.finish(issues);
     }
     let people = matches!(format, Format::Table | Format::Md);
-    let report = if people { registry_for_people(view) } else { registry(view) };
+    let report = if people { registry_for_people(view, standing) } else { registry(view, standing) };
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.report(&report)?;
     writer.finish(issues)
+}
+
+/// What memory has and the registry has not, as rows.
+fn not_registered(view: &View<'_>, standing: &[Standing]) -> Report {
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let row = |s: &Standing| vec![Cell::Named(s.address, s.name.clone()), text(&s.object_type), text(&s.state)];
+    Report {
+        name: "unregistered",
+        columns: vec![column("object", Kind::Object), column("object_type", Kind::Text), column("now", Kind::Text)],
+        rows: unregistered(view, standing).map(row).collect(),
+        ..Report::default()
+    }
 }
 
 fn type_name(object: &Object) -> Cell {
@@ -51,7 +89,7 @@ fn priority(object: &Object) -> Cell {
 }
 
 /// The registry as it is stored.
-fn registry(view: &View<'_>) -> Report {
+fn registry(view: &View<'_>, standing: &[Standing]) -> Report {
     let row = |object: &Object| {
         vec![
             Cell::Address(object.address),
@@ -61,8 +99,21 @@ fn registry(view: &View<'_>) -> Report {
             priority(object),
             Cell::Address(object.param1),
             Cell::Address(object.param2),
+            now(object, standing).map_or(Cell::Empty, |state| Cell::Text(state.to_owned())),
         ]
     };
+    let besides = unregistered(view, standing).map(|s| {
+        vec![
+            Cell::Address(s.address),
+            Cell::Text(s.object_type.clone()),
+            Cell::Text(s.name.clone().unwrap_or_default()),
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Text(s.state.clone()),
+        ]
+    });
     Report {
         name: "objects",
         columns: vec![
@@ -73,15 +124,16 @@ fn registry(view: &View<'_>) -> Report {
             column("priority", Kind::Count),
             column("param1", Kind::Address),
             column("param2", Kind::Address),
+            column("now", Kind::Text),
         ],
-        rows: view.trace.objects.iter().map(row).collect(),
+        rows: view.trace.objects.iter().map(row).chain(besides).collect(),
         ..Report::default()
     }
 }
 
 /// The registry as people read it: what has no name of its own is called by its variable, and parameters say what they
 /// are. That an object is deleted stands there as well: it must not get lost where a long name is cut.
-fn registry_for_people(view: &View<'_>) -> Report {
+fn registry_for_people(view: &View<'_>, standing: &[Standing]) -> Report {
     let row = |object: &Object| {
         let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
         let mut words = if object.deleted { vec!["deleted".to_owned()] } else { Vec::new() };
@@ -92,9 +144,21 @@ fn registry_for_people(view: &View<'_>) -> Report {
             Cell::Text(symbol().unwrap_or_else(|| object.name.clone())),
             priority(object),
             Cell::Text(words.join(" ")),
+            Cell::Text(now(object, standing).unwrap_or_default().to_owned()),
         ]
     };
-    Report {
+    let besides = unregistered(view, standing).map(|s| {
+        let name = s.name.clone().or_else(|| view.names.object(s.address)).unwrap_or_default();
+        vec![
+            Cell::Address(s.address),
+            Cell::Text(s.object_type.clone()),
+            Cell::Text(name),
+            Cell::Empty,
+            Cell::Text("not in the registry".to_owned()),
+            Cell::Text(s.state.clone()),
+        ]
+    });
+    let mut report = Report {
         name: "objects",
         columns: vec![
             column("address", Kind::Address),
@@ -102,10 +166,15 @@ fn registry_for_people(view: &View<'_>) -> Report {
             column("name", Kind::Text),
             column("pri", Kind::Count),
             column("parameters", Kind::Text),
+            column("now", Kind::Text),
         ],
-        rows: view.trace.objects.iter().map(row).collect(),
+        rows: view.trace.objects.iter().map(row).chain(besides).collect(),
         ..Report::default()
+    };
+    if standing.is_empty() {
+        report.truncate_columns(5);
     }
+    report
 }
 
 /// The parameters of an object by name: `stack=0x20002c60 size=768`.

@@ -24,7 +24,7 @@ pub use csv::Csv;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{ErrorLine, Json, write_error};
-pub use listing::{catalogue, objects, write_trace};
+pub use listing::{Standing, catalogue, objects, write_trace};
 pub use paint::{Ink, Paint};
 pub use report::{CsvReports, JsonReports, MdReports, TableReports};
 pub use row::{Arg, Rows};

@@ -1,19 +1,24 @@
 //! Numbers to text by hand: rows are built without a format machine.
 
-/// Adds a number in decimal.
+/// A number in decimal, at the end of `room`.
 #[inline]
-pub(super) fn dec(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0u8; 20];
-    let mut used = 0usize;
-    for place in digits.iter_mut().rev() {
+pub(super) fn digits(mut n: u64, room: &mut [u8; 20]) -> &[u8] {
+    let mut from = room.len();
+    for (at, place) in room.iter_mut().enumerate().rev() {
         *place = digit(n % 10);
-        used = used.saturating_add(1);
+        from = at;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    out.extend_from_slice(digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]));
+    room.get(from..).unwrap_or(&[])
+}
+
+/// Adds a number in decimal.
+#[inline]
+pub(super) fn dec(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(digits(n, &mut [0; 20]));
 }
 
 /// Adds a number with its sign.
@@ -47,16 +52,22 @@ pub(super) fn fixed(out: &mut Vec<u8>, n: i64, decimals: u32) {
 /// Adds `0x` and a number, at least so many digits long.
 #[inline]
 pub(super) fn hex(out: &mut Vec<u8>, n: u64, least: u32) {
-    out.extend_from_slice(b"0x");
-    let used = 16u32.saturating_sub(n.leading_zeros() / 4);
-    let mut shift = used.max(least).clamp(1, 16).saturating_mul(4);
-    while shift > 0 {
-        shift = shift.saturating_sub(4);
-        out.push(match n.checked_shr(shift).unwrap_or(0) & 0xF {
+    let used = 16u32.saturating_sub(n.leading_zeros() / 4).max(least).clamp(1, 16);
+    let mut text = [b'0'; 18];
+    let (mut from, mut rest) = (text.len(), n);
+    for (at, place) in text.iter_mut().enumerate().rev().take(usize::try_from(used).unwrap_or(16)) {
+        *place = match rest & 0xF {
             d @ 0..=9 => digit(d),
             d => b'a'.wrapping_add(u8::try_from(d).unwrap_or(10).wrapping_sub(10)),
-        });
+        };
+        from = at;
+        rest >>= 4;
     }
+    let from = from.saturating_sub(1);
+    if let Some(x) = text.get_mut(from) {
+        *x = b'x';
+    }
+    out.extend_from_slice(text.get(from.saturating_sub(1)..).unwrap_or(&[]));
 }
 
 /// The character of a digit.

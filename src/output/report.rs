@@ -50,25 +50,42 @@ impl<'w> Words<'w> {
             Cell::Empty | Cell::Flag(false) => {}
             Cell::Flag(true) => out.extend_from_slice(b"yes"),
             Cell::Text(text) => return escape(text),
-            Cell::Count(n) => match self.exception(column, *n) {
+            Cell::Count(n) => match self.exception(*n).filter(|_| column.kind == Kind::Interrupt) {
                 Some(name) => return escape(&name),
                 None => num::dec(&mut out, *n),
             },
             Cell::Ticks(n) => self.scale.write(&mut out, *n),
-            Cell::Address(address) => match self.function(column, *address) {
+            Cell::Address(address) => match self.function(column, *address).or_else(|| self.variable(column, *address))
+            {
                 Some(name) => return escape(&name),
                 None => num::hex(&mut out, *address, self.digits),
             },
             Cell::Real(n) => return real(column, *n),
             Cell::Named(_, Some(name)) if !name.is_empty() => return escape(name),
-            Cell::Named(address, _) => num::hex(&mut out, *address, self.digits),
+            Cell::Named(address, _) => match self.variable(column, *address) {
+                Some(name) => return escape(&name),
+                None => num::hex(&mut out, *address, self.digits),
+            },
+            Cell::Isr(number) => {
+                let object = |n| self.names.object(n).map(|name| format!("isr {name}"));
+                let named = number.and_then(|n| self.exception(n).or_else(|| object(n)));
+                return named.map_or_else(|| isr(*number), |name| escape(&name));
+            }
         }
         String::from_utf8(out).unwrap_or_default()
     }
 
-    fn exception(&self, column: &Column, number: u64) -> Option<String> {
-        let number = u32::try_from(number).ok().filter(|_| column.kind == Kind::Interrupt)?;
-        self.names.exception(number)
+    fn exception(&self, number: u64) -> Option<String> {
+        self.names.exception(u32::try_from(number).ok()?)
+    }
+
+    /// What symbols call the thread or object at an address.
+    fn variable(&self, column: &Column, address: u64) -> Option<String> {
+        if matches!(column.kind, Kind::Thread | Kind::Object | Kind::Interrupt) {
+            self.names.object(address)
+        } else {
+            None
+        }
     }
 
     fn function(&self, column: &Column, address: u64) -> Option<String> {
@@ -78,11 +95,25 @@ impl<'w> Words<'w> {
     /// Address and name of a cell in a column that has both.
     fn parts(&self, column: &Column, cell: &Cell) -> (Option<u64>, Option<String>) {
         match cell {
-            Cell::Named(address, name) => (Some(*address), name.clone()),
+            Cell::Named(address, name) => {
+                let known = name.clone().filter(|n| !n.is_empty());
+                (Some(*address), known.or_else(|| self.variable(column, *address)))
+            }
+            Cell::Isr(number) => (None, Some(isr(*number))),
             Cell::Address(address) => (Some(*address), self.function(column, *address)),
             Cell::Text(name) => (None, Some(name.clone())),
             _ => (None, None),
         }
+    }
+}
+
+/// An interrupt whose name is not known, or not wanted.
+fn isr(number: Option<u64>) -> String {
+    match number {
+        // A number of that size is an address: the interrupt's own object, or its function.
+        Some(number) if number > 0xFFFF => format!("isr {number:#x}"),
+        Some(number) => format!("isr {number}"),
+        None => "isr".to_owned(),
     }
 }
 
@@ -107,24 +138,41 @@ impl<'w, W: Write> TableReports<'w, W> {
     }
 }
 
+/// What a column of text is cut to before the columns at the end are left out.
+const READABLE: usize = 17;
 /// The least that a column of text is cut to before the line itself is cut.
 const NARROW: usize = 12;
+/// Columns that are shown in any case: who, and what of it.
+const LEAST: usize = 3;
 
-/// Widths of columns that fit into a line as well as they can: the widest text gives way first.
+/// Widths of as many columns as a line has room for. The widest text gives way first; what has no room at the end is left
+/// out whole, as half a number would be another number. The last of all may be narrow: it goes on below itself.
 fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) -> Vec<usize> {
-    let mut widths: Vec<usize> = heads.iter().map(|h| width_of(h)).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(width_of(cell));
-        }
+    let head = |at: usize| heads.get(at).map_or(0, |h| width_of(h));
+    let widest = |at: usize| rows.iter().filter_map(|r| r.get(at)).map(|c| width_of(c)).max().unwrap_or(0);
+    let natural: Vec<usize> = (0..columns.len()).map(|i| head(i).max(widest(i))).collect();
+    let least = |at: usize, text: usize| {
+        let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right());
+        let folds = at.saturating_add(1) == columns.len() && at > 0;
+        let floor = if folds { NARROW } else { text }.max(head(at));
+        natural.get(at).map_or(0, |n| if is_text { (*n).min(floor) } else { *n })
+    };
+    let total = |count: usize, width: &dyn Fn(usize) -> usize| {
+        (0..count).fold(count.saturating_sub(1).saturating_mul(2), |all, i| all.saturating_add(width(i)))
+    };
+    let mut count = columns.len();
+    while count > LEAST && total(count, &|i| least(i, READABLE)) > most {
+        count = count.saturating_sub(1);
     }
-    let gaps = columns.len().saturating_sub(1).saturating_mul(2);
+    let floor = if total(count, &|i| least(i, READABLE)) > most { NARROW } else { READABLE };
+    let mut widths: Vec<usize> = natural.iter().copied().take(count).collect();
     loop {
-        let total = widths.iter().fold(gaps, |all, w| all.saturating_add(*w));
-        let Some(over) = total.checked_sub(most).filter(|n| *n > 0) else { return widths };
-        let text = columns.iter().zip(&mut widths).filter(|(c, w)| !c.kind.is_right() && **w > NARROW);
-        let Some((_, widest)) = text.max_by_key(|(_, w)| **w) else { return widths };
-        *widest = widest.saturating_sub(over.min(8)).max(NARROW);
+        let all = total(count, &|i| widths.get(i).copied().unwrap_or(0));
+        let Some(over) = all.checked_sub(most).filter(|n| *n > 0) else { return widths };
+        let spare = |(i, w): &(usize, &mut usize)| w.saturating_sub(least(*i, floor));
+        let wide = widths.iter_mut().enumerate().filter(|at| spare(at) > 0).max_by_key(|(_, w)| **w);
+        let Some((at, width)) = wide else { return widths };
+        *width = width.saturating_sub(over.min(4)).max(least(at, floor));
     }
 }
 
@@ -153,16 +201,17 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         let text = |row: &Vec<Cell>| report.columns.iter().zip(row).map(|(c, cell)| self.words.text(c, cell)).collect();
         let rows: Vec<Vec<String>> = report.rows.iter().map(text).collect();
         let heads: Vec<String> = report.columns.iter().map(|c| self.words.head(c)).collect();
-        let mut widths = fit(&report.columns, &heads, &rows, self.options.width);
-        // Half a number would be another number.
-        let fits = room(&report.columns, &widths, self.options.width);
-        widths.truncate(fits);
+        let widths = fit(&report.columns, &heads, &rows, self.options.width);
+        let fits = widths.len();
         let mut line = Line::new(self.options.width);
-        let (on, off) = self.options.paint.around(Ink::Head);
-        line.mark(on);
-        put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
-        line.unmark(off);
-        self.out.buf.extend_from_slice(line.end());
+        // Heads of nothing tell nothing, where a note says so.
+        if !rows.is_empty() || report.notes.is_empty() {
+            let (on, off) = self.options.paint.around(Ink::Head);
+            line.mark(on);
+            put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
+            line.unmark(off);
+            self.out.buf.extend_from_slice(line.end());
+        }
         for row in &rows {
             let row = row.get(..fits).unwrap_or(row);
             for part in folded(row, report.columns.get(..fits).unwrap_or(&report.columns), &widths) {
@@ -172,7 +221,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             }
             self.out.row()?;
         }
-        let left = heads.get(fits..).filter(|h| !h.is_empty());
+        let left = heads.get(fits..).filter(|h| !h.is_empty() && !rows.is_empty());
         let left = left.map(|heads| format!("no room for {}: --width shows more", heads.join(", ")));
         for note in report.notes.iter().chain(&left) {
             let indent = "note: ".len();
@@ -189,20 +238,6 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-/// How many columns a line has room for: those at its end that hold numbers stand whole or not at all.
-fn room(columns: &[Column], widths: &[usize], most: usize) -> usize {
-    let mut fits = columns.len().min(widths.len());
-    loop {
-        let gaps = fits.saturating_sub(1).saturating_mul(2);
-        let total = widths.iter().take(fits).fold(gaps, |all, w| all.saturating_add(*w));
-        let last = fits.checked_sub(1).and_then(|i| columns.get(i));
-        if total <= most || fits < 2 || last.is_none_or(|c| !c.kind.is_right()) {
-            return fits;
-        }
-        fits = fits.saturating_sub(1);
     }
 }
 
@@ -279,6 +314,7 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
                         Some(name) => json::string(out, name),
                         None => json::hex(out, *a, self.words.digits),
                     },
+                    Cell::Isr(number) => json::string(out, &isr(*number)),
                 }
             }
             out.extend_from_slice(b"}\n");
@@ -346,6 +382,9 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
                 match cell {
                     Cell::Flag(yes) => json::boolean(out, *yes),
                     Cell::Text(text) => csv::field(out, text),
+                    // Programs read the number.
+                    Cell::Count(n) => num::dec(out, *n),
+                    Cell::Address(a) => num::hex(out, *a, self.words.digits),
                     cell => csv::field(out, &self.words.text(column, cell)),
                 }
             }

@@ -15,6 +15,11 @@ use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
 /// How many addresses without an object are remembered: a trace full of stray pointers takes no more memory.
 const REMEMBERED: usize = 1 << 16;
 
+/// Numbers below this are found by indexing: a Cortex-M has at most 496 exceptions.
+const EXCEPTIONS: usize = 512;
+/// Labels of words that nobody described.
+const RAW: [&str; 8] = ["i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"];
+
 /// One argument, joined with its definition and names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arg<'a> {
@@ -44,10 +49,14 @@ pub struct Rows {
     contexts: Vec<Option<Box<str>>>,
     objects: Vec<Option<Box<str>>>,
     strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
-    exceptions: HashMap<u32, Option<Box<str>>>,
+    /// Of the numbers that processors have, and of all others.
+    exceptions: Exceptions,
     orders: Vec<Order>,
     text: Vec<u8>,
 }
+
+/// Names of exceptions: those of small numbers in a list, where one that was not looked up yet is `None`.
+type Exceptions = (Vec<Option<Option<Box<str>>>>, HashMap<u32, Option<Box<str>>>);
 
 /// What an address is taken to point to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,7 +126,8 @@ impl Rows {
         self.contexts.clear();
         self.objects.clear();
         self.strays.clear();
-        self.exceptions.clear();
+        self.exceptions.0.clear();
+        self.exceptions.1.clear();
     }
 
     /// Who inserted an event: as [`Rows::who`], but an ISR is called by its exception where that is known. Hostile:
@@ -137,12 +147,16 @@ impl Rows {
 
     /// What the exception of this number is called.
     pub fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&str> {
-        // Interrupts are few; damage makes many numbers.
-        if self.exceptions.len() >= REMEMBERED {
-            self.exceptions.clear();
-        }
         let name = || view.names.exception(number).map(String::into_boxed_str);
-        self.exceptions.entry(number).or_insert_with(name).as_deref()
+        let (dense, others) = &mut self.exceptions;
+        if let Some(known) = place(dense, number, EXCEPTIONS) {
+            return known.get_or_insert_with(name).as_deref();
+        }
+        // Interrupts are few; damage makes many numbers.
+        if others.len() >= REMEMBERED {
+            others.clear();
+        }
+        others.entry(number).or_insert_with(name).as_deref()
     }
 
     /// What a context is called. Hostile: escape before printing.
@@ -297,8 +311,8 @@ impl Rows {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
         let mut text = std::mem::take(&mut self.text);
         for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
-            let mut label = vec![b'i'];
-            num::dec(&mut label, u64::try_from(i).unwrap_or(0).saturating_add(1));
+            let far = || format!("i{}", i.saturating_add(1)).into();
+            let label = RAW.get(i).map_or_else(far, |label| std::borrow::Cow::Borrowed(*label));
             text.clear();
             // Nobody described the word; where it is an object's address it is taken for one.
             let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
@@ -311,7 +325,7 @@ impl Rows {
             if is_doubtful(event, i) {
                 text.push(b'?');
             }
-            each(&String::from_utf8_lossy(&label), &String::from_utf8_lossy(&text));
+            each(&label, &String::from_utf8_lossy(&text));
         }
         self.text = text;
     }

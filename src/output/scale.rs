@@ -34,6 +34,12 @@ impl Scale {
         Self { unit, factor: Some(factor), decimals: u32::try_from(decimals).unwrap_or(0) }
     }
 
+    /// True where ticks are written as they are.
+    #[inline]
+    pub const fn is_ticks(&self) -> bool {
+        self.factor.is_none()
+    }
+
     /// Writes ticks.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>, ticks: i64) {

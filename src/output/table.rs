@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::line::{Line, width_of};
+use super::line::{Cell, Line, width_of};
 use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
@@ -71,6 +71,19 @@ struct Layout {
     behind: bool,
 }
 
+/// What decides how who is written: context, interrupt, whom it interrupted, and whether it changes.
+type Who = (ContextId, Option<u32>, Option<ContextId>, bool);
+
+/// How many cells of who are kept: a power of two.
+const PEOPLE: usize = 256;
+
+/// The place among them.
+fn place_of((context, isr, behind, changes): &Who) -> usize {
+    let mix = context.0.wrapping_mul(31).wrapping_add(isr.unwrap_or(0).wrapping_mul(7));
+    let mix = mix.wrapping_add(behind.map_or(0, |b| b.0.wrapping_add(1)).wrapping_mul(17));
+    usize::try_from(mix.wrapping_mul(2).wrapping_add(u32::from(*changes))).unwrap_or(0) & (PEOPLE - 1)
+}
+
 /// Writes events as a table.
 #[derive(Debug)]
 pub struct Table<W> {
@@ -82,6 +95,10 @@ pub struct Table<W> {
     delta: Scale,
     layout: Layout,
     inks: Vec<Ink>,
+    /// Names of events, by definition.
+    names: Vec<Cell>,
+    /// Who, for the contexts that were shown last.
+    people: Vec<(Option<Who>, Cell)>,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
     scratch: Vec<u8>,
@@ -100,6 +117,8 @@ impl<W: Write> Table<W> {
             delta: Scale::TICKS,
             layout: Layout::default(),
             inks: Vec::new(),
+            names: Vec::new(),
+            people: vec![(None, Cell::default()); PEOPLE],
             before: Vec::new(),
             scratch: Vec::new(),
             who: String::new(),
@@ -220,6 +239,30 @@ impl<W: Write> Table<W> {
         }
     }
 
+    /// Writes who inserted the event, from what was written before where it can.
+    fn who(&mut self, view: &View<'_>, event: &Event, changes: bool) {
+        let key = (event.context, event.isr, event.interrupted, changes);
+        let place = place_of(&key);
+        if let Some((_, cell)) = self.people.get(place).filter(|(k, _)| *k == Some(key))
+            && self.line.whole(cell)
+        {
+            return;
+        }
+        self.join_who(view, event);
+        let Self { line, layout, options, who, people, .. } = self;
+        let (on, off) = options.paint.around(if changes { Ink::Bold } else { Ink::Plain });
+        let mark = if changes { "*" } else { "" };
+        line.mark(on);
+        line.ascii(mark.as_bytes());
+        line.cut(who, layout.who);
+        line.unmark(off);
+        if who.len() <= layout.who
+            && let Some(place) = people.get_mut(place)
+        {
+            *place = (Some(key), Cell::plain(on, &[mark, who].concat(), off));
+        }
+    }
+
     /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
     /// as they can be told apart.
     fn changes(&mut self, view: &View<'_>, event: &Event) -> bool {
@@ -241,27 +284,51 @@ impl<W: Write> Table<W> {
         let Self { line, layout, scratch, options, .. } = self;
         let (on, off) = options.paint.around(Ink::Dim);
         line.mark(on);
-        let mut cell = |width: usize, write: &mut dyn FnMut(&mut Vec<u8>)| {
-            if width > 0 {
-                scratch.clear();
-                write(scratch);
-                line.right(scratch, width);
-                line.space(GAP);
+        let ticks = |line: &mut Line, scratch: &mut Vec<u8>, scale: &Scale, ticks: i64, width: usize| {
+            match u64::try_from(ticks) {
+                Ok(n) if scale.is_ticks() => line.right_dec(n, width),
+                _ => {
+                    scratch.clear();
+                    scale.write(scratch, ticks);
+                    line.right(scratch, width);
+                }
             }
         };
-        cell(layout.time, &mut |o| self.time.write(o, event.ticks.saturating_sub(base)));
-        cell(layout.stamp, &mut |o| event.stamp.into_iter().for_each(|s| num::hex(o, s, view.stamp_digits())));
-        cell(layout.priority, &mut |o| event.priority.into_iter().for_each(|p| num::dec(o, u64::from(p))));
-        cell(layout.threshold, &mut |o| {
+        let dec = |line: &mut Line, n: Option<u64>, width: usize| {
+            match n {
+                Some(n) => line.right_dec(n, width),
+                None => line.space(width),
+            }
+            line.space(GAP);
+        };
+        if layout.time > 0 {
+            ticks(line, scratch, &self.time, event.ticks.saturating_sub(base), layout.time);
+            line.space(GAP);
+        }
+        if layout.stamp > 0 {
+            scratch.clear();
+            event.stamp.into_iter().for_each(|s| num::hex(scratch, s, view.stamp_digits()));
+            line.right(scratch, layout.stamp);
+            line.space(GAP);
+        }
+        if layout.priority > 0 {
+            dec(line, event.priority.map(u64::from), layout.priority);
+        }
+        if layout.threshold > 0 {
             let differs = event.threshold.filter(|t| Some(*t) != event.priority);
-            differs.into_iter().for_each(|t| num::dec(o, u64::from(t)));
-        });
-        cell(layout.seq, &mut |o| num::dec(o, event.seq));
-        cell(layout.delta, &mut |o| match event.delta {
-            Some(ticks) => self.delta.write(o, ticks),
-            None => o.push(b'-'),
-        });
-        cell(layout.core, &mut |o| num::dec(o, u64::from(event.core)));
+            dec(line, differs.map(u64::from), layout.threshold);
+        }
+        dec(line, Some(event.seq), layout.seq);
+        if layout.delta > 0 {
+            match event.delta {
+                Some(delta) => ticks(line, scratch, &self.delta, delta, layout.delta),
+                None => line.right(b"-", layout.delta),
+            }
+            line.space(GAP);
+        }
+        if layout.core > 0 {
+            dec(line, Some(u64::from(event.core)), layout.core);
+        }
         line.unmark(off);
     }
 }
@@ -274,6 +341,13 @@ impl<W: Write> EventSink for Table<W> {
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()> {
         self.measure(view, window);
         self.inks = view.catalogue.iter().map(|d| ink_of(Some(d))).collect();
+        let paint = &self.options.paint;
+        let cell = |(def, ink): (&EventDef, &Ink)| {
+            let (on, off) = paint.around(*ink);
+            Cell::plain(on, &def.name, off)
+        };
+        self.names = view.catalogue.iter().zip(&self.inks).map(cell).collect();
+        self.people.fill((None, Cell::default()));
         self.head();
         Ok(())
     }
@@ -281,28 +355,25 @@ impl<W: Write> EventSink for Table<W> {
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
         self.line.clear();
         self.numbers(view, event);
-        self.join_who(view, event);
         let changes = self.changes(view, event);
-        let Self { line, layout, options, rows, inks, who, .. } = self;
-        let paint = &options.paint;
-
-        let (on, off) = paint.around(if changes { Ink::Bold } else { Ink::Plain });
-        let start = line.at();
+        let start = self.line.at();
         if changes {
-            line.back(1);
+            self.line.back(1);
         }
-        line.mark(on);
-        line.ascii(if changes { b"*" } else { b"" });
-        line.cut(who, layout.who);
-        line.unmark(off);
-        line.to(start.saturating_add(layout.who).saturating_add(GAP));
+        self.who(view, event, changes);
+        self.line.to(start.saturating_add(self.layout.who).saturating_add(GAP));
 
-        let ink = event.def.and_then(|d| inks.get(usize::try_from(d.0).ok()?)).copied().unwrap_or(Ink::Mark);
-        let (on, off) = paint.around(ink);
+        let Self { line, layout, options, rows, inks, names, .. } = self;
+        let paint = &options.paint;
         let start = line.at();
-        line.mark(on);
-        line.text(&Rows::event(view, event));
-        line.unmark(off);
+        let def = event.def.and_then(|d| usize::try_from(d.0).ok());
+        if !def.and_then(|d| names.get(d)).is_some_and(|name| line.whole(name)) {
+            let ink = def.and_then(|d| inks.get(d)).copied().unwrap_or(Ink::Mark);
+            let (on, off) = paint.around(ink);
+            line.mark(on);
+            line.text(&Rows::event(view, event));
+            line.unmark(off);
+        }
         line.to(start.saturating_add(layout.event).saturating_add(1));
 
         let (on, off) = paint.around(Ink::Dim);
@@ -314,6 +385,9 @@ impl<W: Write> EventSink for Table<W> {
             line.space(1);
             if label.is_empty() {
                 return line.text(text);
+            }
+            if on.is_empty() && text.len() <= most && line.pair(label, text) {
+                return;
             }
             line.mark(on);
             line.text(label);

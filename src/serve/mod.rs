@@ -1,23 +1,103 @@
-//! A core or dump as an RSP target: the only user of gdbstub. Read-only, and nothing runs.
+//! A core or dump as an RSP target: the only user of gdbstub. Nothing is written, and nothing runs.
 
-mod line;
+mod describe;
+mod door;
+mod link;
+mod monitor;
 mod target;
+mod thread;
+mod wire;
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use gdbstub::stub::GdbStub;
 
-use crate::mem::Memory;
-use line::Line;
+pub use monitor::Answer;
+pub use thread::{MOST_THREADS, Thread};
+
+use crate::abi::Endian;
+use crate::cpu::Architecture;
+use crate::mem::{Memory, Region};
+use door::Door;
+use link::{Link, PACKET};
 use target::{DeadTarget, Loop};
+use thread::Roster;
+use wire::{Pipe, Tcp, Wire};
 
-/// The largest packet.
-const PACKET: usize = 0x4000;
+/// A target that has died, ready to be looked at by one debugger after another.
+pub struct PostMortem<'a> {
+    memory: &'a mut dyn Memory,
+    roster: Rc<Roster>,
+    regions: Rc<Option<Vec<Region>>>,
+    answer: Option<Box<Answer<'a>>>,
+}
 
-/// A server on loopback that has not answered anybody yet.
+impl<'a> PostMortem<'a> {
+    /// Memory, and threads, the one that ran first. Without any there is one of which nothing is known.
+    pub fn new(
+        memory: &'a mut dyn Memory,
+        architecture: Option<Architecture>,
+        endian: Endian,
+        threads: Vec<Thread>,
+    ) -> Self {
+        let regions = Rc::new(memory.regions());
+        Self { memory, roster: Rc::new(Roster::new(architecture, endian, threads)), regions, answer: None }
+    }
+
+    /// Who answers `monitor tx-trace`.
+    #[must_use]
+    pub fn answering(mut self, answer: Box<Answer<'a>>) -> Self {
+        self.answer = Some(answer);
+        self
+    }
+
+    /// Serves the client at the other end of a pipe until it leaves.
+    ///
+    /// # Errors
+    /// When the pipe or the client's packets break.
+    pub fn serve_pipe(&mut self, input: impl Read, output: impl Write) -> io::Result<()> {
+        self.serve(Box::new(Pipe { input, output }))
+    }
+
+    fn serve<'w>(&'w mut self, wire: Box<dyn Wire + 'w>) -> io::Result<()> {
+        self.roster.begin();
+        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions));
+        let mut target = DeadTarget {
+            memory: &mut *self.memory,
+            roster: Rc::clone(&self.roster),
+            description: describe::target(&self.roster),
+            map: describe::memory(self.regions.as_deref()),
+            resumed: None,
+            answer: match &mut self.answer {
+                Some(answer) => Some(answer.as_mut()),
+                None => None,
+            },
+        };
+        // Room for what frames the largest packet.
+        let mut buffer = vec![0; PACKET.saturating_add(8)];
+        let stub = GdbStub::builder(link)
+            .with_packet_buffer(&mut buffer)
+            .build()
+            .map_err(|e| io::Error::other(format!("{e:?}")))?;
+        let served = catch_unwind(AssertUnwindSafe(|| stub.run_blocking::<Loop<'_>>(&mut target)));
+        match served {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) if e.is_connection_error() => {
+                Err(e.into_connection_error().map_or_else(|| io::ErrorKind::UnexpectedEof.into(), |(e, _)| e))
+            }
+            Ok(Err(e)) => Err(io::Error::new(io::ErrorKind::InvalidData, e.to_string())),
+            // One client's nonsense ends that client alone.
+            Err(_) => Err(io::Error::other("a packet that the server did not survive")),
+        }
+    }
+}
+
+/// A server that has not answered anybody yet.
 pub struct Server {
-    listener: TcpListener,
+    door: Door,
 }
 
 impl Server {
@@ -26,7 +106,15 @@ impl Server {
     /// # Errors
     /// When no port can be bound.
     pub fn on_loopback() -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))? })
+        Self::on((Ipv4Addr::LOCALHOST, 0))
+    }
+
+    /// Binds an address.
+    ///
+    /// # Errors
+    /// When it cannot be bound.
+    pub fn on(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Ok(Self { door: Door::new(TcpListener::bind(address)?) })
     }
 
     /// Where it listens.
@@ -34,26 +122,30 @@ impl Server {
     /// # Errors
     /// When the system does not tell.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.door.address()
     }
 
-    /// Serves one client to its end.
+    /// Serves one client to its end: memory alone, of a target of which nothing else is known.
     ///
     /// # Errors
     /// When no client comes, or the connection or the client's packets break.
-    pub fn serve_one(&self, memory: &mut dyn Memory) -> io::Result<()> {
-        let (stream, _) = self.listener.accept()?;
-        serve(stream, memory)
+    pub fn serve_one(&mut self, memory: &mut dyn Memory) -> io::Result<()> {
+        let mut alone = PostMortem::new(memory, None, Endian::Little, Vec::new());
+        self.next(&mut alone).map(|_| ()).map_err(|(_, e)| e)
     }
-}
 
-/// Serves the client at the other end of `stream` until it leaves.
-fn serve(stream: TcpStream, memory: &mut dyn Memory) -> io::Result<()> {
-    let mut buffer = vec![0; PACKET];
-    let stub = GdbStub::builder(Line::new(stream))
-        .with_packet_buffer(&mut buffer)
-        .build()
-        .map_err(|e| io::Error::other(format!("{e:?}")))?;
-    let mut target = DeadTarget::new(memory);
-    stub.run_blocking::<Loop<'_>>(&mut target).map(|_| ()).map_err(|e| io::Error::other(e.to_string()))
+    /// Serves the next client to its end.
+    ///
+    /// # Errors
+    /// When no client comes, or the connection or its packets break; the address is the client's where there was one.
+    pub fn next(&mut self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
+        let (stream, from) = self.door.next().map_err(|e| (None, e))?;
+        let served = Tcp::new(stream).and_then(|tcp| subject.serve(Box::new(tcp)));
+        match served {
+            // Who hangs up has seen enough.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(from),
+            Err(e) => Err((Some(from), e)),
+            Ok(()) => Ok(from),
+        }
+    }
 }

@@ -1,48 +1,71 @@
-//! What gdbstub asks of a target, answered from memory alone.
+//! What gdbstub asks of a target, answered from memory and from what is known of the threads.
+//!
+//! Nothing runs and nothing is written, and a debugger is to survive hearing that: it resumes and steps and sets
+//! breakpoints as on any target, hears one sentence, and finds itself where it was. With less of it implemented GDB
+//! prints misleading errors, loses the connection, or hangs.
 
 use std::io;
 use std::marker::PhantomData;
+use std::rc::Rc;
 
-use gdbstub::arch::{Arch, RegId, Registers};
-use gdbstub::common::Signal;
-use gdbstub::conn::ConnectionExt;
-use gdbstub::stub::{SingleThreadStopReason, run_blocking};
+use gdbstub::arch::{Arch, Registers};
+use gdbstub::common::{Signal, Tid};
+use gdbstub::conn::Connection;
+use gdbstub::stub::{MultiThreadStopReason, run_blocking};
 use gdbstub::target::ext::base::BaseOps;
-use gdbstub::target::ext::base::singlethread::SingleThreadBase;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking,
+    MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, SwBreakpoint, SwBreakpointOps,
+};
+use gdbstub::target::ext::memory_map::{MemoryMap, MemoryMapOps};
+use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, MonitorCmdOps};
+use gdbstub::target::ext::target_description_xml_override::{
+    TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
+};
+use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
 
-use super::line::Line;
+use super::link::{Link, packet};
+use super::monitor::{self, Answer};
+use super::thread::Roster;
 use crate::mem::Memory;
 
+/// `ESRCH`: no such thread.
+const NO_THREAD: u8 = 3;
 /// `EFAULT`: no such memory.
 const NO_MEMORY: u8 = 14;
 /// `EROFS`: nothing is written.
 const READ_ONLY: u8 = 30;
+/// The thread that gdbstub asks about before a client has chosen one.
+const NOT_CHOSEN: usize = 1;
 
-/// A target that has died: its memory is all there is.
+/// A target that has died: its memory and its threads are all there is.
 pub(super) struct DeadTarget<'a> {
-    memory: &'a mut dyn Memory,
+    pub(super) memory: &'a mut dyn Memory,
+    pub(super) roster: Rc<Roster>,
+    pub(super) answer: Option<&'a mut Answer<'a>>,
+    /// The thread that is to run alone, or to step: it is the one that stops.
+    pub(super) resumed: Option<Tid>,
+    /// What describes it and its memory.
+    pub(super) description: String,
+    pub(super) map: String,
 }
 
-impl<'a> DeadTarget<'a> {
-    pub(super) fn new(memory: &'a mut dyn Memory) -> Self {
-        Self { memory }
-    }
-}
-
-/// Registers that nobody knows.
+/// The bytes of a thread's registers; what is not known is `None`.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct NoRegisters;
+pub(super) struct RegisterBytes(Vec<Option<u8>>);
 
-impl Registers for NoRegisters {
+impl Registers for RegisterBytes {
     type ProgramCounter = u64;
     fn pc(&self) -> u64 {
         0
     }
     fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        // One register of four bytes, unavailable: an empty answer would read as "not supported".
-        for _ in 0..4 {
-            write_byte(None);
+        for byte in &self.0 {
+            write_byte(*byte);
         }
     }
     // An error here is fatal to the session, and has crashed GDB 13: refuse later, in `write_registers`.
@@ -51,24 +74,14 @@ impl Registers for NoRegisters {
     }
 }
 
-/// No register has a number.
-#[derive(Debug)]
-pub(super) enum NoId {}
-
-impl RegId for NoId {
-    fn from_raw_id(_: usize) -> Option<(Self, Option<std::num::NonZeroUsize>)> {
-        None
-    }
-}
-
 /// Whatever the target was: addresses of up to 64 bits.
 pub(super) enum AnyArch {}
 
 impl Arch for AnyArch {
     type Usize = u64;
-    type Registers = NoRegisters;
+    type Registers = RegisterBytes;
     type BreakpointKind = usize;
-    type RegId = NoId;
+    type RegId = ();
 }
 
 impl Target for DeadTarget<'_> {
@@ -76,30 +89,182 @@ impl Target for DeadTarget<'_> {
     type Error = io::Error;
 
     fn base_ops(&mut self) -> BaseOps<'_, Self::Arch, Self::Error> {
-        BaseOps::SingleThread(self)
+        BaseOps::MultiThread(self)
     }
 
     fn guard_rail_implicit_sw_breakpoints(&self) -> bool {
         true
     }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_monitor_cmd(&mut self) -> Option<MonitorCmdOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_target_description_xml_override(&mut self) -> Option<TargetDescriptionXmlOverrideOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_memory_map(&mut self) -> Option<MemoryMapOps<'_, Self>> {
+        Some(self)
+    }
 }
 
-impl SingleThreadBase for DeadTarget<'_> {
-    fn read_registers(&mut self, _: &mut NoRegisters) -> TargetResult<(), Self> {
+impl MultiThreadBase for DeadTarget<'_> {
+    fn read_registers(&mut self, registers: &mut RegisterBytes, id: Tid) -> TargetResult<(), Self> {
+        let id = id.get();
+        let chosen = self.roster.thread(id).or_else(|| {
+            let first = self.roster.thread(self.roster.selected());
+            first.filter(|_| id == NOT_CHOSEN)
+        });
+        let thread = chosen.ok_or(TargetError::Errno(NO_THREAD))?;
+        registers.0 = self.roster.all_bytes(thread);
         Ok(())
     }
 
-    fn write_registers(&mut self, _: &NoRegisters) -> TargetResult<(), Self> {
+    fn write_registers(&mut self, _: &RegisterBytes, _: Tid) -> TargetResult<(), Self> {
         Err(TargetError::Errno(READ_ONLY))
     }
 
-    fn read_addrs(&mut self, start: u64, data: &mut [u8]) -> TargetResult<usize, Self> {
+    fn read_addrs(&mut self, start: u64, data: &mut [u8], _: Tid) -> TargetResult<usize, Self> {
         self.memory.read(start, data).map(|()| data.len()).map_err(|_| TargetError::Errno(NO_MEMORY))
     }
 
-    fn write_addrs(&mut self, _: u64, _: &[u8]) -> TargetResult<(), Self> {
+    fn write_addrs(&mut self, _: u64, _: &[u8], _: Tid) -> TargetResult<(), Self> {
         Err(TargetError::Errno(READ_ONLY))
     }
+
+    fn list_active_threads(&mut self, each: &mut dyn FnMut(Tid)) -> Result<(), io::Error> {
+        self.roster.threads().iter().filter_map(|t| Tid::new(t.id)).for_each(each);
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ThreadExtraInfoOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadResume for DeadTarget<'_> {
+    fn resume(&mut self) -> Result<(), io::Error> {
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<(), io::Error> {
+        self.resumed = None;
+        Ok(())
+    }
+
+    fn set_resume_action_continue(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed.get_or_insert(id);
+        Ok(())
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadSingleStep for DeadTarget<'_> {
+    fn set_resume_action_step(&mut self, id: Tid, _: Option<Signal>) -> Result<(), io::Error> {
+        self.resumed = Some(id);
+        Ok(())
+    }
+}
+
+impl MultiThreadSchedulerLocking for DeadTarget<'_> {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<(), io::Error> {
+        Ok(())
+    }
+}
+
+impl Breakpoints for DeadTarget<'_> {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+/// Accepted and forgotten: nothing runs into them.
+impl SwBreakpoint for DeadTarget<'_> {
+    fn add_sw_breakpoint(&mut self, _: u64, _: usize) -> TargetResult<bool, Self> {
+        Ok(true)
+    }
+
+    fn remove_sw_breakpoint(&mut self, _: u64, _: usize) -> TargetResult<bool, Self> {
+        Ok(true)
+    }
+}
+
+impl HwBreakpoint for DeadTarget<'_> {
+    fn add_hw_breakpoint(&mut self, _: u64, _: usize) -> TargetResult<bool, Self> {
+        Ok(true)
+    }
+
+    fn remove_hw_breakpoint(&mut self, _: u64, _: usize) -> TargetResult<bool, Self> {
+        Ok(true)
+    }
+}
+
+impl ThreadExtraInfo for DeadTarget<'_> {
+    fn thread_extra_info(&self, id: Tid, buf: &mut [u8]) -> Result<usize, io::Error> {
+        let text = self.roster.thread(id.get()).map_or_else(String::new, |t| match t.name.as_str() {
+            "" => t.extra.clone(),
+            name => format!("{name}: {}", t.extra),
+        });
+        Ok(copy(text.as_bytes(), 0, usize::MAX, buf))
+    }
+}
+
+impl MonitorCmd for DeadTarget<'_> {
+    fn handle_monitor_cmd(&mut self, line: &[u8], out: ConsoleOutput<'_>) -> Result<(), io::Error> {
+        monitor::run(line, self.memory, self.answer.as_deref_mut(), out);
+        Ok(())
+    }
+}
+
+impl TargetDescriptionXmlOverride for DeadTarget<'_> {
+    fn target_description_xml(
+        &self,
+        annex: &[u8],
+        offset: u64,
+        len: usize,
+        buf: &mut [u8],
+    ) -> TargetResult<usize, Self> {
+        if annex != b"target.xml" || self.description.is_empty() {
+            return Err(TargetError::NonFatal);
+        }
+        Ok(copy(self.description.as_bytes(), offset, len, buf))
+    }
+}
+
+impl MemoryMap for DeadTarget<'_> {
+    fn memory_map_xml(&self, offset: u64, len: usize, buf: &mut [u8]) -> TargetResult<usize, Self> {
+        Ok(copy(self.map.as_bytes(), offset, len, buf))
+    }
+}
+
+/// Copies what a window asks of a document; says how much that is.
+fn copy(document: &[u8], offset: u64, len: usize, buf: &mut [u8]) -> usize {
+    let rest = usize::try_from(offset).ok().and_then(|offset| document.get(offset..)).unwrap_or_default();
+    let len = rest.len().min(len).min(buf.len());
+    if let (Some(to), Some(from)) = (buf.get_mut(..len), rest.get(..len)) {
+        to.copy_from_slice(from);
+    }
+    len
 }
 
 /// gdbstub's loop over one connection.
@@ -107,19 +272,31 @@ pub(super) struct Loop<'a>(PhantomData<&'a ()>);
 
 impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     type Target = DeadTarget<'a>;
-    type Connection = Line;
-    type StopReason = SingleThreadStopReason<u64>;
+    type Connection = Link<'a>;
+    type StopReason = MultiThreadStopReason<u64>;
 
     fn wait_for_stop_reason(
-        _: &mut Self::Target,
-        connection: &mut Self::Connection,
+        target: &mut Self::Target,
+        link: &mut Self::Connection,
     ) -> Result<run_blocking::Event<Self::StopReason>, run_blocking::WaitForStopReasonError<io::Error, io::Error>> {
-        // Reached only if somebody makes it run, which it cannot.
-        let byte = ConnectionExt::read(connection).map_err(run_blocking::WaitForStopReasonError::Connection)?;
-        Ok(run_blocking::Event::IncomingData(byte))
+        let hex: String = monitor::CANNOT.bytes().map(|b| format!("{b:02x}")).collect();
+        let sentence = packet(format!("O{hex}").as_bytes());
+        let said = link.write_all(&sentence).and_then(|()| link.flush());
+        said.map_err(run_blocking::WaitForStopReasonError::Connection)?;
+        Ok(run_blocking::Event::TargetStopped(stopped(target, link.signal())))
     }
 
-    fn on_interrupt(_: &mut Self::Target) -> Result<Option<Self::StopReason>, io::Error> {
-        Ok(Some(SingleThreadStopReason::Signal(Signal::SIGTRAP)))
+    fn on_interrupt(target: &mut Self::Target) -> Result<Option<Self::StopReason>, io::Error> {
+        Ok(Some(stopped(target, 0)))
     }
+}
+
+/// The thread that was to step, or the one that stopped first of all, stands where it stood.
+fn stopped(target: &DeadTarget<'_>, signal: u8) -> MultiThreadStopReason<u64> {
+    let roster = &target.roster;
+    let id = target.resumed.map(Tid::get).filter(|id| roster.thread(*id).is_some());
+    let id = id.unwrap_or_else(|| roster.stopped());
+    // A debugger takes the thread that stopped for chosen.
+    roster.select(id);
+    MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(signal) }
 }

@@ -67,8 +67,7 @@ impl Session<'_> {
     /// Reads what tells whether ELF and memory belong together. Costs reads: for `info`, not for `last`.
     pub fn identity(&mut self, trace: &Trace) -> Identity {
         let endian = trace.about.endian;
-        let mut identity = Identity::default();
-        identity.version = self.kernel_version();
+        let mut identity = Identity { version: self.kernel_version(), ..Identity::default() };
         if let Some(symbol) = self.symbols.lookup("_tx_trace_event_enable_bits") {
             let width = Width::from_bytes(symbol.size).unwrap_or(trace.about.word);
             identity.enable_bits = word_at(self.memory.memory(), symbol.address, endian, width);

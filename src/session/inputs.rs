@@ -22,6 +22,8 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
     /// Names with addresses.
     pub symbols: Vec<(String, Addr)>,
+    /// Registers with values: what a crash log printed.
+    pub registers: Vec<(String, u64)>,
     /// Where the trace describes itself.
     pub header: Option<Addr>,
     /// Search all memory.

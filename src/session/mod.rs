@@ -1,13 +1,17 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
 pub mod events;
+mod evidence;
 mod file;
+mod gather;
 mod identity;
 mod inputs;
 mod open;
 mod raw;
 mod scan;
+mod stop;
 
+pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
@@ -26,7 +30,7 @@ use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::Client;
-use crate::sym::{Layers, Symbols};
+use crate::sym::{Layers, Noted, Symbols};
 use crate::trace::{Issue, Severity, Trace};
 
 /// An open source, and where its trace lies once that was asked.
@@ -50,6 +54,14 @@ pub struct Session<'m> {
     events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
     buffers: Vec<(String, Bytes, Addr)>,
+    /// The registers that a core's notes hold.
+    core: stop::CoreNotes,
+    /// What a core says of the program it was taken of.
+    noted: Option<Arc<Noted>>,
+    /// Symbols that were typed.
+    pairs: Vec<(String, Addr)>,
+    /// Registers that were typed.
+    registers: Vec<(String, u64)>,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -202,6 +214,15 @@ impl<'m> Session<'m> {
         }
     }
 
+    /// Takes the memory of files out, to be read by somebody else; `None` of a stub.
+    #[must_use]
+    pub fn into_memory(self) -> Option<Box<dyn Memory + 'm>> {
+        match self.memory {
+            Source::Files(memory) => Some(memory),
+            Source::Remote(_) | Source::LentRemote(_) => None,
+        }
+    }
+
     /// Other traces in the same memory, where the source lists its memory.
     #[must_use]
     pub fn other_traces(&mut self, trace: &Trace) -> Vec<Addr> {
@@ -242,7 +263,7 @@ impl<'m> Session<'m> {
         let (format, capture) = self.capture(extent)?;
         let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, options);
         let (mut trace, catalogue) = self.named(format.catalogue_of(&capture, names), decode)?;
-        trace.interrupts = catalogue.interrupts(self.elf.as_ref().is_some_and(|elf| elf.is_m_profile()));
+        trace.interrupts = catalogue.interrupts(self.is_m_profile());
         trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, &trace)));
         if self.is_live() {
             trace.issues.extend(just_begun(&trace));

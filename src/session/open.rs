@@ -4,8 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::events::EventNames;
 use super::file::{self, File, Piece};
+use super::stop::CoreNotes;
 use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -19,7 +22,7 @@ use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
-use crate::sym::{ElfSymbols, Layers, Pairs};
+use crate::sym::{ElfSymbols, Layers, Noted, Pairs};
 use crate::trace::{Issue, Severity};
 
 /// The most that is read from standard input.
@@ -43,6 +46,10 @@ struct Opened<'m> {
     /// It was told by a file, not by `--header`.
     header_in_file: bool,
     hints: Hints,
+    /// The registers in the core's notes.
+    notes: CoreNotes,
+    /// What the core says of the program.
+    noted: Option<Noted>,
 }
 
 pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
@@ -53,6 +60,7 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
         source,
         files,
         symbols,
+        registers,
         header,
         scan,
         load_offset,
@@ -112,12 +120,13 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
     let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
     let events = EventNames::open(&events, event_enums, beside, &ids)?;
-    opened.build(Options_ { symbols, scan, load_offset, entry, format, events })
+    opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
+    registers: Vec<(String, u64)>,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
@@ -332,13 +341,19 @@ impl<'m> Opened<'m> {
         let (source, name, load_offset) = self.source(&options, &mut hints, &mut issues)?;
         let mut symbols = Layers::new();
         if !options.symbols.is_empty() {
-            symbols = symbols.then(Pairs::new(options.symbols));
+            symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
         if let Some((_, elf)) = self.elf {
             let elf = Arc::new(elf);
             symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);
+        }
+        let noted = self.noted.map(Arc::new);
+        if let Some(noted) = &noted {
+            // Under an ELF's own: it knows more.
+            symbols = symbols.then(Arc::clone(noted));
+            issues.extend(kept.as_deref().and_then(|elf| other_program(noted, elf)));
         }
         Ok(Session {
             memory: source,
@@ -354,6 +369,10 @@ impl<'m> Opened<'m> {
             place: None,
             events: options.events,
             buffers: self.traces,
+            core: self.notes,
+            noted,
+            pairs: options.symbols,
+            registers: options.registers,
         })
     }
 
@@ -393,6 +412,7 @@ impl<'m> Opened<'m> {
             None => {}
         }
         if let Some((path, mut core)) = self.core.take() {
+            self.noted = Noted::of(core.elf());
             if let Some((elf_path, elf)) = &self.elf {
                 if let Some(sentence) = core.disagreement(elf) {
                     return Err(Absence::broken(
@@ -401,6 +421,12 @@ impl<'m> Opened<'m> {
                         "take the core of the target, and the ELF that ran on it",
                     ));
                 }
+                let noted = self
+                    .noted
+                    .as_ref()
+                    .filter(|_| moves)
+                    .and_then(|n| image::parse_number(n.fact("load offset")?).ok());
+                load = load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
                 if load.is_none() {
                     load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
                     if load.is_none() && moves {
@@ -418,6 +444,9 @@ impl<'m> Opened<'m> {
                     format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
                 ));
             }
+            let number = |key| self.noted.as_ref().and_then(|n| image::parse_number(n.fact(key)?).ok());
+            hints.header = hints.header.or_else(|| number("trace header"));
+            self.notes = CoreNotes::of(&core, self.noted.as_ref());
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
@@ -486,6 +515,22 @@ fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Re
         }
         None => Ok(()),
     }
+}
+
+/// An ELF of another program than the one that the core was taken of.
+fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let (was, is) = match (noted.fact("build id"), elf.build_id()) {
+        (Some(was), Some(is)) => (was, hex(&is)),
+        _ => (noted.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
+    };
+    (was != is).then(|| {
+        Issue::new(
+            "elf-differs",
+            Severity::Inferred,
+            format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
+        )
+    })
 }
 
 fn unknown_offset() -> Issue {

@@ -4,11 +4,13 @@ pub mod dwarf;
 pub mod elf_table;
 pub mod exceptions;
 pub mod layers;
+pub mod noted;
 pub mod pairs;
 
 pub use elf_table::ElfSymbols;
 pub use exceptions::Exceptions;
 pub use layers::Layers;
+pub use noted::Noted;
 pub use pairs::Pairs;
 
 use crate::abi::Addr;
@@ -57,6 +59,32 @@ pub trait Symbols {
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         let _ = (type_name, member);
         None
+    }
+}
+
+impl<S: Symbols + ?Sized> Symbols for std::sync::Arc<S> {
+    fn lookup(&self, name: &str) -> Option<Symbol> {
+        (**self).lookup(name)
+    }
+
+    fn covering(&self, address: Addr) -> Option<Symbol> {
+        (**self).covering(address)
+    }
+
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        (**self).variable(address)
+    }
+
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        (**self).function(address)
+    }
+
+    fn exception(&self, number: u32) -> Option<String> {
+        (**self).exception(number)
+    }
+
+    fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
+        (**self).member_offset(type_name, member)
     }
 }
 

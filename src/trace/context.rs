@@ -1,6 +1,6 @@
 //! Who inserted an event.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::ObjectId;
 use crate::abi::Addr;
@@ -10,7 +10,7 @@ use crate::abi::Addr;
 pub struct ContextId(pub u32);
 
 /// What kind of context inserted an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ContextKind {
     /// A thread.
     Thread,
@@ -49,13 +49,15 @@ pub struct Context {
     pub name: Option<String>,
     /// The registered object that it is.
     pub object: Option<ObjectId>,
+    /// A thread's process, by its address in the registry; `None` where the system has no processes.
+    pub process: Option<Addr>,
 }
 
 /// Every context of a trace, interned once: events carry dense numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     list: Vec<Context>,
-    by_key: HashMap<(ContextKind, Addr), ContextId>,
+    by_key: BTreeMap<(ContextKind, Addr), ContextId>,
 }
 
 impl Contexts {
@@ -65,7 +67,7 @@ impl Contexts {
             return *id;
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(Context { kind, address, name: None, object: None });
+        self.list.push(Context { kind, address, name: None, object: None, process: None });
         self.by_key.insert((kind, address), id);
         id
     }

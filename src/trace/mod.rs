@@ -18,6 +18,8 @@ pub use interrupt::{Interrupts, Mark, Number};
 pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};
 
+use std::ops::ControlFlow;
+
 use crate::abi::{Addr, Endian, Width};
 
 /// A decoded trace: what is known about it, its contexts and objects, and its events.
@@ -168,6 +170,16 @@ impl Trace {
         }
     }
 
+    /// Shows each event, oldest first, until `each` breaks: as [`Trace::events`], and nothing is copied.
+    pub fn visit(&self, mut each: impl FnMut(&Event) -> ControlFlow<()>) {
+        let mut walk = self.events();
+        while walk.next_block() {
+            if walk.block.iter().take(walk.filled).try_for_each(&mut each).is_break() {
+                return;
+            }
+        }
+    }
+
     /// The last event: the newest.
     #[must_use]
     pub fn newest(&self) -> Option<Event> {
@@ -235,29 +247,36 @@ impl Walk<'_> {
     }
 }
 
+impl Walk<'_> {
+    /// Decodes the next events; false at the end.
+    fn next_block(&mut self) -> bool {
+        let Trace { interrupts, contexts, source, .. } = self.trace;
+        self.filled = source.fill(self.index, &mut self.state, &mut self.block);
+        if self.index == 0 {
+            self.nest = self.begun();
+        }
+        self.index = self.index.saturating_add(self.filled as u64);
+        self.at = 0;
+        for event in self.block.iter_mut().take(self.filled) {
+            if self.nest.concerns(event, interrupts) {
+                let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
+                event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
+            }
+        }
+        self.filled > 0
+    }
+}
+
 impl Iterator for Walk<'_> {
     type Item = Event;
 
     #[inline]
     fn next(&mut self) -> Option<Event> {
-        if self.at >= self.filled {
-            self.filled = self.trace.source.fill(self.index, &mut self.state, &mut self.block);
-            if self.index == 0 {
-                self.nest = self.begun();
-            }
-            self.index = self.index.saturating_add(self.filled as u64);
-            self.at = 0;
-            if self.filled == 0 {
-                return None;
-            }
+        if self.at >= self.filled && !self.next_block() {
+            return None;
         }
-        let mut event = self.block.get(self.at).copied()?;
+        let event = self.block.get(self.at).copied()?;
         self.at = self.at.saturating_add(1);
-        let Trace { interrupts, contexts, .. } = self.trace;
-        if self.nest.concerns(&event, interrupts) {
-            let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
-            event.isr = self.nest.step(&event, is_isr, interrupts, self.trace.words(&event));
-        }
         Some(event)
     }
 }

@@ -1,6 +1,6 @@
 //! The objects that a trace knows by name: threads, queues, mutexes and the rest.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::abi::Addr;
 
@@ -35,7 +35,7 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct ObjectTable {
     list: Vec<Object>,
-    by_address: HashMap<Addr, ObjectId>,
+    by_address: BTreeMap<Addr, ObjectId>,
 }
 
 impl ObjectTable {

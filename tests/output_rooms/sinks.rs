@@ -245,16 +245,16 @@ fn names_from_elsewhere_fill_the_gaps() {
 fn the_registry_is_listed() {
     let made = story(None);
     let mut out = Vec::new();
-    objects(Format::Json, &mut out, &made.view(), &TableOptions::default(), &[]).unwrap();
+    objects(Format::Json, &mut out, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
     let all = lines(&out);
     assert_eq!(
         all[4],
         json!({"type": "object", "address": "0x20001100", "object_type": "mutex", "name": "log lock", "deleted": true,
-            "priority": null, "param1": "0x00000100", "param2": "0x00000004"})
+            "priority": null, "param1": "0x00000100", "param2": "0x00000004", "now": null})
     );
     assert_eq!(all[1]["priority"], 10);
     let mut out = Vec::new();
-    objects(Format::Table, &mut out, &made.view(), &TableOptions::default(), &[]).unwrap();
+    objects(Format::Table, &mut out, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
     golden("objects.txt", &String::from_utf8(out).unwrap());
 }
 
@@ -371,8 +371,8 @@ proptest! {
             run(Csv::new(&mut all), &made.view());
             run(Show::new(&mut all, Paint::default(), None), &made.view());
             run(Json::new(&mut all), &made.view());
-            objects(Format::Table, &mut all, &made.view(), &TableOptions::default(), &[]).unwrap();
-            objects(Format::Md, &mut all, &made.view(), &TableOptions::default(), &[]).unwrap();
+            objects(Format::Table, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
+            objects(Format::Md, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
             write_issues(&mut all, &made.trace.issues, &Paint::default()).unwrap();
             let all = String::from_utf8(all).unwrap();
             prop_assert!(!all.contains(is_hostile), "{:?}", all);

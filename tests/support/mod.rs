@@ -14,6 +14,9 @@ pub mod builder;
 pub mod decode;
 pub mod flat;
 pub mod generate;
+#[cfg(feature = "cli")]
+pub mod golden;
+pub mod kernel;
 pub mod qnx;
 pub mod threadx;
 pub mod uia;

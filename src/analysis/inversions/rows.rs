@@ -3,6 +3,7 @@
 use super::window::Window;
 use super::{Inversions, MOST_OPEN};
 use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
+use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
 
 const COLUMNS: [Column; 20] = [
@@ -114,7 +115,7 @@ impl Inversions {
         list.sort_by_key(|w| (w.from, w.to.map(|(to, _)| to)));
         let longest = list.iter().max_by_key(|w| w.ticks(now));
         let mut notes = whole.notes();
-        self.summary(still, unlisted, &mut notes);
+        self.summary(still, unlisted, tracker, &mut notes);
         notes.extend(longest.and_then(|w| sentence(w, now, tracker)));
         self.doubts(tracker, &mut notes);
         Report {
@@ -125,9 +126,16 @@ impl Inversions {
         }
     }
 
-    fn summary(&self, still: usize, unlisted: u64, notes: &mut Vec<String>) {
+    fn summary(&self, still: usize, unlisted: u64, tracker: &Tracker<'_>, notes: &mut Vec<String>) {
         let sums = &self.sums;
         if sums.inversions == 0 {
+            if !tracker.catalogue.tells(Effect::Acquire) {
+                notes.push(
+                    "inversions: not told by this trace; no event of this system says that a thread asks for a lock"
+                        .to_owned(),
+                );
+                return;
+            }
             notes.push(if self.asked == 0 && self.waits == 0 {
                 "no event asks for a lock: there is nothing to judge".to_owned()
             } else {
@@ -156,6 +164,13 @@ impl Inversions {
     }
 
     fn doubts(&self, tracker: &Tracker<'_>, notes: &mut Vec<String>) {
+        if self.waits > 0 && tracker.catalogue.ways().quiet_locks {
+            notes.push(
+                "who has a lock: told by this trace only while others wait for it; one that is free is taken without an \
+                 event"
+                    .to_owned(),
+            );
+        }
         if self.sums.culprits > 0 {
             notes.push(
                 "culprits: threads less urgent than the waiter that ran while it waited, and are not the owner nor have \

@@ -2,6 +2,7 @@
 
 use crate::abi::Addr;
 use crate::analysis::{Span, ThreadNo, Tracker, Who};
+use crate::catalogue::Catalogue;
 
 /// The most culprits that are told apart.
 const MOST_CULPRITS: usize = 32;
@@ -100,8 +101,8 @@ impl Window {
     }
 
     /// True where it is an inversion; `None` where priorities are not known.
-    pub(super) fn inverts(&self) -> Option<bool> {
-        Some(self.owner_priority? > self.waiter_priority?)
+    pub(super) fn inverts(&self, catalogue: &Catalogue) -> Option<bool> {
+        Some(catalogue.is_more_urgent(self.waiter_priority?, self.owner_priority?))
     }
 
     /// How long it lasted, or has lasted by `now`.
@@ -132,7 +133,10 @@ impl Window {
             Who::Isr => &mut self.isr_ticks,
             Who::Thread(no) => {
                 let priority = tracker.thread(no).and_then(|t| t.priority);
-                if priority.zip(self.waiter_priority).is_some_and(|(p, waiter)| p > waiter) {
+                if priority
+                    .zip(self.waiter_priority)
+                    .is_some_and(|(p, waiter)| tracker.catalogue.is_more_urgent(waiter, p))
+                {
                     // What runs beside the owner, on another core, does not delay it.
                     let guilty = ticks.min(absent);
                     ticks = ticks.saturating_sub(guilty);

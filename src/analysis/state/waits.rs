@@ -13,14 +13,8 @@ const MOST_LOCKS: usize = 1 << 16;
 impl Tracker<'_> {
     /// Remembers the call that an event tells of. A mark of the application, or an event that nobody knows, is none: who
     /// inserts it is back from the call before.
-    pub(super) fn calls(
-        &mut self,
-        event: &Event,
-        role: Option<&Role>,
-        words: &[u64],
-        kind: ContextKind,
-        below: Option<Who>,
-    ) {
+    pub(super) fn calls(&mut self, event: &Event, words: &[u64], kind: ContextKind, below: Option<Who>) {
+        let role = event.def.and_then(|d| self.roles.get(d));
         if role.is_some_and(|r| r.is_scheduling) {
             return;
         }
@@ -56,7 +50,8 @@ impl Tracker<'_> {
     fn can_block(&self, call: &Call) -> bool {
         match call.patience {
             Some(patience) => patience != Patience::None,
-            None if !self.tell_patience => true,
+            // Who gives a lock back does not wait for it.
+            None if !self.tell_patience => self.roles.get(call.def).is_none_or(|r| r.release.is_none()),
             // Of a kernel's own calls that do not say, those wait that ask for something, or that tell a thread's state:
             // they sleep, or suspend their caller. What stands above a kernel may wait inside of any call.
             None => {
@@ -94,7 +89,9 @@ impl Tracker<'_> {
             let mut waited = None;
             // A call of the kernel waits once: what its caller waits for next is something else.
             let over = self.thread(no).and_then(|t| t.blocked_in).filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
+            let priority = role.priority.and_then(|w| words.get(w)).and_then(|p| u16::try_from(*p).ok());
             if let Some(thread) = self.threads.get_mut(no.index()) {
+                thread.priority = priority.or(thread.priority);
                 if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq) {
                     waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, code });
                     thread.last_call = thread.last_call.filter(|c| Some(c.seq) != over);
@@ -172,7 +169,18 @@ impl Tracker<'_> {
         // The owner still has it: the wait was given up, by its time or by somebody.
         if state.owner.is_none() {
             state.owner = Some(thread);
+            self.forget_quiet(lock);
             change(self, Change::Acquired { lock, thread });
+        } else {
+            self.forget_quiet(lock);
+        }
+    }
+
+    /// Where nobody waits for a lock any more, some systems give it back, and to others, without an event.
+    fn forget_quiet(&mut self, lock: Addr) {
+        let quiet = self.catalogue.ways().quiet_locks;
+        if let Some(state) = self.locks.get_mut(&lock).filter(|s| quiet && s.waiters.is_empty()) {
+            state.owner = None;
         }
     }
 
@@ -199,6 +207,8 @@ impl Tracker<'_> {
                     change(self, Change::Contended { lock, waiter: no, owner });
                 }
                 Some(_) => {}
+                // It asks because somebody has it, or so it was when it looked.
+                None if self.catalogue.ways().quiet_locks => {}
                 None => {
                     state.owner = Some(no);
                     change(self, Change::Acquired { lock, thread: no });

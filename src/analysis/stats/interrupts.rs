@@ -50,7 +50,7 @@ fn number(event: &Event, own: Option<u64>, tracker: &Tracker<'_>) -> Option<u64>
 impl Interrupts {
     /// How a column of numbers reads.
     pub const fn kind(&self) -> Kind {
-        if self.objects { Kind::Object } else { Kind::Count }
+        if self.objects { Kind::Object } else { Kind::Interrupt }
     }
 
     /// The number of the interrupt that an event is in.

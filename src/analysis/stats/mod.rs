@@ -1,10 +1,12 @@
 //! `stats`: counters of the whole, of each core, of each thread, of each interrupt, and who resumed whom. FileX's and
 //! NetX's counters where such events are there.
 
+mod can;
 mod companions;
 mod interrupts;
 mod threads;
 
+use self::can::Can;
 use self::companions::Companions;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
@@ -130,7 +132,7 @@ impl Stats {
             Loss::Preempted => bump(&mut row.preempted),
             Loss::Sliced => bump(&mut row.sliced),
             Loss::Yielded => bump(&mut row.yielded),
-            Loss::Unexplained => {}
+            Loss::Unexplained => bump(&mut row.unexplained),
         }
     }
 
@@ -237,9 +239,9 @@ impl Visitor for Stats {
         let blind = is_blind(&all, whole);
         let mut reports = vec![self.whole(&all, blind, whole, tracker)];
         if whole.cores > 1 {
-            reports.push(self.by_core(blind, whole));
+            reports.push(self.by_core(blind, Can::of(tracker), whole));
         }
-        reports.extend(self.threads.report(blind, whole, tracker));
+        reports.extend(self.threads.report(blind, Can::of(tracker), whole, tracker));
         reports.extend(self.threads.wakeups(&self.interrupts, whole, tracker));
         reports.extend(self.interrupts.report(all.unannounced, whole, tracker));
         reports.extend(self.companions.reports(whole));
@@ -266,15 +268,16 @@ impl Stats {
         let columns = vec![Column { name: "counter", kind: Kind::Text }, Column { name: "value", kind: Kind::Count }];
         let mut report = Report { name: "stats", columns, ..Report::default() };
         let interrupts = all.announced.saturating_add(all.unannounced);
+        let can = Can::of(tracker);
         let rows = [
             ("events", Cell::Count(whole.kept)),
             ("context_switches", Cell::Count(all.switches)),
-            ("context_switches_from_idle", Cell::Count(all.from_idle)),
-            ("idle_entries", Cell::Count(all.idle)),
+            ("context_switches_from_idle", can.idle(all.from_idle)),
+            ("idle_entries", can.idle(all.idle)),
             ("preemptions", told(all.preemptions, all.unexplained, blind)),
-            ("time_slices", Cell::Count(all.slices)),
-            ("time_slice_events", Cell::Count(all.slice_events)),
-            ("yields", told(all.yields, all.unexplained, blind)),
+            ("time_slices", can.slice(all.slices)),
+            ("time_slice_events", can.slice(all.slice_events)),
+            ("yields", if can.slices { told(all.yields, all.unexplained, blind) } else { Cell::Empty }),
             ("switches_unexplained", Cell::Count(all.unexplained)),
             ("suspensions", Cell::Count(all.suspended)),
             ("suspensions_by_itself", Cell::Count(all.suspended_self)),
@@ -282,11 +285,11 @@ impl Stats {
             ("resumptions", Cell::Count(all.resumed)),
             ("resumptions_by_threads", Cell::Count(all.resumed_by_threads)),
             ("resumptions_by_interrupts", Cell::Count(all.resumed_by_interrupts)),
-            ("interrupts", Cell::Count(interrupts)),
-            ("interrupts_announced", Cell::Count(all.announced)),
+            ("interrupts", can.interrupt(interrupts)),
+            ("interrupts_announced", can.interrupt(all.announced)),
             ("interrupts_unannounced", Cell::Count(all.unannounced)),
-            ("interrupts_nested", Cell::Count(all.nested)),
-            ("interrupt_depth", Cell::Count(all.depth)),
+            ("interrupts_nested", can.interrupt(all.nested)),
+            ("interrupt_depth", can.interrupt(all.depth)),
         ];
         report.rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
         let notes = &mut report.notes;
@@ -311,7 +314,8 @@ impl Stats {
                     .to_owned(),
             );
         }
-        if interrupts == 0 && !tracker.trace.is_empty() {
+        can.say(all, notes);
+        if can.interrupts && interrupts == 0 && !tracker.trace.is_empty() {
             notes.push("interrupts: only those that insert events are in a trace".to_owned());
         }
         let others = all.suspended_self.saturating_add(all.suspended_by_others);
@@ -328,7 +332,7 @@ impl Stats {
         report
     }
 
-    fn by_core(&self, blind: bool, whole: &Whole) -> Report {
+    fn by_core(&self, blind: bool, can: Can, whole: &Whole) -> Report {
         let names = ["core", "switches", "idle_entries", "preemptions", "time_slices", "interrupts", "nested"];
         let columns = names.iter().map(|name| Column { name, kind: Kind::Count }).collect();
         let mut report = Report { name: "stats_cores", columns, notes: whole.notes(), ..Report::default() };
@@ -336,11 +340,11 @@ impl Stats {
             report.rows.push(vec![
                 Cell::Count(u64::try_from(number).unwrap_or(u64::MAX)),
                 Cell::Count(c.switches),
-                Cell::Count(c.idle),
+                can.idle(c.idle),
                 told(c.preemptions, c.unexplained, blind),
-                Cell::Count(c.slices),
-                Cell::Count(c.announced.saturating_add(c.unannounced)),
-                Cell::Count(c.nested),
+                can.slice(c.slices),
+                can.interrupt(c.announced.saturating_add(c.unannounced)),
+                can.interrupt(c.nested),
             ]);
         }
         report

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::can::Can;
 use super::{BLIND, Interrupts, bump, number_cell};
 use crate::analysis::{ThreadNo, Tracker, Who, Whole, thread_cell, who_cell};
 use crate::report::{Cell, Column, Kind, Report};
@@ -26,6 +27,8 @@ pub struct Row {
     pub stopped: u64,
     /// Was resumed.
     pub woken: u64,
+    /// Losses of which no event tells the cause.
+    pub unexplained: u64,
 }
 
 /// Who did what to whom: the thread, whether it was resumed, by whom, in which interrupt.
@@ -60,7 +63,7 @@ impl Threads {
     }
 
     /// `stats_threads`: those that ran most first; none where nothing happened to any.
-    pub fn report(&self, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+    pub fn report(&self, blind: bool, can: Can, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
         let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken"];
         let mut columns = vec![Column { name: "thread", kind: Kind::Thread }];
         columns.extend(counts.iter().map(|name| Column { name, kind: Kind::Count }));
@@ -73,13 +76,13 @@ impl Threads {
             if all.iter().all(|n| *n == 0) {
                 continue;
             }
-            let told = |n: u64| if blind { Cell::Empty } else { Cell::Count(n) };
+            let told = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
             report.rows.push(vec![
                 thread_cell(no, tracker),
                 Cell::Count(row.runs),
                 told(row.preempted),
-                Cell::Count(row.sliced),
-                told(row.yielded),
+                can.slice(row.sliced),
+                if can.slices { told(row.yielded) } else { Cell::Empty },
                 Cell::Count(row.blocked),
                 Cell::Count(row.stopped),
                 Cell::Count(row.woken),

@@ -201,6 +201,7 @@ impl People {
                 {
                     context.name = Some(name);
                     context.object = Some(object);
+                    context.process = Some(u64::from(*pid));
                 }
             }
         }

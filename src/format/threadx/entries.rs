@@ -1,6 +1,6 @@
 //! The events of a capture, decoded as they are asked for: nothing is kept but the bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::entry::{Codec, Entry, id, kind_of};
 use super::order::Run;
@@ -16,7 +16,7 @@ pub(super) struct Entries {
     /// True where each core has a clock of its own.
     pub per_core: bool,
     pub stores_interrupted: bool,
-    pub by_word: HashMap<(ContextKind, Addr), ContextId>,
+    pub by_word: BTreeMap<(ContextKind, Addr), ContextId>,
     pub ids: Ids,
     /// True where slots were written over: they are passed over.
     pub damaged: bool,
@@ -48,6 +48,7 @@ pub(super) struct Inferred {
 struct Recent {
     thread: Option<(Addr, ContextId)>,
     interrupted: Option<(Addr, ContextId)>,
+    other: Option<(Addr, ContextId)>,
 }
 
 impl Entries {
@@ -154,9 +155,9 @@ impl Entries {
                     event.interrupted =
                         Some(cached(&mut recent.interrupted, entry.priority, || self.context(what, entry.priority)));
                 }
-                self.context(kind, entry.context)
+                cached(&mut recent.other, entry.context, || self.context(kind, entry.context))
             }
-            _ => self.context(kind, entry.context),
+            _ => cached(&mut recent.other, entry.context, || self.context(kind, entry.context)),
         };
         event.doubtful = self.doubtful(entry, seq, event.context);
         event

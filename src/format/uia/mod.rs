@@ -15,7 +15,7 @@ mod text;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
 use crate::abi::Addr;
-use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, uia_events};
+use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::Trace;
@@ -46,7 +46,8 @@ impl Format for Uia {
             unused: false,
             label: String::new(),
         });
-        Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new())
+        let ways = Ways { larger_is_urgent: true, idle_is_thread: true, ..Ways::default() };
+        Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new()).with_ways(ways)
     }
 
     /// The same, with the ids that this program gave to its events.

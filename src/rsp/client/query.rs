@@ -4,6 +4,7 @@ use super::Client;
 use super::reply;
 use crate::abi::Addr;
 use crate::rsp::error::RspError;
+use crate::rsp::packet::from_hex;
 
 /// The most bytes of one `qXfer` object.
 const MAX_OBJECT: usize = 4 << 20;
@@ -77,6 +78,35 @@ impl Client {
     /// Of the link only: a command that fails prints that.
     pub fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
         self.link.monitor(command)
+    }
+
+    /// The general registers of the CPU or thread that stopped (`g`), in the target's byte order; `None` for a byte
+    /// that the stub does not know, and for a stub that tells none.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn registers(&mut self) -> Result<Option<Vec<Option<u8>>>, RspError> {
+        let answer = self.link.ask(b"g", &|b| b.is_empty() || reply::is_error(b) || reply::registers(b).is_some())?;
+        Ok(if reply::is_error(&answer) { None } else { reply::registers(&answer) })
+    }
+
+    /// The registers that a debugger at the other end knows, by its names for them; empty for any other stub.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn named_registers(&mut self) -> Result<Vec<(String, u64)>, RspError> {
+        if !self.held {
+            return Ok(Vec::new());
+        }
+        let accept = |b: &[u8]| b.is_empty() || reply::is_error(b) || from_hex(b).is_some();
+        let answer = self.link.ask(b"qTxTraceRegisters", &accept)?;
+        let text = from_hex(&answer).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let register = |line: &str| {
+            let (name, value) = line.split_once('=')?;
+            Some((name.to_owned(), u64::from_str_radix(value, 16).ok()?))
+        };
+        Ok(text.lines().filter_map(register).collect())
     }
 
     fn object(&mut self, name: &str, feature: &str) -> Result<Option<Vec<u8>>, RspError> {

@@ -134,6 +134,16 @@ pub(super) fn data(body: &[u8], len: usize, binary: bool) -> Option<Data> {
     from_hex(body).filter(|bytes| bytes.len() <= len).map(Data::Bytes)
 }
 
+/// An answer to `g`: two digits a byte, or `xx` for one that is not known. `None` for anything else, and for nothing.
+pub(super) fn registers(body: &[u8]) -> Option<Vec<Option<u8>>> {
+    let byte = |pair: &[u8]| match pair {
+        b"xx" => Some(None),
+        pair => from_hex(pair).and_then(|b| b.first().copied()).map(Some),
+    };
+    let pairs = body.chunks_exact(2);
+    (!body.is_empty() && pairs.remainder().is_empty()).then(|| pairs.map(byte).collect()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +172,14 @@ mod tests {
         assert_eq!(data(b"b", 2, true), Some(Data::Refused("no bytes".into())));
         assert_eq!(data(b"0011", 2, true), None);
         assert_eq!(data(b"", 2, true), Some(Data::Unsupported));
+    }
+
+    #[test]
+    fn registers_of_which_some_are_not_known() {
+        assert_eq!(registers(b"00ffxx12"), Some(vec![Some(0), Some(0xff), None, Some(0x12)]));
+        assert_eq!(registers(b""), None);
+        assert_eq!(registers(b"E01"), None);
+        assert_eq!(registers(b"0x"), None);
     }
 
     #[test]

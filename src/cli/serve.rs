@@ -1,0 +1,270 @@
+//! `serve`: a core or a dump as the target of a debugger, with the kernel's threads as the debugger's.
+
+use std::net::SocketAddr;
+
+use super::Outcome;
+use super::message::Failure;
+use super::plan::ClockPlan;
+use crate::catalogue::Names;
+use crate::session::Inputs;
+
+/// What to serve, and to whom.
+pub struct ServeTask {
+    /// Where debuggers connect to; the one that started us without it.
+    listen: Option<SocketAddr>,
+    once: bool,
+    inputs: Inputs,
+    clock: ClockPlan,
+    names: Names,
+}
+
+impl ServeTask {
+    /// Checks that nothing live is meant.
+    pub fn new(
+        listen: Option<&str>,
+        once: bool,
+        inputs: Inputs,
+        clock: ClockPlan,
+        names: Names,
+    ) -> Result<Self, Failure> {
+        if inputs.is_remote() {
+            return Err(Failure::usage(
+                "usage",
+                "serve takes a core or a dump; before a live stub stands `tx-trace bridge --remote ...`",
+            ));
+        }
+        Ok(Self { listen: listen.map(super::listen::parse).transpose()?, once, inputs, clock, names })
+    }
+}
+
+/// Serves.
+#[cfg(not(feature = "serve"))]
+pub fn run(_: ServeTask) -> Result<Outcome, Failure> {
+    Err(Failure::usage("usage", "this build has no server: build with --features serve"))
+}
+
+#[cfg(feature = "serve")]
+pub use served::run;
+
+#[cfg(feature = "serve")]
+mod served {
+    use std::io::{self, Write};
+
+    use super::{Failure, Outcome, ServeTask};
+    use crate::abi::{Addr, Endian};
+    use crate::cli::monitor::{self, Program};
+    use crate::cli::{listen, message, threads};
+    use crate::cpu::{Architecture, Registers};
+    use crate::elf::ElfKind;
+    use crate::kernel::{Kernel, State, Thread as KernelThread};
+    use crate::mem::Memory;
+    use crate::output;
+    use crate::serve::{PostMortem, Server, Thread};
+    use crate::session::{self, Inputs, Lent, Session};
+    use crate::trace::Issue;
+
+    /// Opens the files, finds the threads, and serves one debugger after the other.
+    pub fn run(task: ServeTask) -> Result<Outcome, Failure> {
+        let ServeTask { listen, once, inputs, clock, names } = task;
+        let program = program_of(&inputs);
+        let mut session = Session::open(inputs)?;
+        let name = session.name().to_owned();
+        let mut subject = find(&mut session)?;
+        message::issues(&subject.issues);
+        let mut inputs = program;
+        inputs.load_offset = Some(session.load_offset().value);
+        if let [only] = subject.cpus.as_slice() {
+            // A line that asks for the threads is told the registers that this core's notes hold.
+            inputs.registers = only.iter().filter_map(|(r, v)| Some((r.name.to_owned(), v?))).collect();
+        }
+        let program = Program { inputs, clock, names };
+        let Some(mut memory) = session.into_memory() else {
+            return Err(Failure::usage("usage", "serve takes a core or a dump"));
+        };
+        let count = subject.threads.len();
+        let said = name.clone();
+        let answer = move |line: &str, memory: &mut dyn Memory, out: &mut dyn Write| {
+            monitor::run(line, &program, Lent::Memory(memory, name.clone()), out);
+        };
+        let threads = std::mem::take(&mut subject.threads);
+        let mut served =
+            PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads).answering(Box::new(answer));
+        let Some(at) = listen else {
+            // GDB shows what is said here among its own words.
+            return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
+                Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
+                    message::say(&format!("tx-trace: the debugger's link: {e}"));
+                    Ok(Outcome::Failed)
+                }
+                _ => Ok(Outcome::Done),
+            };
+        };
+        let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
+        let mut server = Server::on(at).map_err(fail)?;
+        let address = server.address().map_err(fail)?;
+        let what = format!("{} with {count} threads is served", output::escape(&said));
+        listen::say(&what, address, "reads this memory");
+        message::say(&format!("(gdb) target remote {}", target_of(address)));
+        loop {
+            let ended = server.next(&mut served);
+            match ended {
+                Ok(_) if once => return Ok(Outcome::Done),
+                Ok(_) => {}
+                Err((None, e)) => return Err(Failure::failed("listen", format!("{address}: {e}"), "")),
+                Err((Some(from), e)) => {
+                    message::say(&format!("tx-trace: {from} was let go: {e}"));
+                    if once {
+                        return Ok(Outcome::Failed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a debugger on this machine types.
+    fn target_of(address: std::net::SocketAddr) -> String {
+        let here = address.ip().is_loopback() || address.ip().is_unspecified();
+        if here && address.is_ipv4() { format!(":{}", address.port()) } else { address.to_string() }
+    }
+
+    /// What monitor lines are told of the program: all but the source.
+    fn program_of(inputs: &Inputs) -> Inputs {
+        let mut program = inputs.clone();
+        program.source = session::SourceSpec::Files;
+        // A bare file may be the program.
+        let is_program =
+            |path: &std::path::PathBuf| session::open_elf(path).is_ok_and(|elf| elf.kind() != ElfKind::Core);
+        program.elf = program.elf.or_else(|| inputs.files.iter().find(|p| is_program(p)).cloned());
+        program.files = Vec::new();
+        program
+    }
+
+    /// What is served.
+    struct Subject {
+        architecture: Option<Architecture>,
+        endian: Endian,
+        threads: Vec<Thread>,
+        cpus: Vec<Registers>,
+        issues: Vec<Issue>,
+    }
+
+    /// The threads: the kernel's, or those of the core where there is no kernel to be read.
+    fn find(session: &mut Session<'_>) -> Result<Subject, Failure> {
+        let mut ignored = Vec::new();
+        let stop = session.stop(&mut ignored)?;
+        let frames = stop.frames;
+        let mut subject = Subject {
+            architecture: frames.map(|f| f.architecture),
+            endian: frames.map(|f| f.endian).or_else(|| session.elf().map(|e| e.endian())).unwrap_or(Endian::Little),
+            threads: Vec::new(),
+            cpus: stop.cpus,
+            issues: Vec::new(),
+        };
+        match threads::find(session) {
+            Ok(found) => {
+                subject.issues = found.issues;
+                subject.kernel(&found.kernel);
+            }
+            Err(absence) => {
+                subject.issues = session.issues().to_vec();
+                message::say(&format!("tx-trace: no threads of a kernel: {}", absence.message));
+            }
+        }
+        subject.others();
+        if subject.architecture.is_none() {
+            message::say(
+                "tx-trace: the processor is not known, or its registers are not: memory is served, but GDB attaches to \
+                 nothing without registers (--elf tells the processor)",
+            );
+        }
+        Ok(subject)
+    }
+
+    impl Subject {
+        /// Threads of the kernel, those that run first.
+        fn kernel(&mut self, kernel: &Kernel) {
+            let known = |t: &KernelThread| t.stand.registers.as_ref().map(Registers::architecture);
+            if self.architecture.is_none() {
+                self.architecture = kernel.threads.iter().find_map(known);
+                self.endian = kernel.layout.shape.endian;
+            }
+            let mut order: Vec<&KernelThread> = kernel.threads.iter().collect();
+            order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
+            let owner = |address: Addr| kernel.thread(address).map(KernelThread::label);
+            self.threads = order.into_iter().map(|t| self.shown(t, kernel.current.len(), &owner)).collect();
+        }
+
+        /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger
+        /// unwinds through it.
+        fn shown(&self, thread: &KernelThread, cores: usize, owner: &dyn Fn(Addr) -> Option<String>) -> Thread {
+            let cpu = thread.core.and_then(|core| match (cores, self.cpus.as_slice()) {
+                (1, [first, ..]) => Some(first),
+                (_, cpus) if cpus.len() == cores => cpus.get(core),
+                _ => None,
+            });
+            let registers = cpu.cloned().or_else(|| thread.stand.registers.clone());
+            let mut extra = doing(thread, owner);
+            if let Some(number) = cpu.and_then(exception) {
+                extra.push_str(&format!(", in exception {number}"));
+            }
+            if let Some(priority) = thread.priority {
+                extra.push_str(&format!(", priority {priority}"));
+                if thread.inherits().is_some() {
+                    extra.push_str(&format!(" inherited, own {}", thread.own_priority.unwrap_or_default()));
+                }
+            }
+            if thread.stand.never_ran {
+                extra.push_str(", never ran");
+            }
+            if registers.is_none() && thread.core.is_some() {
+                extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
+            } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
+                extra.push_str(&format!("; {}", thread.stand.how));
+            }
+            Thread { id: thread.address, name: thread.name.clone().unwrap_or_default(), extra, registers }
+        }
+
+        /// CPUs, or a system's own threads, that no thread of the kernel stands for.
+        fn others(&mut self) {
+            let pc = |r: &Registers| (r.pc(), r.sp());
+            let shown =
+                |cpu: &Registers| self.threads.iter().filter_map(|t| t.registers.as_ref()).any(|r| pc(r) == pc(cpu));
+            let rest: Vec<(usize, Registers)> =
+                self.cpus.iter().cloned().enumerate().filter(|(_, cpu)| !shown(cpu)).collect();
+            let none_runs = self.threads.is_empty() || rest.len() == self.cpus.len();
+            let others = rest.into_iter().map(|(index, registers)| Thread {
+                id: 0,
+                name: if self.cpus.len() == 1 { "CPU".to_owned() } else { format!("CPU {index}") },
+                extra: "its registers, as the core has them".to_owned(),
+                registers: Some(registers),
+            });
+            let others: Vec<Thread> = others.collect();
+            // Where none of the kernel's threads runs, the CPU is what stopped.
+            let at = if none_runs { 0 } else { self.threads.len() };
+            self.threads.splice(at..at, others);
+        }
+    }
+
+    /// The exception that a Cortex-M is in.
+    fn exception(cpu: &Registers) -> Option<u64> {
+        Some(cpu.get("xpsr")? & 0x1FF).filter(|n| *n != 0)
+    }
+
+    /// What a thread does, as a debugger lists it: `suspended on mutex bus_mutex owned by low_task`.
+    fn doing(thread: &KernelThread, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+        let Some(state) = thread.state else { return "state unknown".to_owned() };
+        if thread.core.is_some() && state == State::READY {
+            return "running".to_owned();
+        }
+        let Some(wait) = &thread.waits else { return thread.doing(owner) };
+        let name = wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address));
+        let mut text = format!("suspended on {} {name}", wait.kind.name());
+        if let Some(by) = wait.owner.filter(|o| *o != 0) {
+            text.push_str(&format!(" owned by {}", owner(by).unwrap_or_else(|| format!("{by:#x}"))));
+        }
+        if !wait.more.is_empty() {
+            text.push_str(&format!(", {}", wait.more));
+        }
+        text
+    }
+}

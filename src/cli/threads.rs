@@ -1,0 +1,153 @@
+//! `threads`: the kernel's objects as they stand in memory.
+
+use std::io::Write;
+
+use super::command::{format_of, judge};
+use super::message::{self, Failure};
+use super::names::SymbolNames;
+use super::plan::Output;
+use super::sink::Sink;
+use super::{Outcome, interrupt};
+use crate::abi::Addr;
+use crate::catalogue::Names;
+use crate::cpu::Architecture;
+use crate::elf::Machine;
+use crate::format::{Absence, DecodeOptions, Extent};
+use crate::kernel::{self, Breadth, Kernel};
+use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
+use crate::session::{Inputs, Lent, Loaded, Session};
+use crate::trace::{Issue, Trace};
+
+/// A kernel, with the trace beside it where there is one.
+pub struct Found {
+    /// The kernel.
+    pub kernel: Kernel,
+    loaded: Option<Loaded>,
+    /// What went wrong on the way.
+    pub issues: Vec<Issue>,
+}
+
+/// Reads the kernel, lets the target go, prints.
+pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
+    let stdio = inputs.is_stdio();
+    let attached = inputs.is_remote().then(interrupt::Guard::arm);
+    let mut session = Session::open(inputs)?;
+    let found = find(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    let mut client = session.disconnect();
+    let result = found.map_err(Failure::from).and_then(|found| {
+        if stdio {
+            return print(&found, &session, output, Sink::open(output, client.as_mut())?);
+        }
+        if let Some(client) = client.take() {
+            let left = client.leave();
+            if let Some(sentence) = &left.message {
+                message::say(&format!("tx-trace: {sentence}"));
+            }
+        }
+        drop(attached);
+        print(&found, &session, output, Sink::open(output, None)?)
+    });
+    if let Some(client) = client {
+        let left = client.leave();
+        if let Some(sentence) = left.message.filter(|_| !stdio) {
+            message::say(&format!("tx-trace: {sentence}"));
+        }
+    }
+    result
+}
+
+/// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
+pub fn run_over(inputs: Inputs, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let mut session = Session::over(inputs, memory)?;
+    let found = find(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    print(&found?, &session, output, Sink::over(out))
+}
+
+/// Reads the kernel, and what of a trace names its objects.
+pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+    // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
+    let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
+        Ok(loaded) => Some(loaded),
+        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(_) => None,
+    };
+    let kernel = read(session, loaded.as_ref().map(|l| &l.trace))?;
+    let mut issues = match &loaded {
+        Some(loaded) => loaded.trace.issues.clone(),
+        None => session.issues().to_vec(),
+    };
+    issues.extend(kernel.issues.iter().cloned());
+    Ok(Found { kernel, loaded, issues })
+}
+
+/// The kernel, with names from a trace's registry.
+fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+    session.kernel(&|address| registered(trace?, address))
+}
+
+/// The registry's name of an object. It may hold but the lower half of an address.
+fn registered(trace: &Trace, address: Addr) -> Option<String> {
+    let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
+    Some(object.name.clone())
+}
+
+/// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
+pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
+    let kernel = match session.objects(&|address| registered(trace, address)) {
+        Ok(kernel) => kernel,
+        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(_) => return Ok(Vec::new()),
+    };
+    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.starts_with("kernel-")).cloned());
+    let mask = trace.about.word.max();
+    let threads = kernel.threads.iter().map(|t| Standing {
+        address: t.address & mask,
+        object_type: "thread".to_owned(),
+        name: t.name.clone(),
+        state: kernel.doing(t),
+    });
+    let others = kernel.objects.iter().map(|o| Standing {
+        address: o.address & mask,
+        object_type: o.kind.name().replace(' ', "_"),
+        name: o.name.clone(),
+        state: kernel.state(o),
+    });
+    Ok(threads.chain(others).collect())
+}
+
+fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+    let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
+    let arm = arm == Some(Machine::ARM);
+    let names = SymbolNames::whole(session, arm);
+    let options =
+        TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
+    let format = format_of(output.format);
+    let breadth = match format {
+        Format::Table => Breadth::People(options.width),
+        Format::Md => Breadth::People(usize::MAX),
+        Format::Json | Format::Csv => Breadth::Everything,
+    };
+    let reports = kernel::reports(&found.kernel, breadth);
+    let word = found.kernel.layout.shape.pointer;
+    let mut writer = report_writer(format, &mut sink, &options, word, &names);
+    if let Some(loaded) = &found.loaded {
+        let view = View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: session.name() };
+        writer.begin(&view)?;
+    }
+    for report in &reports {
+        writer.report(report)?;
+    }
+    writer.finish(&found.issues)?;
+    drop(writer);
+    sink.finish()?;
+    if format != Format::Json {
+        message::issues(&found.issues);
+    }
+    Ok(judge(Outcome::Done, &found.issues, output))
+}

@@ -1,0 +1,199 @@
+//! What a switched-out thread left on its stack: found through the saved stack pointer in its control block.
+
+use super::{Architecture, Registers, aarch64, arm, cortex_m, riscv};
+use crate::abi::{Addr, Endian};
+use crate::bytes::Bytes;
+use crate::elf::Elf;
+use crate::mem::{Memory, ReadError};
+
+/// The registers that a thread goes on with when it is next switched to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// Registers; those that the frame does not hold are unknown.
+    pub registers: Registers,
+    /// How it was switched out.
+    pub kind: SavedKind,
+    /// What had to be assumed, in words.
+    pub remark: Option<&'static str>,
+}
+
+/// How a thread was switched out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SavedKind {
+    /// By the exception that switches threads, whatever the reason: Cortex-M's only way.
+    Switched,
+    /// An interrupt took the processor away.
+    Interrupted,
+    /// It gave the processor up in a call of the kernel.
+    Solicited,
+    /// It was never switched to: the frame is the one that was built for its start.
+    NeverRan,
+}
+
+impl SavedKind {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Switched => "switched out",
+            Self::Interrupted => "switched out by an interrupt",
+            Self::Solicited => "switched out in a kernel call",
+            Self::NeverRan => "never ran",
+        }
+    }
+}
+
+/// Why there is no saved frame.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SavedError {
+    /// Its memory is not there.
+    #[error("the frame at {at:#x} cannot be read: {why}")]
+    Unreadable {
+        /// The saved stack pointer.
+        at: Addr,
+        /// What the memory said.
+        why: ReadError,
+    },
+    /// What is there is no frame.
+    #[error("no saved frame at {at:#x}: {why}")]
+    NotAFrame {
+        /// The saved stack pointer.
+        at: Addr,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No port of ThreadX saves frames there, or it is not known how.
+    #[error("where ThreadX saves a thread's registers on {0} is not known")]
+    NoLayout(&'static str),
+}
+
+/// How a program's frames are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
+    /// The processor.
+    pub architecture: Architecture,
+    /// Its byte order.
+    pub endian: Endian,
+    /// Whether a frame holds floating-point registers, where the frame itself does not say; `None` is not known.
+    pub floats: Option<bool>,
+    /// A Cortex-M of the small instruction set (ARMv6-M, ARMv8-M baseline), which saves the high registers first.
+    pub baseline: bool,
+}
+
+impl Frames {
+    /// With nothing known but the processor.
+    #[must_use]
+    pub const fn new(architecture: Architecture, endian: Endian) -> Self {
+        Self { architecture, endian, floats: None, baseline: false }
+    }
+
+    /// As the program says that it was built; `None` for processors that are not known here.
+    #[must_use]
+    pub fn of(elf: &Elf) -> Option<Self> {
+        let architecture = Architecture::of(elf)?;
+        let floats = match architecture {
+            Architecture::Riscv32 | Architecture::Riscv64 => Some(riscv::has_floats(elf.flags())),
+            _ => None,
+        };
+        let baseline = architecture == Architecture::CortexM && elf.is_arm_baseline();
+        Some(Self { architecture, endian: elf.endian(), floats, baseline })
+    }
+
+    /// The registers that a thread left at its saved stack pointer.
+    ///
+    /// # Errors
+    /// Where the memory is not there, or what is there does not look like a frame.
+    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr) -> Result<Saved, SavedError> {
+        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, bytes: Vec::new().into() };
+        match self.architecture {
+            Architecture::CortexM => cortex_m::saved(&mut stack, self.baseline),
+            Architecture::Arm => arm::saved(&mut stack, self.floats),
+            Architecture::Aarch64 => aarch64::saved(&mut stack, self.floats),
+            Architecture::Riscv32 | Architecture::Riscv64 => riscv::saved(&mut stack, self.architecture, self.floats),
+            Architecture::X86 | Architecture::X86_64 => Err(SavedError::NoLayout(self.architecture.name())),
+        }
+    }
+}
+
+/// The registers that a thread left at its saved stack pointer, where only the processor is known.
+///
+/// # Errors
+/// As [`Frames::read`].
+pub fn saved(
+    architecture: Architecture,
+    endian: Endian,
+    memory: &mut dyn Memory,
+    stack_pointer: Addr,
+) -> Result<Saved, SavedError> {
+    Frames::new(architecture, endian).read(memory, stack_pointer)
+}
+
+/// A stack from a saved pointer upwards.
+pub(super) struct Stack<'m> {
+    memory: &'m mut dyn Memory,
+    endian: Endian,
+    at: Addr,
+    bytes: Bytes,
+}
+
+impl Stack<'_> {
+    /// The first `len` bytes are to be there.
+    pub(super) fn need(&mut self, len: usize) -> Result<(), SavedError> {
+        if self.bytes.len() < len {
+            let unreadable = |why| SavedError::Unreadable { at: self.at, why };
+            self.bytes = self.memory.read_bytes(self.at, len).map_err(unreadable)?;
+        }
+        Ok(())
+    }
+
+    /// Four bytes at an offset.
+    pub(super) fn u32(&mut self, offset: usize) -> Result<u64, SavedError> {
+        self.need(offset.saturating_add(4))?;
+        Ok(u64::from(self.endian.u32(&self.bytes, offset).unwrap_or_default()))
+    }
+
+    /// Eight bytes at an offset.
+    pub(super) fn u64(&mut self, offset: usize) -> Result<u64, SavedError> {
+        self.need(offset.saturating_add(8))?;
+        Ok(self.endian.u64(&self.bytes, offset).unwrap_or_default())
+    }
+
+    /// The address so far up.
+    pub(super) fn above(&self, offset: usize) -> Addr {
+        self.at.wrapping_add(offset as u64)
+    }
+
+    /// An error that says what is wrong here.
+    pub(super) fn no_frame(&self, why: String) -> SavedError {
+        SavedError::NotAFrame { at: self.at, why }
+    }
+
+    /// True where an instruction could lie at `address`: memory that can be read, and not at 0, which is what an
+    /// unused register holds.
+    pub(super) fn is_code(&mut self, address: Addr) -> bool {
+        address != 0 && self.memory.read(address & !3, &mut [0; 4]).is_ok()
+    }
+
+    /// The offset at which the rest of a frame begins: behind `gap` bytes of floating-point registers where it has
+    /// them. Where nobody says, the return address tells: the one of the two that is code. The remark is what had
+    /// to be assumed.
+    pub(super) fn behind_floats(
+        &mut self,
+        floats: Option<bool>,
+        gap: usize,
+        return_address: impl Fn(&mut Self, usize) -> Result<u64, SavedError>,
+    ) -> Result<(usize, Option<&'static str>), SavedError> {
+        if let Some(floats) = floats {
+            return Ok((if floats { gap } else { 0 }, None));
+        }
+        let plain = return_address(self, 0)?;
+        if self.is_code(plain) {
+            return Ok((0, None));
+        }
+        let behind = return_address(self, gap).unwrap_or_default();
+        if self.is_code(behind) {
+            return Ok((gap, Some("taken to hold floating-point registers: so its return address is code")));
+        }
+        Ok((0, Some("taken to hold no floating-point registers: its code cannot be read to tell")))
+    }
+}

@@ -1,0 +1,155 @@
+//! Registers: their names and places, and the values of one stopped CPU or thread.
+
+use super::Architecture;
+use crate::abi::Addr;
+
+/// What a register holds, in the words of GDB's target descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A number.
+    Int,
+    /// An address of data.
+    Data,
+    /// An address of code.
+    Code,
+    /// A double.
+    Double,
+    /// An x87 number of 80 bits.
+    X87,
+}
+
+/// Which part of the processor a register belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// What every processor of the kind has.
+    General,
+    /// The floating-point unit, where there is one.
+    Float,
+    /// Stack pointers and masks beside the general ones.
+    System,
+}
+
+/// One register of an architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Register {
+    /// GDB's name.
+    pub name: &'static str,
+    /// GDB's number.
+    pub number: u16,
+    /// Size. Those of more than 64 bits are named, so that a `g` packet has their place; their values are not kept.
+    pub bits: u16,
+    /// What it holds.
+    pub kind: Kind,
+    /// Where it belongs.
+    pub group: Group,
+}
+
+impl Register {
+    /// A general register.
+    pub(super) const fn general(name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
+        Self { name, number, bits, kind, group: Group::General }
+    }
+
+    /// One of another group.
+    pub(super) const fn of(group: Group, name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
+        Self { name, number, bits, kind, group }
+    }
+
+    /// Number of bytes in a `g` packet.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        (self.bits >> 3) as usize
+    }
+
+    /// The largest value it holds.
+    const fn max(&self) -> u64 {
+        match self.bits {
+            32 => 0xFFFF_FFFF,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// The registers of one stopped CPU, or of one thread. What is not known is `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registers {
+    architecture: Architecture,
+    values: Vec<Option<u64>>,
+}
+
+impl Registers {
+    /// All unknown.
+    #[must_use]
+    pub fn new(architecture: Architecture) -> Self {
+        Self { architecture, values: vec![None; architecture.registers().len()] }
+    }
+
+    /// Whose registers these are.
+    #[must_use]
+    pub const fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        let name = self.architecture.canonical(name)?;
+        self.architecture.registers().iter().position(|r| r.name == name)
+    }
+
+    /// The value of a register by GDB's name or another usual one (`r13`, `x1`, `s0`, `pc`).
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.values.get(self.index(name)?).copied().flatten()
+    }
+
+    /// Sets a register; false where there is none of that name, or the value does not fit.
+    pub fn set(&mut self, name: &str, value: u64) -> bool {
+        let Some(index) = self.index(name) else { return false };
+        let fits = self.architecture.registers().get(index).is_some_and(|r| r.bits <= 64 && value <= r.max());
+        match self.values.get_mut(index) {
+            Some(slot) if fits => {
+                *slot = Some(value);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sets a register from a wider field: what does not fit is cut off.
+    pub(super) fn put(&mut self, name: &str, value: u64) {
+        let registers = self.architecture.registers();
+        let max = self.index(name).and_then(|i| registers.get(i)).map_or(0, Register::max);
+        self.set(name, value & max);
+    }
+
+    /// Every register in the order of [`Architecture::registers`], with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Register, Option<u64>)> + '_ {
+        self.architecture.registers().iter().zip(self.values.iter().copied())
+    }
+
+    /// True where no register is known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.values.iter().all(Option::is_none)
+    }
+
+    /// The program counter.
+    #[must_use]
+    pub fn pc(&self) -> Option<Addr> {
+        let [pc, ..] = self.architecture.roles();
+        self.get(pc?)
+    }
+
+    /// The stack pointer.
+    #[must_use]
+    pub fn sp(&self) -> Option<Addr> {
+        let [_, sp, _] = self.architecture.roles();
+        self.get(sp?)
+    }
+
+    /// The link register; `None` too where the architecture has none.
+    #[must_use]
+    pub fn lr(&self) -> Option<Addr> {
+        let [_, _, lr] = self.architecture.roles();
+        self.get(lr?)
+    }
+}

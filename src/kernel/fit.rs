@@ -1,0 +1,184 @@
+//! Which layout a kernel has, where no debug information tells: the one under which the created list closes on itself.
+
+use super::globals::Globals;
+use super::layout::Layout;
+use super::walk::{List, Walk};
+use crate::abi::{Endian, Width};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::{Issue, Severity};
+
+/// The word that a thread's control block begins with.
+pub const THREAD_ID: u64 = 0x5448_5244;
+
+/// A layout with the list of threads that was read by it.
+pub struct Fit {
+    /// Where members lie.
+    pub layout: Layout,
+    /// The threads.
+    pub walk: Walk,
+    /// What was noticed.
+    pub issues: Vec<Issue>,
+}
+
+/// Why there is none.
+pub enum Misfit {
+    /// No layout is that of this memory: what was tried.
+    None(Vec<String>),
+    /// Several are.
+    Several(Vec<String>),
+    /// There is no thread yet.
+    Empty,
+    /// Nothing could be read.
+    Unreadable(String),
+}
+
+/// The list of threads under a layout.
+fn threads(layout: &Layout) -> List<'_> {
+    List {
+        shape: layout.shape,
+        of: &layout.thread,
+        id: THREAD_ID,
+        members: ["tx_thread_id", "tx_thread_created_next", "tx_thread_created_previous"],
+        len: [layout.thread.len, layout.head_len()],
+    }
+}
+
+/// Finds the layout and reads the threads.
+pub fn find(
+    memory: &mut dyn Memory,
+    symbols: &dyn Symbols,
+    globals: &Globals,
+    endian: Option<Endian>,
+    pointer: Option<Width>,
+) -> Result<Fit, Misfit> {
+    let mut issues = Vec::new();
+    let mut tried = Vec::new();
+    let told = endian.zip(pointer).and_then(|(e, p)| Layout::told(symbols, e, p));
+    let mut partial: Vec<Fit> = Vec::new();
+    if let Some(layout) = told {
+        let (head, count) = globals.list(memory, layout.shape, "_tx_thread_created").map_err(Misfit::Unreadable)?;
+        if head == 0 {
+            return Err(Misfit::Empty);
+        }
+        let walk = threads(&layout).walk(memory, head);
+        if walk.closes(count) {
+            return Ok(Fit { layout, walk, issues });
+        }
+        tried.push(attempt(&layout, &walk, count));
+        if walk.nodes.len() > 1 {
+            // Memory is damaged; that the layout is right is known.
+            return Ok(Fit { layout, walk, issues });
+        }
+        partial.push(Fit { layout, walk, issues: Vec::new() });
+    }
+    let mut whole: Vec<Fit> = Vec::new();
+    let (mut unreadable, mut empty, mut looked) = (None, false, false);
+    for layout in Layout::measured(endian, pointer) {
+        let (head, count) = match globals.list(memory, layout.shape, "_tx_thread_created") {
+            Ok(list) => list,
+            Err(why) => {
+                unreadable = Some(why);
+                continue;
+            }
+        };
+        looked = true;
+        if head == 0 {
+            empty = true;
+            continue;
+        }
+        let walk = threads(&layout).walk(memory, head);
+        if walk.closes(count) {
+            whole.push(Fit { layout, walk, issues: Vec::new() });
+        } else {
+            tried.push(attempt(&layout, &walk, count));
+            partial.push(Fit { layout, walk, issues: Vec::new() });
+        }
+    }
+    if whole.is_empty() && empty {
+        return Err(Misfit::Empty);
+    }
+    if let (false, Some(why)) = (looked, unreadable) {
+        return Err(Misfit::Unreadable(why));
+    }
+    if whole.is_empty() {
+        // A damaged list: the layout that gets furthest, if it is one and its links agree with each other.
+        let reach = |f: &Fit| f.walk.nodes.len().saturating_sub(f.walk.crooked);
+        let most = partial.iter().map(reach).max().filter(|n| *n > 1);
+        let Some(most) = most else { return Err(Misfit::None(tried)) };
+        whole = partial.into_iter().filter(|f| reach(f) == most).collect();
+    }
+    let fit = choose(memory, whole)?;
+    let message = format!(
+        "no debug information tells where the members of control blocks lie: {} is taken, {}",
+        fit.layout.how,
+        if fit.walk.broken.is_none() {
+            "under which the list of threads closes on itself"
+        } else {
+            "under which most of the list of threads can be read"
+        }
+    );
+    issues.push(Issue::new("kernel-layout", Severity::Inferred, message));
+    issues.extend(fit.issues);
+    Ok(Fit { issues, ..fit })
+}
+
+fn attempt(layout: &Layout, walk: &Walk, count: Option<u64>) -> String {
+    let order = layout.shape.endian.name();
+    let why = match (&walk.broken, count) {
+        (Some(broken), _) => broken.sentence("threads"),
+        (None, Some(count)) if !walk.closes(Some(count)) && walk.crooked == 0 => {
+            format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
+        }
+        _ => format!("{} pointers back lead elsewhere", walk.crooked),
+    };
+    format!("{} ({order}-endian): {why}", layout.how)
+}
+
+/// Of layouts that fit, the one whose other members agree with each other as well.
+fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
+    let (mut sound, rest): (Vec<Fit>, Vec<Fit>) = fits.into_iter().partition(|fit| tail_agrees(memory, fit));
+    let certain = !sound.is_empty();
+    if !certain {
+        sound = rest;
+    }
+    let Some(mut first) = sound.pop() else { return Err(Misfit::None(Vec::new())) };
+    if let Some(other) = sound.iter().find(|f| !f.layout.same_head(&first.layout)) {
+        return Err(Misfit::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
+    }
+    if sound.is_empty() && certain {
+        return Ok(first);
+    }
+    // Up to the links of the created list they are one; what lies behind these is not known.
+    first.layout.drop_tail();
+    first.issues.push(Issue::new(
+        "kernel-layout-tail",
+        Severity::Inferred,
+        "nothing tells where the last members of the threads' control blocks lie: priorities of their own are not known",
+    ));
+    Ok(first)
+}
+
+/// A thread runs at its own priority or at a better one that it inherits, and the mutexes that it owns are counted.
+fn tail_agrees(memory: &mut dyn Memory, fit: &Fit) -> bool {
+    let endian = fit.layout.shape.endian;
+    let mut agrees = true;
+    for node in &fit.walk.nodes {
+        let get = |name| fit.layout.thread.get(&node.bytes, endian, name);
+        let priorities = [
+            get("tx_thread_priority"),
+            get("tx_thread_user_priority"),
+            get("tx_thread_inherit_priority"),
+            get("tx_thread_owned_mutex_count"),
+            get("tx_thread_owned_mutex_list"),
+        ];
+        let [Some(now), Some(own), Some(inherited), Some(count), Some(list)] = priorities else { return false };
+        agrees &= now == own.min(inherited) && (count == 0) == (list == 0);
+        if list != 0 {
+            let word = memory.read_bytes(list, fit.layout.shape.word.bytes()).ok();
+            let word = word.and_then(|b| endian.word(fit.layout.shape.word, &b, 0));
+            agrees &= word == Some(super::Kind::Mutex.id());
+        }
+    }
+    agrees
+}

@@ -1,0 +1,591 @@
+//! Where the members of a control block lie: as debug information says, else as C lays them out.
+//!
+//! The members and their order are those of ThreadX 6; a port adds members of its own in three places of a thread's
+//! control block. The sizes and offsets that this gives were measured on real kernels (the test below states them).
+
+use crate::abi::{Addr, Endian, Width};
+use crate::sym::Symbols;
+
+/// What a word is on this target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Byte order.
+    pub endian: Endian,
+    /// Size of an address.
+    pub pointer: Width,
+    /// Size of the kernel's `ULONG`.
+    pub word: Width,
+}
+
+/// The type of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    /// A pointer.
+    Pointer,
+    /// The kernel's `ULONG`.
+    Word,
+    /// A C `unsigned int`.
+    Int,
+    /// Bytes of the port's own, aligned as a pointer; 0 is nothing.
+    Port(u64),
+}
+
+use Type::{Int, Pointer, Port, Word};
+
+impl Type {
+    const fn size(self, shape: Shape) -> u64 {
+        match self {
+            Pointer => width(shape.pointer),
+            Word => width(shape.word),
+            Int => 4,
+            Port(bytes) => bytes,
+        }
+    }
+
+    const fn align(self, shape: Shape) -> u64 {
+        match self {
+            // A port's single `ULONG` needs no more than itself.
+            Port(4) | Int => 4,
+            Port(_) | Pointer => width(shape.pointer),
+            Word => width(shape.word),
+        }
+    }
+}
+
+const fn width(w: Width) -> u64 {
+    match w {
+        Width::W4 => 4,
+        Width::W8 => 8,
+    }
+}
+
+/// What a port adds to a thread's control block, in bytes, and to a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Additions {
+    /// What people call the ports that are so.
+    pub name: &'static str,
+    /// Behind the links of the ready list.
+    before_name: u64,
+    /// Behind a timer's links.
+    timer: u64,
+    /// Before the links of the created list.
+    before_created: u64,
+    /// Behind them.
+    after_created: u64,
+}
+
+const PLAIN: Additions = Additions {
+    name: "a port without members of its own",
+    before_name: 0,
+    timer: 0,
+    before_created: 0,
+    after_created: 0,
+};
+
+/// The ports whose layouts were measured, with the shapes that they have: pointer, `ULONG`.
+const PORTS: [(Width, Width, Additions); 6] = [
+    (Width::W4, Width::W4, Additions { name: "Cortex-M, RISC-V 32", ..PLAIN }),
+    (Width::W4, Width::W4, Additions { name: "Cortex-A, 32-bit", after_created: 4, ..PLAIN }),
+    (Width::W4, Width::W4, Additions { name: "Linux, 32-bit", before_name: 28, before_created: 4, ..PLAIN }),
+    (Width::W8, Width::W8, Additions { name: "RISC-V 64", ..PLAIN }),
+    (Width::W8, Width::W4, Additions { name: "Cortex-A, 64-bit", timer: 8, after_created: 4, ..PLAIN }),
+    (Width::W8, Width::W4, Additions { name: "Linux x86-64", before_name: 48, timer: 8, before_created: 8, ..PLAIN }),
+];
+
+/// s390x is the one Linux port with wide words that was measured; others with 8-byte words are taken to be alike.
+const LINUX_WIDE: (Width, Width, Additions) = (
+    Width::W8,
+    Width::W8,
+    Additions { name: "Linux, 64-bit with 8-byte ULONG", before_name: 48, before_created: 8, ..PLAIN },
+);
+
+type Members = Vec<(&'static str, Type)>;
+
+/// A timer within something: its members, under `prefix`.
+const TIMER: [&str; 8] = [
+    "tx_timer_internal_remaining_ticks",
+    "tx_timer_internal_re_initialize_ticks",
+    "tx_timer_internal_timeout_function",
+    "tx_timer_internal_timeout_param",
+    "tx_timer_internal_active_next",
+    "tx_timer_internal_active_previous",
+    "tx_timer_internal_list_head",
+    "",
+];
+
+fn timer(port: Additions) -> Members {
+    let types = [Word, Word, Pointer, Word, Pointer, Pointer, Pointer, Port(port.timer)];
+    TIMER.into_iter().zip(types).collect()
+}
+
+/// Members from the start up to and with the links of the created list.
+fn thread_head(port: Additions) -> Members {
+    let mut all = vec![
+        ("tx_thread_id", Word),
+        ("tx_thread_run_count", Word),
+        ("tx_thread_stack_ptr", Pointer),
+        ("tx_thread_stack_start", Pointer),
+        ("tx_thread_stack_end", Pointer),
+        ("tx_thread_stack_size", Word),
+        ("tx_thread_time_slice", Word),
+        ("tx_thread_new_time_slice", Word),
+        ("tx_thread_ready_next", Pointer),
+        ("tx_thread_ready_previous", Pointer),
+        ("", Port(port.before_name)),
+        ("tx_thread_name", Pointer),
+        ("tx_thread_priority", Int),
+        ("tx_thread_state", Int),
+        ("tx_thread_delayed_suspend", Int),
+        ("tx_thread_suspending", Int),
+        ("tx_thread_preempt_threshold", Int),
+        ("tx_thread_schedule_hook", Pointer),
+        ("tx_thread_entry", Pointer),
+        ("tx_thread_entry_parameter", Word),
+    ];
+    all.extend(timer(port));
+    all.extend([
+        ("tx_thread_suspend_cleanup", Pointer),
+        ("tx_thread_suspend_control_block", Pointer),
+        ("tx_thread_suspended_next", Pointer),
+        ("tx_thread_suspended_previous", Pointer),
+        ("tx_thread_suspend_info", Word),
+        ("tx_thread_additional_suspend_info", Pointer),
+        ("tx_thread_suspend_option", Int),
+        ("tx_thread_suspend_status", Int),
+        ("", Port(port.before_created)),
+        ("tx_thread_created_next", Pointer),
+        ("tx_thread_created_previous", Pointer),
+    ]);
+    all
+}
+
+/// Members behind the links of the created list: those of default options.
+fn thread_tail(port: Additions) -> Members {
+    vec![
+        ("", Port(port.after_created)),
+        ("tx_thread_filex_ptr", Pointer),
+        ("tx_thread_user_priority", Int),
+        ("tx_thread_user_preempt_threshold", Int),
+        ("tx_thread_inherit_priority", Int),
+        ("tx_thread_owned_mutex_count", Int),
+        ("tx_thread_owned_mutex_list", Pointer),
+        ("tx_thread_stack_highest_ptr", Pointer),
+        ("tx_thread_entry_exit_notify", Pointer),
+        ("tx_thread_suspension_sequence", Word),
+    ]
+}
+
+/// The kinds of objects beside threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Mutex.
+    Mutex,
+    /// Message queue.
+    Queue,
+    /// Counting semaphore.
+    Semaphore,
+    /// Event flags group.
+    EventFlags,
+    /// Pool of blocks of one size.
+    BlockPool,
+    /// Pool of bytes.
+    BytePool,
+    /// Application timer.
+    Timer,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Mutex, Self::Queue, Self::Semaphore, Self::EventFlags, Self::BlockPool, Self::BytePool, Self::Timer];
+
+    /// What people call one: as the registry of a trace does.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::Queue => "queue",
+            Self::Semaphore => "semaphore",
+            Self::EventFlags => "event flags",
+            Self::BlockPool => "block pool",
+            Self::BytePool => "byte pool",
+            Self::Timer => "timer",
+        }
+    }
+
+    /// The report that lists them.
+    #[must_use]
+    pub const fn report(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutexes",
+            Self::Queue => "queues",
+            Self::Semaphore => "semaphores",
+            Self::EventFlags => "event_flags",
+            Self::BlockPool => "block_pools",
+            Self::BytePool => "byte_pools",
+            Self::Timer => "timers",
+        }
+    }
+
+    /// The word that its control block begins with.
+    #[must_use]
+    pub const fn id(self) -> u64 {
+        match self {
+            Self::Mutex => 0x4D55_5445,
+            Self::Queue => 0x5155_4555,
+            Self::Semaphore => 0x5345_4D41,
+            Self::EventFlags => 0x4456_444E,
+            Self::BlockPool => 0x424C_4F43,
+            Self::BytePool => 0x4259_5445,
+            Self::Timer => 0x4154_494D,
+        }
+    }
+
+    /// The kind whose control blocks begin with this word.
+    #[must_use]
+    pub fn of_id(id: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.id() == id)
+    }
+
+    /// What a waiting thread's state says it waits for.
+    #[must_use]
+    pub const fn of_state(state: u32) -> Option<Self> {
+        Some(match state {
+            5 => Self::Queue,
+            6 => Self::Semaphore,
+            7 => Self::EventFlags,
+            8 => Self::BlockPool,
+            9 => Self::BytePool,
+            13 => Self::Mutex,
+            _ => return None,
+        })
+    }
+
+    /// What the names of its members begin with.
+    const fn stem(self) -> &'static str {
+        match self {
+            Self::Mutex => "tx_mutex",
+            Self::Queue => "tx_queue",
+            Self::Semaphore => "tx_semaphore",
+            Self::EventFlags => "tx_event_flags_group",
+            Self::BlockPool => "tx_block_pool",
+            Self::BytePool => "tx_byte_pool",
+            Self::Timer => "tx_timer",
+        }
+    }
+
+    /// The variables that hold the head of the created list and its length.
+    #[must_use]
+    pub const fn globals(self) -> [&'static str; 2] {
+        match self {
+            Self::Mutex => ["_tx_mutex_created_ptr", "_tx_mutex_created_count"],
+            Self::Queue => ["_tx_queue_created_ptr", "_tx_queue_created_count"],
+            Self::Semaphore => ["_tx_semaphore_created_ptr", "_tx_semaphore_created_count"],
+            Self::EventFlags => ["_tx_event_flags_created_ptr", "_tx_event_flags_created_count"],
+            Self::BlockPool => ["_tx_block_pool_created_ptr", "_tx_block_pool_created_count"],
+            Self::BytePool => ["_tx_byte_pool_created_ptr", "_tx_byte_pool_created_count"],
+            Self::Timer => ["_tx_timer_created_ptr", "_tx_timer_created_count"],
+        }
+    }
+
+    /// The C type.
+    const fn type_name(self) -> &'static str {
+        match self {
+            Self::Mutex => "TX_MUTEX_STRUCT",
+            Self::Queue => "TX_QUEUE_STRUCT",
+            Self::Semaphore => "TX_SEMAPHORE_STRUCT",
+            Self::EventFlags => "TX_EVENT_FLAGS_GROUP_STRUCT",
+            Self::BlockPool => "TX_BLOCK_POOL_STRUCT",
+            Self::BytePool => "TX_BYTE_POOL_STRUCT",
+            Self::Timer => "TX_TIMER_STRUCT",
+        }
+    }
+
+    /// Members up to and with the links of the created list, and of a mutex those behind it; without the stem.
+    fn members(self, port: Additions) -> Members {
+        let mut all = vec![("id", Word), ("name", Pointer)];
+        match self {
+            Self::Mutex => {
+                all.extend([("ownership_count", Int), ("owner", Pointer), ("inherit", Int), ("original_priority", Int)])
+            }
+            Self::Queue => all.extend([
+                ("message_size", Int),
+                ("capacity", Int),
+                ("enqueued", Int),
+                ("available_storage", Int),
+                ("start", Pointer),
+                ("end", Pointer),
+                ("read", Pointer),
+                ("write", Pointer),
+            ]),
+            Self::Semaphore => all.push(("count", Word)),
+            Self::EventFlags => all.extend([("current", Word), ("reset_search", Int)]),
+            Self::BlockPool => all.extend([
+                ("available", Int),
+                ("total", Int),
+                ("available_list", Pointer),
+                ("start", Pointer),
+                ("size", Word),
+                ("block_size", Int),
+            ]),
+            Self::BytePool => all.extend([
+                ("available", Word),
+                ("fragments", Int),
+                ("list", Pointer),
+                ("search", Pointer),
+                ("start", Pointer),
+                ("size", Word),
+                ("owner", Pointer),
+            ]),
+            Self::Timer => all.extend(timer(port)),
+        }
+        if self != Self::Timer {
+            all.extend([("suspension_list", Pointer), ("suspended_count", Int)]);
+        }
+        all.extend([("created_next", Pointer), ("created_previous", Pointer)]);
+        if self == Self::Mutex {
+            all.extend([("highest_priority_waiting", Int), ("owned_next", Pointer), ("owned_previous", Pointer)]);
+        }
+        all
+    }
+}
+
+/// One member of a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    name: &'static str,
+    offset: u64,
+    size: Width,
+}
+
+/// The members of a struct that are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Struct {
+    members: Vec<Member>,
+    /// Bytes that hold all of them.
+    pub len: u64,
+}
+
+/// Members laid out as a C compiler does, from `start` on.
+fn lay_out(members: &[(&'static str, Type)], shape: Shape, start: u64) -> Struct {
+    let (mut at, mut out) = (start, Vec::new());
+    for (name, of) in members.iter().filter(|(_, of)| *of != Port(0)) {
+        let offset = at.checked_next_multiple_of(of.align(shape)).unwrap_or(at);
+        let size = of.size(shape);
+        at = offset.saturating_add(size);
+        if let Some(size) = Width::from_bytes(size).filter(|_| !name.is_empty()) {
+            out.push(Member { name, offset, size });
+        }
+    }
+    Struct { members: out, len: at }
+}
+
+impl Struct {
+    /// Where a member lies, and how wide it is.
+    fn member(&self, name: &str) -> Option<Member> {
+        self.members.iter().find(|m| m.name == name).copied()
+    }
+
+    /// The value of a member in the bytes of a control block.
+    #[must_use]
+    pub fn get(&self, bytes: &[u8], endian: Endian, name: &str) -> Option<u64> {
+        let member = self.member(name)?;
+        endian.word(member.size, bytes, usize::try_from(member.offset).ok()?)
+    }
+
+    /// Leaves out members of which nobody knows where they lie.
+    fn without(&mut self, from: u64) {
+        self.members.retain(|m| m.offset < from);
+        self.len = self.members.iter().map(|m| m.offset.saturating_add(width(m.size))).max().unwrap_or(0);
+    }
+}
+
+/// Where everything lies in one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// What a word is.
+    pub shape: Shape,
+    /// How it is known, in words.
+    pub how: String,
+    /// The members of a thread's control block.
+    pub thread: Struct,
+    /// Those of the other objects, in the order of [`Kind::ALL`]; without the stem of their names.
+    objects: Vec<Struct>,
+    /// Where the tail of a thread begins that default options have; `None` with debug information.
+    tail: Option<u64>,
+}
+
+impl Layout {
+    /// As the debug information of the program says; `None` where it does not tell enough.
+    #[must_use]
+    pub fn told(symbols: &dyn Symbols, endian: Endian, pointer: Width) -> Option<Self> {
+        const THREAD: &str = "TX_THREAD_STRUCT";
+        // The second member follows a ULONG.
+        let word = symbols.member_offset(THREAD, "tx_thread_run_count").and_then(Width::from_bytes)?;
+        let shape = Shape { endian, pointer, word };
+        let inner = |outer: u64, name: &str| {
+            symbols.member_offset("TX_TIMER_INTERNAL_STRUCT", name).and_then(|o| o.checked_add(outer))
+        };
+        let collect = |members: Members, find: &dyn Fn(&str) -> Option<u64>| {
+            let known = members.into_iter().filter(|(name, _)| !name.is_empty()).filter_map(|(name, of)| {
+                Some(Member { name, offset: find(name)?, size: Width::from_bytes(of.size(shape))? })
+            });
+            let members: Vec<Member> = known.collect();
+            let len = members.iter().map(|m| m.offset.saturating_add(width(m.size))).max().unwrap_or(0);
+            Struct { members, len }
+        };
+        let timer_at = symbols.member_offset(THREAD, "tx_thread_timer");
+        let mut members = thread_head(PLAIN);
+        members.extend(thread_tail(PLAIN));
+        let thread = collect(members, &|name| match timer_at {
+            Some(at) if TIMER.contains(&name) => inner(at, name),
+            _ => symbols.member_offset(THREAD, name),
+        });
+        for needed in ["tx_thread_id", "tx_thread_created_next", "tx_thread_created_previous", "tx_thread_state"] {
+            thread.member(needed)?;
+        }
+        let objects = Kind::ALL.into_iter().map(|kind| {
+            let of = kind.type_name();
+            let timer_at = symbols.member_offset(of, "tx_timer_internal");
+            let told = collect(kind.members(PLAIN), &|name| match timer_at {
+                Some(at) if TIMER.contains(&name) => inner(at, name),
+                _ => symbols.member_offset(of, &format!("{}_{name}", kind.stem())),
+            });
+            // A kind that the program's debug information leaves out is laid out as C does.
+            if told.members.is_empty() { lay_out(&kind.members(PLAIN), shape, 0) } else { told }
+        });
+        let objects = objects.collect();
+        Some(Self { shape, how: "the ELF's debug information".to_owned(), thread, objects, tail: None })
+    }
+
+    /// Every layout that was measured, for these byte orders and widths (`None`: any).
+    #[must_use]
+    pub fn measured(endian: Option<Endian>, pointer: Option<Width>) -> Vec<Self> {
+        let orders = [Endian::Little, Endian::Big].into_iter().filter(|e| endian.is_none_or(|want| want == *e));
+        let ports = PORTS.into_iter().chain([LINUX_WIDE]);
+        let all = orders.flat_map(|e| ports.clone().map(move |(p, w, port)| (e, p, w, port)));
+        let wanted = all.filter(|(_, p, ..)| pointer.is_none_or(|want| want == *p));
+        wanted.map(|(endian, pointer, word, port)| Self::of(Shape { endian, pointer, word }, port)).collect()
+    }
+
+    fn of(shape: Shape, port: Additions) -> Self {
+        let mut members = thread_head(port);
+        let tail = lay_out(&members, shape, 0).len;
+        members.extend(thread_tail(port));
+        Self {
+            shape,
+            how: format!("the layout of {}", port.name),
+            thread: lay_out(&members, shape, 0),
+            objects: Kind::ALL.into_iter().map(|kind| lay_out(&kind.members(port), shape, 0)).collect(),
+            tail: Some(tail),
+        }
+    }
+
+    /// The members of an object's control block.
+    #[must_use]
+    pub fn object(&self, kind: Kind) -> Option<&Struct> {
+        let index = Kind::ALL.into_iter().position(|k| k == kind)?;
+        self.objects.get(index)
+    }
+
+    /// Forgets the members behind a thread's created list: they are somewhere else.
+    pub fn drop_tail(&mut self) {
+        if let Some(tail) = self.tail {
+            self.thread.without(tail);
+        }
+    }
+
+    /// True where the members up to the created list lie as in `other`.
+    #[must_use]
+    pub fn same_head(&self, other: &Self) -> bool {
+        let head = |l: &Self| {
+            let tail = l.tail.unwrap_or(u64::MAX);
+            l.thread.members.iter().filter(|m| m.offset < tail).copied().collect::<Vec<_>>()
+        };
+        self.shape == other.shape && head(self) == head(other)
+    }
+
+    /// The bytes of a control block up to and with the links of the created list.
+    #[must_use]
+    pub fn head_len(&self) -> u64 {
+        self.tail.unwrap_or(self.thread.len)
+    }
+
+    /// Every member that is known, as debug information has it: type, member, offset.
+    #[must_use]
+    pub fn members(&self) -> Vec<(String, String, u64)> {
+        const TIMER_TYPE: &str = "TX_TIMER_INTERNAL_STRUCT";
+        let mut all = Vec::new();
+        let mut add = |of: &str, stem: &str, members: &[Member], timer: &str| {
+            let outer = members.iter().find(|m| TIMER.first() == Some(&m.name)).map(|m| m.offset);
+            for member in members {
+                let Some(outer) = outer.filter(|_| TIMER.contains(&member.name)) else {
+                    all.push((of.to_owned(), format!("{stem}{}", member.name), member.offset));
+                    continue;
+                };
+                // A timer is a struct of its own.
+                all.push((TIMER_TYPE.to_owned(), member.name.to_owned(), member.offset.saturating_sub(outer)));
+                if member.offset == outer {
+                    all.push((of.to_owned(), timer.to_owned(), outer));
+                }
+            }
+        };
+        add("TX_THREAD_STRUCT", "", &self.thread.members, "tx_thread_timer");
+        for (kind, of) in Kind::ALL.into_iter().zip(&self.objects) {
+            add(kind.type_name(), &format!("{}_", kind.stem()), &of.members, "tx_timer_internal");
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// An address in the target's width, at `offset` from another.
+    #[must_use]
+    pub fn address(&self, base: Addr, offset: u64) -> Addr {
+        base.wrapping_add(offset) & self.shape.pointer.max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Measured from the debug information of real kernels: size, `run_count`, `stack_ptr`, `stack_start`,
+    /// `stack_end`, `stack_size`, `time_slice`, name, priority, state, entry, `created_next`, `created_prev`.
+    const MEASURED: [(&str, [u64; 13]); 7] = [
+        ("Cortex-M, RISC-V 32", [180, 4, 8, 12, 16, 20, 24, 40, 44, 48, 68, 136, 140]),
+        ("Cortex-A, 32-bit", [184, 4, 8, 12, 16, 20, 24, 40, 44, 48, 68, 136, 140]),
+        ("RISC-V 64", [320, 8, 16, 24, 32, 40, 48, 80, 88, 92, 120, 248, 256]),
+        ("Cortex-A, 64-bit", [312, 4, 8, 16, 24, 32, 36, 64, 72, 76, 104, 232, 240]),
+        ("Linux x86-64", [360, 4, 8, 16, 24, 32, 36, 112, 120, 124, 152, 288, 296]),
+        ("Linux, 32-bit", [212, 4, 8, 12, 16, 20, 24, 68, 72, 76, 96, 168, 172]),
+        ("Linux, 64-bit with 8-byte ULONG", [376, 8, 16, 24, 32, 40, 48, 128, 136, 140, 168, 304, 312]),
+    ];
+
+    #[test]
+    fn c_lays_threads_out_as_they_were_measured() {
+        let all = Layout::measured(Some(Endian::Little), None);
+        assert_eq!(all.len(), MEASURED.len());
+        for (name, want) in MEASURED {
+            let layout = all.iter().find(|l| l.how == format!("the layout of {name}")).unwrap();
+            let size = layout.thread.len.next_multiple_of(width(layout.shape.pointer));
+            let names = [
+                "run_count",
+                "stack_ptr",
+                "stack_start",
+                "stack_end",
+                "stack_size",
+                "time_slice",
+                "name",
+                "priority",
+                "state",
+                "entry",
+                "created_next",
+                "created_previous",
+            ];
+            let offset = |n: &&str| layout.thread.member(&format!("tx_thread_{n}")).unwrap().offset;
+            let got: Vec<u64> = std::iter::once(size).chain(names.iter().map(offset)).collect();
+            assert_eq!(got, want, "{name}");
+        }
+    }
+}

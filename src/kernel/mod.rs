@@ -1,0 +1,335 @@
+//! THE KERNEL AS IT STANDS IN MEMORY NOW: threads, what each waits for and who holds it, stacks, and the other objects,
+//! walked through the created lists.
+//!
+//! The trace tells what happened; this tells what is. Every pointer is suspect: lists are bounded, what leads astray is
+//! an issue with its address, and what could be read is there.
+
+mod fit;
+mod globals;
+mod layout;
+mod object;
+mod report;
+mod stack;
+mod stand;
+mod thread;
+mod walk;
+
+use std::collections::HashMap;
+
+pub use fit::THREAD_ID;
+pub use layout::{Kind, Layout, Shape};
+pub use object::Object;
+pub use report::{Breadth, reports};
+pub use stack::{High, Stack};
+pub use stand::{Stand, Stop};
+pub use thread::{State, Thread, Wait};
+
+use crate::abi::{Addr, Endian, Width};
+use crate::cpu::Architecture;
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::{Issue, Place, Severity};
+use fit::{Fit, Misfit};
+use globals::Globals;
+use walk::{List, Walk};
+
+/// What is known of the target before its kernel is read.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// Names and addresses.
+    pub symbols: &'a dyn Symbols,
+    /// Byte order, where something tells.
+    pub endian: Option<Endian>,
+    /// Width of an address, where something tells.
+    pub pointer: Option<Width>,
+    /// Names of objects that memory itself does not hold: a trace's registry.
+    pub names: &'a dyn Fn(Addr) -> Option<String>,
+    /// Whether stacks are looked at: over a link that takes its time.
+    pub stacks: bool,
+}
+
+/// The objects of a kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Where members lie.
+    pub layout: Layout,
+    /// Threads, in the order of their creation.
+    pub threads: Vec<Thread>,
+    /// By core: the thread that runs, 0 for none; empty where nothing tells.
+    pub current: Vec<Addr>,
+    /// By core: the thread that is to run next.
+    pub execute: Vec<Addr>,
+    /// By core: interrupts that are under way, or that the kernel has not started yet.
+    pub system_state: Vec<u64>,
+    /// All other objects, by kind, in the order of their creation.
+    pub objects: Vec<Object>,
+    /// The processor, once it is known where threads stand.
+    pub processor: Option<Architecture>,
+    /// What went wrong.
+    pub issues: Vec<Issue>,
+}
+
+/// Why there is no kernel to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoKernel {
+    /// Stable name, listed in `docs/issues.md`.
+    pub code: &'static str,
+    /// True where the target was read and has no threads.
+    pub looked: bool,
+    /// One sentence.
+    pub message: String,
+    /// What was tried.
+    pub tried: Vec<String>,
+    /// What to try next.
+    pub hint: &'static str,
+}
+
+/// What `_tx_thread_system_state` holds before the scheduler starts.
+pub const INITIALIZING: u64 = 0xF0F0_F0F0;
+
+impl Kernel {
+    /// Reads the kernel's objects.
+    ///
+    /// # Errors
+    /// [`NoKernel`] where no list of threads can be read at all.
+    pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, NoKernel> {
+        let globals = Globals::new(about.symbols);
+        if about.symbols.lookup("_tx_thread_created_ptr").is_none() {
+            return Err(NoKernel {
+                code: "no-kernel-symbol",
+                looked: false,
+                message: "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are".to_owned(),
+                tried: Vec::new(),
+                hint: "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
+            });
+        }
+        let fit = fit::find(memory, about.symbols, &globals, about.endian, about.pointer).map_err(no_kernel)?;
+        let Fit { layout, walk, mut issues } = fit;
+        issues.extend(of_walk(&walk, "threads"));
+        let shape = layout.shape;
+        let mut kernel = Self {
+            threads: Vec::new(),
+            current: globals.each_core(memory, shape, "_tx_thread_current_ptr", shape.pointer),
+            execute: globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer),
+            system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
+            objects: Vec::new(),
+            processor: None,
+            issues,
+            layout,
+        };
+        kernel.threads = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about)).collect();
+        for kind in Kind::ALL {
+            kernel.read_kind(memory, about, &globals, kind);
+        }
+        kernel.resolve(memory);
+        Ok(kernel)
+    }
+
+    fn read_kind(&mut self, memory: &mut dyn Memory, about: &About<'_>, globals: &Globals<'_>, kind: Kind) {
+        let [head, _] = kind.globals();
+        let stem = head.strip_suffix("_ptr").unwrap_or(head);
+        if about.symbols.lookup(head).is_none() {
+            // An application without such objects has no such list.
+            return;
+        }
+        let plural = format!("{} objects", kind.name());
+        let (head, count) = match globals.list(memory, self.layout.shape, stem) {
+            Ok(list) => list,
+            Err(why) => {
+                let message = format!("the list of {plural} cannot be read: {why}");
+                self.issues.push(Issue::new("kernel-unreadable", Severity::Lost, message));
+                return;
+            }
+        };
+        let Some(of) = self.layout.object(kind) else { return };
+        let list = List {
+            shape: self.layout.shape,
+            of,
+            id: kind.id(),
+            members: ["id", "created_next", "created_previous"],
+            len: [of.len, of.len],
+        };
+        let walk = list.walk(memory, head);
+        let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
+        if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
+            let message = format!("the list of {plural} has {len}, the kernel counts {count}");
+            self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+        }
+        self.issues.extend(of_walk(&walk, &plural));
+        let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
+        let read: Vec<Object> = read.collect();
+        self.objects.extend(read);
+    }
+
+    /// Objects know their waiting threads, threads what they wait for: each is held against the other.
+    fn resolve(&mut self, memory: &mut dyn Memory) {
+        let by_address: HashMap<Addr, usize> = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
+        for object in &mut self.objects {
+            let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
+            let listed = object.listed(&self.threads, &by_address);
+            let mut sorted = [listed.clone(), waiting.clone()];
+            sorted.iter_mut().for_each(|s| s.sort_unstable());
+            let [a, b] = sorted;
+            let counted = object.get("suspended_count").and_then(|n| usize::try_from(n).ok());
+            if a == b && counted.is_none_or(|n| n == listed.len()) {
+                object.waiting = listed;
+                continue;
+            }
+            // Which of the two is right nobody can tell; the states of threads are what is shown.
+            let message = format!(
+                "{} {} at {:#x}: its list of waiting threads has {}, it counts {}, and {} threads say that they wait for it",
+                object.kind.name(),
+                object.name.as_deref().unwrap_or(""),
+                object.address,
+                listed.len(),
+                counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
+                waiting.len()
+            );
+            self.issues
+                .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
+            object.waiting = waiting;
+        }
+        let known: HashMap<Addr, usize> = self.objects.iter().enumerate().map(|(i, o)| (o.address, i)).collect();
+        for thread in &mut self.threads {
+            let Some((kind, address)) = thread.suspended_on() else { continue };
+            let object = known.get(&address).and_then(|i| self.objects.get(*i)).filter(|o| o.kind == kind);
+            thread.waits = Some(Wait::of(thread, kind, address, object));
+            if object.is_none() && !has_id(memory, &self.layout, address, kind) {
+                let message = format!(
+                    "thread {} waits for a {} at {address:#x}, and there is none there",
+                    thread.label(),
+                    kind.name()
+                );
+                self.issues
+                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
+            }
+        }
+        for object in self.objects.iter().filter(|o| o.kind == Kind::Mutex) {
+            let owner = object.owner().and_then(|o| by_address.get(&o)).and_then(|i| self.threads.get_mut(*i));
+            if let Some(owner) = owner {
+                owner.owns.push(object.address);
+            }
+        }
+        for (core, address) in self.current.iter().enumerate().filter(|(_, a)| **a != 0) {
+            match by_address.get(address).and_then(|i| self.threads.get_mut(*i)) {
+                Some(thread) => {
+                    thread.core = Some(core);
+                    // What it saved when it last gave the processor away is stale.
+                    thread.stack.stand_at(None);
+                }
+                None => {
+                    let message = format!(
+                        "_tx_thread_current_ptr is {address:#x}, which is none of the threads in the created list"
+                    );
+                    self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+                }
+            }
+        }
+        self.check_stacks();
+    }
+
+    /// Stacks that were used up, and stack pointers that lie elsewhere.
+    fn check_stacks(&mut self) {
+        let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
+        for thread in &mut self.threads {
+            if !filled && thread.stack.high == High::Full {
+                // The kernel was built without the fill.
+                thread.stack.high = High::Unknown;
+            }
+            if thread.stack.high == High::Full {
+                let message = format!(
+                    "thread {}: the lowest bytes of its stack ({:#x}) were written: it was used to its end, or beyond it",
+                    thread.label(),
+                    thread.stack.start.unwrap_or(0)
+                );
+                self.issues
+                    .push(Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)));
+            }
+            if let Some(pointer) = thread.stack.pointer.filter(|p| !thread.stack.holds(*p)) {
+                let message = format!(
+                    "thread {}: its saved stack pointer {pointer:#x} lies outside of its stack",
+                    thread.label()
+                );
+                self.issues.push(
+                    Issue::new("stack-pointer-outside", Severity::Inferred, message).at(Place::address(thread.address)),
+                );
+            }
+        }
+    }
+
+    /// The thread at this address.
+    #[must_use]
+    pub fn thread(&self, address: Addr) -> Option<&Thread> {
+        self.threads.iter().find(|t| t.address == address)
+    }
+
+    /// The object at this address.
+    #[must_use]
+    pub fn object(&self, address: Addr) -> Option<&Object> {
+        self.objects.iter().find(|o| o.address == address)
+    }
+
+    /// True before the scheduler has started.
+    #[must_use]
+    pub fn is_initializing(&self) -> bool {
+        self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF == INITIALIZING)
+    }
+}
+
+fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -> bool {
+    let word = layout.shape.word;
+    let bytes = memory.read_bytes(address, word.bytes()).ok();
+    bytes.and_then(|b| layout.shape.endian.word(word, &b, 0)) == Some(kind.id())
+}
+
+/// What is wrong with a list.
+fn of_walk(walk: &Walk, of: &str) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    if let Some(broken) = &walk.broken {
+        let mut message = broken.sentence(of);
+        if walk.rescued > 0 {
+            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+        }
+        issues.push(Issue::new("kernel-damaged", Severity::Lost, message));
+    }
+    if walk.crooked > 0 {
+        let message =
+            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+    }
+    issues
+}
+
+fn no_kernel(misfit: Misfit) -> NoKernel {
+    const ELF: &str = "give the ELF with debug information (--elf): it tells where members lie";
+    match misfit {
+        Misfit::Empty => NoKernel {
+            code: "no-threads",
+            looked: true,
+            message: "the kernel has no threads: _tx_thread_created_ptr is 0".to_owned(),
+            tried: Vec::new(),
+            hint: "the target stopped before tx_kernel_enter had created any; let it run on",
+        },
+        Misfit::Unreadable(why) => NoKernel {
+            code: "unreadable",
+            looked: false,
+            message: why,
+            tried: Vec::new(),
+            hint: "check that the ELF belongs to this memory, and that the dump covers the RAM",
+        },
+        Misfit::None(tried) => NoKernel {
+            code: "kernel-layout",
+            looked: false,
+            message: "the list of threads cannot be read: it closes on itself under no layout that is known".to_owned(),
+            tried,
+            hint: ELF,
+        },
+        Misfit::Several(names) => NoKernel {
+            code: "kernel-layout",
+            looked: false,
+            message: format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            tried: Vec::new(),
+            hint: ELF,
+        },
+    }
+}

@@ -1,0 +1,223 @@
+//! One thread: its control block in words.
+
+use super::About;
+use super::layout::{Kind, Layout};
+use super::object::{Object, name_of};
+use super::stack::Stack;
+use super::stand::Stand;
+use super::walk::Node;
+use crate::abi::Addr;
+use crate::mem::Memory;
+
+/// What a thread does: the kernel's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State(pub u32);
+
+impl State {
+    /// Ready to run, or running.
+    pub const READY: Self = Self(0);
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            0 => "ready",
+            1 => "completed",
+            2 => "terminated",
+            3 => "suspended",
+            4 => "sleeps",
+            5 => "queue",
+            6 => "semaphore",
+            7 => "event flags",
+            8 => "block pool",
+            9 => "byte pool",
+            10 => "I/O driver",
+            11 => "file",
+            12 => "TCP/IP",
+            13 => "mutex",
+            14 => "priority change",
+            _ => "unknown",
+        }
+    }
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What it is.
+    pub kind: Kind,
+    /// Its control block.
+    pub address: Addr,
+    /// Its name, where one is known.
+    pub name: Option<String>,
+    /// Who owns it, of a mutex.
+    pub owner: Option<Addr>,
+    /// More about it: `wants 0x7 (all)`, `full`; empty where there is nothing to say.
+    pub more: String,
+}
+
+impl Wait {
+    pub(super) fn of(thread: &Thread, kind: Kind, address: Addr, object: Option<&Object>) -> Self {
+        let more = match (kind, object) {
+            (Kind::EventFlags, _) => match (thread.suspend_info, thread.suspend_option) {
+                (Some(flags), Some(option)) => {
+                    format!("wants {flags:#x}, {}", if option & 2 == 0 { "any" } else { "all" })
+                }
+                _ => String::new(),
+            },
+            (Kind::Queue, Some(queue)) => match (queue.get("enqueued"), queue.get("available_storage")) {
+                (Some(0), Some(0)) => String::new(),
+                (Some(0), _) => "empty".to_owned(),
+                (_, Some(0)) => "full".to_owned(),
+                _ => String::new(),
+            },
+            _ => String::new(),
+        };
+        Self { kind, address, name: object.and_then(|o| o.name.clone()), owner: object.and_then(Object::owner), more }
+    }
+}
+
+/// A thread as its control block has it.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// Its control block.
+    pub address: Addr,
+    /// Its name, where one is known. Hostile text: escape before printing.
+    pub name: Option<String>,
+    /// Where its name lies.
+    pub name_at: Option<Addr>,
+    /// What it does.
+    pub state: Option<State>,
+    /// The priority that it runs at.
+    pub priority: Option<u32>,
+    /// The priority that it was given; another than `priority` where it inherits one.
+    pub own_priority: Option<u32>,
+    /// Who may not preempt it.
+    pub threshold: Option<u32>,
+    /// How often it was given the processor.
+    pub run_count: Option<u64>,
+    /// Its function.
+    pub entry: Option<Addr>,
+    /// What that function is called with.
+    pub parameter: Option<u64>,
+    /// Its stack.
+    pub stack: Stack,
+    /// True where it waits for a time at most, or sleeps.
+    pub timed: Option<bool>,
+    /// What it waits for.
+    pub waits: Option<Wait>,
+    /// Mutexes that it owns.
+    pub owns: Vec<Addr>,
+    /// The core that it runs on; `None` where it does not run.
+    pub core: Option<usize>,
+    /// The stack pointer in its control block: stale while it runs.
+    pub saved: Option<Addr>,
+    /// Where it stands.
+    pub stand: Stand,
+    /// To be suspended once it leaves the kernel.
+    pub delayed_suspend: bool,
+    suspended_on: Option<Addr>,
+    pub(super) suspended_next: Option<Addr>,
+    suspend_info: Option<u64>,
+    suspend_option: Option<u64>,
+}
+
+impl Thread {
+    pub(super) fn read(memory: &mut dyn Memory, layout: &Layout, node: &Node, about: &About<'_>) -> Self {
+        let get = |name| layout.thread.get(&node.bytes, layout.shape.endian, name);
+        let small = |name| get(name).and_then(|n| u32::try_from(n).ok());
+        let priority = small("tx_thread_priority");
+        let own_priority = small("tx_thread_user_priority");
+        let mut stack =
+            Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
+        let saved = get("tx_thread_stack_ptr");
+        stack.stand_at(saved);
+        if about.stacks {
+            stack.measure(memory);
+        }
+        let timer = get("tx_timer_internal_list_head").map(|list| list != 0);
+        Self {
+            address: node.address,
+            name: name_of(memory, get("tx_thread_name"), node.address, about.names),
+            name_at: get("tx_thread_name").filter(|p| *p != 0),
+            state: small("tx_thread_state").map(State),
+            priority,
+            own_priority,
+            threshold: small("tx_thread_preempt_threshold"),
+            run_count: get("tx_thread_run_count"),
+            entry: get("tx_thread_entry"),
+            parameter: get("tx_thread_entry_parameter"),
+            stack,
+            timed: timer,
+            waits: None,
+            owns: Vec::new(),
+            core: None,
+            saved,
+            stand: Stand::default(),
+            delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
+            suspended_on: get("tx_thread_suspend_control_block"),
+            suspended_next: get("tx_thread_suspended_next"),
+            suspend_info: get("tx_thread_suspend_info"),
+            suspend_option: get("tx_thread_suspend_option"),
+        }
+    }
+
+    /// What it is called in a sentence: its name, or its address.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
+    }
+
+    /// What its state says it waits for, and the control block that it names.
+    pub(super) fn suspended_on(&self) -> Option<(Kind, Addr)> {
+        // The control block of a wait that is over stays there.
+        let kind = Kind::of_state(self.state?.0)?;
+        Some((kind, self.suspended_on?))
+    }
+
+    pub(super) fn waits_on(&self, object: &Object) -> bool {
+        self.suspended_on() == Some((object.kind, object.address))
+    }
+
+    /// The priority that it has from who waits for it: `None` where it runs at its own.
+    #[must_use]
+    pub fn inherits(&self) -> Option<u32> {
+        let (now, own) = (self.priority?, self.own_priority?);
+        (now != own).then_some(now)
+    }
+
+    /// What it does, in words: `mutex bus_mutex of low_task`.
+    #[must_use]
+    pub fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+        let Some(state) = self.state else { return "unknown".to_owned() };
+        if self.core.is_some() && state == State::READY {
+            return "runs".to_owned();
+        }
+        let mut text = match &self.waits {
+            Some(wait) => {
+                let mut text = format!(
+                    "{} {}",
+                    wait.kind.name(),
+                    wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address))
+                );
+                if wait.owner.is_some_and(|o| o != 0) {
+                    let name = wait.owner.map(|o| owner(o).unwrap_or_else(|| format!("{o:#x}")));
+                    text.push_str(&format!(" ({})", name.unwrap_or_default()));
+                }
+                if !wait.more.is_empty() {
+                    text.push_str(&format!(", {}", wait.more));
+                }
+                text
+            }
+            None if state.name() == "unknown" => format!("state {}", state.0),
+            None => state.name().to_owned(),
+        };
+        if self.core.is_some() {
+            text.push_str(", yet current");
+        }
+        if self.delayed_suspend {
+            text.push_str(", to be suspended");
+        }
+        text
+    }
+}

@@ -1,0 +1,171 @@
+//! A created list, from its head round to it again: bounded, and suspicious of every pointer.
+
+use std::collections::HashSet;
+
+use super::layout::{Shape, Struct};
+use crate::abi::Addr;
+use crate::bytes::Bytes;
+use crate::mem::Memory;
+
+/// The most objects of one list.
+pub const MOST: usize = 4096;
+
+/// What a list is made of.
+pub struct List<'a> {
+    /// What a word is.
+    pub shape: Shape,
+    /// Where members lie.
+    pub of: &'a Struct,
+    /// The word that each control block begins with.
+    pub id: u64,
+    /// Names of the members: id, next, previous.
+    pub members: [&'static str; 3],
+    /// Bytes of a control block that are wanted, and those without which nothing goes.
+    pub len: [u64; 2],
+}
+
+/// One control block.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its address.
+    pub address: Addr,
+    /// Its bytes; the last of them may be missing.
+    pub bytes: Bytes,
+}
+
+/// Why a list is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Broken {
+    /// A pointer to where no memory is: from, to.
+    Wild(Addr, Addr),
+    /// A pointer to what is no such object: from, to, the word that is there instead of the id.
+    Stranger(Addr, Addr, u64),
+    /// It runs into itself: from, to.
+    Loops(Addr, Addr),
+    /// Its length is beyond reason.
+    Long,
+    /// The source failed.
+    Failed(String),
+}
+
+impl Broken {
+    /// In words; `list` is what it is a list of.
+    #[must_use]
+    pub fn sentence(&self, list: &str) -> String {
+        let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
+        match self {
+            Self::Wild(at, to) => {
+                format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
+            }
+            Self::Stranger(at, to, word) => format!(
+                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} stands instead of the id of such an object",
+                from(at)
+            ),
+            Self::Loops(at, to) => {
+                format!("the list of {list} is broken: {} leads back to {to:#x}, which is not its head", from(at))
+            }
+            Self::Long => format!("the list of {list} does not end within {MOST}"),
+            Self::Failed(why) => format!("the list of {list}: {why}"),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Walk {
+    /// In the order of the list; those behind a break, which were found backwards, last.
+    pub nodes: Vec<Node>,
+    /// How many of them were found only backwards.
+    pub rescued: usize,
+    /// Why it is not whole; `None` for a list that closes on itself.
+    pub broken: Option<Broken>,
+    /// Pointers back that do not lead to where the pointers forth came from.
+    pub crooked: usize,
+}
+
+impl Walk {
+    /// Closed on itself, in both directions, with the given length where one is known.
+    #[must_use]
+    pub fn closes(&self, count: Option<u64>) -> bool {
+        let len = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
+        self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == len)
+    }
+}
+
+impl List<'_> {
+    /// Follows the list from `head`; 0 is an empty one.
+    pub fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
+        let mut walk = Walk::default();
+        if head == 0 {
+            return walk;
+        }
+        let [_, next, previous] = self.members;
+        let mut seen = HashSet::new();
+        walk.broken = self.one_way(memory, head, next, &mut walk.nodes, &mut seen);
+        let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
+        let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
+        let ends = if walk.broken.is_some() { 1 } else { 0 };
+        let pairs = walk.nodes.len().saturating_sub(ends);
+        walk.crooked = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
+        if walk.broken.is_some()
+            && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
+        {
+            // What lies behind the break can still be reached from the other side.
+            let mut others = Vec::new();
+            let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
+            walk.rescued = others.len();
+            others.reverse();
+            walk.nodes.append(&mut others);
+        }
+        walk
+    }
+
+    fn one_way(
+        &self,
+        memory: &mut dyn Memory,
+        head: Addr,
+        link: &'static str,
+        nodes: &mut Vec<Node>,
+        seen: &mut HashSet<Addr>,
+    ) -> Option<Broken> {
+        let (mut from, mut at) = (0, head);
+        loop {
+            if !seen.insert(at) {
+                return (at != head).then_some(Broken::Loops(from, at));
+            }
+            if nodes.len() >= MOST {
+                return Some(Broken::Long);
+            }
+            let bytes = match self.read(memory, at) {
+                Ok(bytes) => bytes,
+                Err(None) => return Some(Broken::Wild(from, at)),
+                Err(Some(why)) => return Some(Broken::Failed(why)),
+            };
+            let [id, ..] = self.members;
+            match self.of.get(&bytes, self.shape.endian, id) {
+                Some(word) if word == self.id => {}
+                word => return Some(Broken::Stranger(from, at, word.unwrap_or(0))),
+            }
+            let next = self.of.get(&bytes, self.shape.endian, link);
+            nodes.push(Node { address: at, bytes });
+            from = at;
+            at = match next {
+                Some(next) => next,
+                None => return Some(Broken::Wild(from, 0)),
+            };
+        }
+    }
+
+    /// A control block; without its last members where they lie outside of what memory has.
+    fn read(&self, memory: &mut dyn Memory, at: Addr) -> Result<Bytes, Option<String>> {
+        for len in self.len {
+            let Ok(len) = usize::try_from(len) else { continue };
+            match memory.read_bytes(at, len) {
+                Ok(bytes) => return Ok(bytes),
+                Err(e) if e.is_fatal() => return Err(Some(e.to_string())),
+                Err(_) => {}
+            }
+        }
+        Err(None)
+    }
+}

@@ -1,0 +1,361 @@
+//! The link to one client: packets are framed and bounded here, what gdbstub has no word for is answered here, and the
+//! rest is handed on to it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use gdbstub::conn::{Connection, ConnectionExt};
+
+use super::describe;
+use super::thread::Roster;
+use super::wire::Wire;
+use crate::abi::Endian;
+use crate::mem::Region;
+
+/// The largest packet from a client, and half of the largest reply to `m`.
+pub(super) const PACKET: usize = 0x4000;
+/// The most bytes between packets before a client is taken for none.
+const NOISE: usize = 4096;
+/// How long a client may take over one packet, and over its first word.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Replies longer than this go out in pieces.
+const BUFFER: usize = 1 << 16;
+
+/// One client.
+pub(super) struct Link<'a> {
+    wire: Box<dyn Wire + 'a>,
+    roster: Rc<Roster>,
+    regions: Rc<Option<Vec<Region>>>,
+    /// Bytes read and not looked at.
+    ahead: VecDeque<u8>,
+    /// A packet for gdbstub.
+    inbox: VecDeque<u8>,
+    /// What gdbstub writes.
+    outbox: Vec<u8>,
+    /// The packet that was sent last, should the client not have understood it.
+    last: Vec<u8>,
+    /// Packets are acknowledged.
+    acks: bool,
+    /// A whole packet came: this is a debugger.
+    met: bool,
+    /// It is LLDB: where no thread has a signal, it resumes again and again.
+    lldb: bool,
+}
+
+impl<'a> Link<'a> {
+    pub(super) fn new(wire: Box<dyn Wire + 'a>, roster: Rc<Roster>, regions: Rc<Option<Vec<Region>>>) -> Self {
+        Self {
+            wire,
+            roster,
+            regions,
+            ahead: VecDeque::new(),
+            inbox: VecDeque::new(),
+            outbox: Vec::new(),
+            last: Vec::new(),
+            acks: true,
+            met: false,
+            lldb: false,
+        }
+    }
+
+    /// The signal that says that a thread stopped: to GDB none, or it speaks of a signal that the program received.
+    pub(super) const fn signal(&self) -> u8 {
+        if self.lldb { 5 } else { 0 }
+    }
+
+    /// The next byte of the wire; `deadline` is the end of patience with an unfinished packet.
+    fn byte(&mut self, deadline: Option<Instant>) -> io::Result<u8> {
+        loop {
+            if let Some(byte) = self.ahead.pop_front() {
+                return Ok(byte);
+            }
+            let patience = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if patience.is_some_and(|p| p.is_zero()) {
+                return Err(slow());
+            }
+            self.wire.patience(patience)?;
+            let mut buf = [0; 4096];
+            let len = match self.wire.read(&mut buf) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                Ok(len) => len,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Err(slow()),
+                Err(e) => return Err(e),
+            };
+            self.ahead.extend(buf.iter().take(len));
+        }
+    }
+
+    /// Waits for one packet, and answers it or lays it before gdbstub.
+    fn receive(&mut self) -> io::Result<()> {
+        let soon = || Instant::now().checked_add(PATIENCE);
+        let first = if self.met { None } else { soon() };
+        let mut noise = 0usize;
+        loop {
+            match self.byte(first)? {
+                b'$' => break,
+                b'-' if !self.last.is_empty() => {
+                    noise = noise.saturating_add(16);
+                    let again = self.last.clone();
+                    self.wire.write_all(&again)?;
+                }
+                // Nothing runs that could be interrupted.
+                b'+' | 0x03 => {}
+                _ => noise = noise.saturating_add(1),
+            }
+            if noise > NOISE {
+                return Err(nonsense("it does not speak the remote serial protocol"));
+            }
+        }
+        let deadline = soon();
+        let mut body = Vec::new();
+        loop {
+            match self.byte(deadline)? {
+                b'#' => break,
+                // No packet holds one: the end of this one was lost, and here begins the next.
+                b'$' => body.clear(),
+                byte if body.len() < PACKET => body.push(byte),
+                _ => return Err(nonsense("a packet longer than PacketSize")),
+            }
+        }
+        let sum = [self.byte(deadline)?, self.byte(deadline)?];
+        let told = std::str::from_utf8(&sum).ok().and_then(|s| u8::from_str_radix(s, 16).ok());
+        if told != Some(checksum(&body)) {
+            if self.acks {
+                return self.wire.write_all(b"-");
+            }
+            // Nobody listens for a `-`: the client misses its answer, and asks again.
+            return Ok(());
+        }
+        self.met = true;
+        self.lldb |= body == b"QThreadSuffixSupported";
+        match self.answer(&body) {
+            Some(reply) => {
+                let ack = self.acks;
+                self.reply(&reply, ack)
+            }
+            None => {
+                self.hand_on(&body);
+                Ok(())
+            }
+        }
+    }
+
+    fn reply(&mut self, body: &[u8], ack: bool) -> io::Result<()> {
+        let packet = packet(body);
+        if ack {
+            self.wire.write_all(b"+")?;
+        }
+        self.wire.write_all(&packet)?;
+        self.last = packet;
+        Ok(())
+    }
+
+    fn hand_on(&mut self, body: &[u8]) {
+        if body == b"QStartNoAckMode" {
+            self.acks = false;
+        }
+        if body == b"Hg0" {
+            // Any thread: the one that `?` names, for GDB takes that to be chosen.
+            let chosen = format!("Hg{:x}", self.roster.selected());
+            self.inbox.extend(packet(chosen.as_bytes()));
+            return;
+        }
+        self.inbox.extend(packet(body));
+    }
+
+    /// The answer to what gdbstub does not know, does not survive, or would do without bounds.
+    fn answer(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let text = std::str::from_utf8(body).ok()?;
+        let (command, rest) = text.split_once(':').unwrap_or((text, ""));
+        Some(match command {
+            "qSupported" => self.features().into_bytes(),
+            "qXfer" if rest.starts_with("threads:read:") => {
+                piece(&describe::threads(&self.roster), rest.strip_prefix("threads:read::")?)
+            }
+            "jThreadsInfo" => escaped(describe::threads_json(&self.roster).as_bytes()),
+            "qHostInfo" => self.host().into_bytes(),
+            "qProcessInfo" => format!("pid:1;{}", self.host()).into_bytes(),
+            "qMemoryRegionInfo" => self.region(rest).into_bytes(),
+            // GDB falls back to `k`, which ends the session and nothing else.
+            _ if command.starts_with("vKill") => Vec::new(),
+            // A thread for each of memory and registers there is none; gdbstub ends the session over it.
+            "Hg-1" => b"E01".to_vec(),
+            _ => return self.with_argument(text),
+        })
+    }
+
+    /// Packets whose argument stands right behind the command.
+    fn with_argument(&self, text: &str) -> Option<Vec<u8>> {
+        let refused = || b"E1e".to_vec();
+        if let Some(id) = text.strip_prefix("qThreadStopInfo") {
+            let thread = usize::from_str_radix(id, 16).ok().and_then(|id| self.roster.thread(id));
+            return Some(thread.map_or_else(
+                || b"E01".to_vec(),
+                |t| self.stop_reply(t.id, if t.id == self.roster.stopped() { 5 } else { 0 }).into_bytes(),
+            ));
+        }
+        if let Some(id) = text.strip_prefix("Hg") {
+            if let Ok(id) = usize::from_str_radix(id, 16) {
+                self.roster.select(id);
+            }
+            return None;
+        }
+        let argument = text.get(1..).unwrap_or_default();
+        match text.as_bytes().first()? {
+            b'?' if argument.is_empty() => Some(self.stop_reply(self.roster.selected(), 5).into_bytes()),
+            b'p' => Some(self.register(argument)),
+            // GDB asks for no more than PacketSize holds; more is asked for by somebody else.
+            b'm' => {
+                let (from, len) = argument.split_once(',')?;
+                let (from, len) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(len, 16).ok()?);
+                let sane = len <= PACKET as u64 && len.checked_sub(1).is_none_or(|l| from.checked_add(l).is_some());
+                (!sane).then(|| b"E16".to_vec())
+            }
+            b'P' | b'G' | b'M' | b'X' => Some(refused()),
+            _ => None,
+        }
+    }
+
+    fn features(&self) -> String {
+        let mut features =
+            format!("PacketSize={PACKET:x};QStartNoAckMode+;vContSupported+;swbreak+;hwbreak+;qXfer:threads:read+");
+        if self.roster.architecture.is_some() {
+            features.push_str(";qXfer:features:read+");
+        }
+        if self.regions.is_some() {
+            features.push_str(";qXfer:memory-map:read+");
+        }
+        features
+    }
+
+    /// The thread that stopped has a signal, the others have none.
+    fn stop_reply(&self, id: usize, signal: u8) -> String {
+        let name = self.roster.thread(id).map(|t| hex(t.name.as_bytes())).unwrap_or_default();
+        let name = if name.is_empty() { name } else { format!("hexname:{name};") };
+        format!("T{signal:02x}thread:{id:x};{name}")
+    }
+
+    fn register(&self, argument: &str) -> Vec<u8> {
+        let number = argument.split(';').next().and_then(|n| u16::from_str_radix(n, 16).ok());
+        let register = number.and_then(|n| self.roster.described.iter().find(|r| r.number == n));
+        let thread = self.roster.thread(self.roster.selected());
+        // Only LLDB asks for one register, and takes `xx` for the value cc: what is not known is an error to it.
+        let known: Option<Vec<u8>> =
+            register.zip(thread).and_then(|(r, t)| self.roster.bytes(t, r).into_iter().collect());
+        known.map_or_else(|| b"E01".to_vec(), |bytes| hex(&bytes).into_bytes())
+    }
+
+    fn host(&self) -> String {
+        let Some(architecture) = self.roster.architecture else { return String::new() };
+        let triple = hex(describe::triple(architecture).as_bytes());
+        let endian = match self.roster.endian {
+            Endian::Little => "little",
+            Endian::Big => "big",
+        };
+        format!("triple:{triple};endian:{endian};ptrsize:{};", architecture.width().bytes())
+    }
+
+    /// LLDB asks where a stack or code may be read.
+    fn region(&self, argument: &str) -> String {
+        let (Some(regions), Ok(at)) = (self.regions.as_ref(), u64::from_str_radix(argument, 16)) else {
+            return String::new();
+        };
+        let inside = regions.iter().find(|r| at.checked_sub(r.start).is_some_and(|into| into < r.len));
+        if let Some(region) = inside {
+            return format!("start:{:x};size:{:x};permissions:rx;", region.start, region.len);
+        }
+        let next = regions.iter().map(|r| r.start).filter(|start| *start > at).min();
+        format!("start:{at:x};size:{:x};", next.unwrap_or(u64::MAX).saturating_sub(at))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn slow() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it sent half a packet or none, and then nothing")
+}
+
+fn nonsense(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn checksum(body: &[u8]) -> u8 {
+    body.iter().fold(0, |sum: u8, b| sum.wrapping_add(*b))
+}
+
+/// A framed packet.
+pub(super) fn packet(body: &[u8]) -> Vec<u8> {
+    let mut packet = vec![b'$'];
+    packet.extend(body);
+    packet.extend(format!("#{:02x}", checksum(body)).bytes());
+    packet
+}
+
+/// Bytes of which none means something to the framing.
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        if matches!(byte, b'$' | b'#' | b'}' | b'*') {
+            out.extend([b'}', byte ^ 0x20]);
+        } else {
+            out.push(*byte);
+        }
+    }
+    out
+}
+
+/// The part of a document that `OFFSET,LENGTH` asks for.
+fn piece(document: &str, window: &str) -> Vec<u8> {
+    let number = |text: &str| usize::from_str_radix(text, 16).ok();
+    let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
+        return b"E00".to_vec();
+    };
+    // Escaping may double it.
+    let len = len.min(PACKET >> 1);
+    let rest = document.as_bytes().get(offset..).unwrap_or_default();
+    let part = rest.get(..len).unwrap_or(rest);
+    let mut out = vec![if part.len() < rest.len() { b'm' } else { b'l' }];
+    out.extend(escaped(part));
+    out
+}
+
+impl Connection for Link<'_> {
+    type Error = io::Error;
+
+    fn write(&mut self, byte: u8) -> io::Result<()> {
+        self.outbox.push(byte);
+        if self.outbox.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.outbox.extend(bytes);
+        if self.outbox.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let packet = std::mem::take(&mut self.outbox);
+        self.wire.write_all(&packet)?;
+        self.last = packet.strip_prefix(b"+").unwrap_or(&packet).to_vec();
+        Ok(())
+    }
+}
+
+impl ConnectionExt for Link<'_> {
+    fn read(&mut self) -> io::Result<u8> {
+        loop {
+            if let Some(byte) = self.inbox.pop_front() {
+                return Ok(byte);
+            }
+            self.receive()?;
+        }
+    }
+
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        Ok(self.inbox.front().copied())
+    }
+}

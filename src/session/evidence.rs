@@ -1,0 +1,323 @@
+//! Everything of one stop in one ELF core: memory, registers, and what is known of the program.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use super::Session;
+use super::gather::{Gathered, Wanted};
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::cpu::{self, Registers};
+use crate::elf::core_file::{CoreFile, MOST_PIECES};
+use crate::elf::{Machine, SHF_ALLOC, SymbolKind};
+use crate::format::{Absence, Extent};
+use crate::kernel::{Kernel, Kind, Stop};
+use crate::mem::Region;
+use crate::rsp::client::MapKind;
+use crate::sym::{Symbol, Symbols, noted};
+use crate::trace::{Issue, Severity};
+
+/// A core that is ready to be written.
+pub struct Evidence {
+    /// Header, program headers and notes.
+    pub head: Vec<u8>,
+    /// The memory behind them.
+    pub pieces: Vec<Bytes>,
+    /// What is in it, in words.
+    pub said: Vec<String>,
+    /// What was noticed, and what is not in it.
+    pub issues: Vec<Issue>,
+}
+
+const NT_PRSTATUS: u32 = 1;
+const SIGTRAP: u16 = 5;
+const SHF_WRITE: u64 = 1;
+/// A region of a stub's map beyond this is RAM by name only: OpenOCD calls everything so that is not flash.
+const LARGEST_RAM: u64 = 64 << 20;
+/// The most of all memory that a file holds which goes in unasked.
+const LARGEST_SOURCE: u64 = 256 << 20;
+/// Bytes that are taken for a name.
+const NAME: u64 = 64;
+
+/// What is known before it is put together.
+struct Parts<'a> {
+    kernel: Option<&'a Kernel>,
+    stop: &'a Stop,
+    header: Option<Addr>,
+    endian: Endian,
+    width: Width,
+}
+
+impl Session<'_> {
+    /// Gathers the evidence. `ranges` are stretches of memory that somebody asked for beside what goes in anyway.
+    ///
+    /// # Errors
+    /// [`Absence`] where the source fails, or where there is nothing at all to gather.
+    pub fn evidence(&mut self, ranges: &[Region]) -> Result<Evidence, Absence> {
+        let mut issues = self.issues().to_vec();
+        let mut said = Vec::new();
+        let mut wanted = Wanted::default();
+        let (mut header, mut endian) = (None, self.hints.endian);
+        let registry = match self.capture(Extent::All) {
+            Ok((format, capture)) => {
+                let ranges = format.ranges(&capture);
+                wanted.add("trace", ranges.iter().copied());
+                said.push(format!("{} trace, {} bytes", format.name(), ranges.iter().map(|r| r.len).sum::<u64>()));
+                if let Some((_, place)) = &self.place {
+                    endian = endian.or(place.endian);
+                    header = (!place.by_symbols).then_some(place.header);
+                }
+                let catalogue = format.catalogue_of(&capture, crate::catalogue::Names::default());
+                format.decode(&capture, &catalogue, &crate::format::DecodeOptions::default()).ok()
+            }
+            Err(absence) if absence.code == "source-failed" => return Err(absence),
+            Err(absence) => {
+                issues.push(left_out(format!("the core holds no trace: {}", absence.message)));
+                None
+            }
+        };
+        let named = |address: Addr| {
+            let trace = registry.as_ref()?;
+            let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted)?;
+            Some(object.name.clone()).filter(|n| !n.is_empty())
+        };
+        let mut stop = Stop::default();
+        let kernel = match self.kernel_with(&named, &mut stop) {
+            Ok(kernel) => Some(kernel),
+            Err(absence) if absence.code == "source-failed" => return Err(absence),
+            Err(absence) => {
+                issues.push(left_out(format!("the core holds no threads: {}", absence.message)));
+                stop = self.stop(&mut issues)?;
+                None
+            }
+        };
+        if let Some(kernel) = &kernel {
+            issues.extend(kernel.issues.iter().cloned());
+            of_kernel(kernel, &mut wanted);
+            said.push(format!("{} threads with their stacks", kernel.threads.len()));
+        }
+        self.of_program(&mut wanted);
+        self.of_source(&mut wanted, &mut issues)?;
+        wanted.add("range", ranges.iter().copied());
+        let Gathered { pieces, missing, dropped, failed } = wanted.gather(self.memory.memory(), MOST_PIECES);
+        if let Some(error) = failed {
+            return Err(Absence::from_read(&error, "the memory"));
+        }
+        issues.extend(
+            missing.iter().map(|(what, region)| {
+                left_out(format!("{what} {} cannot be read and is not in the core", range(region)))
+            }),
+        );
+        if dropped > 0 {
+            issues.push(left_out(format!("{dropped} bytes are not in the core: it would have become too large")));
+        }
+        if pieces.is_empty() {
+            return Err(Absence::broken(
+                "nothing-to-write",
+                "nothing of this target can be put into a core: no trace, no threads, no variables",
+                "--range ADDR..ADDR names memory",
+            ));
+        }
+        let endian = kernel.as_ref().map(|k| k.layout.shape.endian).or(endian).unwrap_or(Endian::Little);
+        let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.hints.pointer).unwrap_or(Width::W4);
+        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width };
+        let file = self.core_file(&parts, &mut issues);
+        let places: Vec<(Addr, u64)> =
+            pieces.iter().map(|(at, b)| (*at, u64::try_from(b.len()).unwrap_or(u64::MAX))).collect();
+        let total: u64 = places.iter().map(|(_, len)| len).sum();
+        let head = file.head(&places).ok_or_else(|| {
+            Absence::broken(
+                "usage",
+                "a part of this memory lies where a core of this target has no addresses",
+                "check --range",
+            )
+        })?;
+        said.push(format!("{total} bytes of memory in {} pieces", pieces.len()));
+        Ok(Evidence { head, pieces: pieces.into_iter().map(|(_, bytes)| bytes).collect(), said, issues })
+    }
+
+    /// `.data`, `.bss` and whatever else the program writes; without the program, the kernel's variables.
+    fn of_program(&self, wanted: &mut Wanted) {
+        let Some(elf) = self.elf() else {
+            let symbols = self.known_symbols(None);
+            let word = |(s, function): &(Symbol, bool)| {
+                (!function).then_some(Region { start: s.address, len: s.size.clamp(8, 4096) })
+            };
+            wanted.add_if_there(symbols.iter().filter_map(word));
+            return;
+        };
+        let load = self.load_offset().value;
+        let writable =
+            elf.sections().filter(|s| s.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE && s.size > 0);
+        let region =
+            |s: crate::elf::Section| Region { start: s.addr.wrapping_add(load) & elf.width().max(), len: s.size };
+        wanted.add(".data and .bss", writable.map(region));
+        for name in ["_tx_version_id", "_tx_build_options"] {
+            wanted.add_if_there(elf.symbol(name).map(|s| Region {
+                start: s.address.wrapping_add(load) & elf.width().max(),
+                len: s.size.clamp(4, 256),
+            }));
+        }
+    }
+
+    /// What the source itself says that there is: a stub's RAM, or all that a file holds.
+    fn of_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Absence> {
+        if let Some(remote) = self.remote_mut() {
+            let map = remote.client_mut().memory_map();
+            let map = map.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?.unwrap_or_default();
+            for region in map.iter().filter(|r| r.kind == MapKind::Ram) {
+                let region = Region { start: region.start, len: region.len };
+                if region.len <= LARGEST_RAM {
+                    wanted.add("RAM", [region]);
+                } else {
+                    issues.push(left_out(format!(
+                        "the stub calls {} RAM, which is beyond belief: it is not in the core (--range ADDR..ADDR puts parts of it in)",
+                        range(&region)
+                    )));
+                }
+            }
+            return Ok(());
+        }
+        let there = self.memory.memory().written().unwrap_or_default();
+        let total = there.iter().fold(0u64, |n, r| n.saturating_add(r.len));
+        if total <= LARGEST_SOURCE {
+            wanted.add("memory", there);
+        } else {
+            issues.push(left_out(format!(
+                "the source holds {total} bytes of memory: only what belongs to the trace and the kernel is in the core (--range ADDR..ADDR puts more in)"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The symbols that are to be known without the program: the kernel's, and those of what stands in memory.
+    fn known_symbols(&self, kernel: Option<&Kernel>) -> Vec<(Symbol, bool)> {
+        let load = self.load_offset().value;
+        let mut all: Vec<(Symbol, bool)> = Vec::new();
+        if let Some(elf) = self.elf() {
+            let of = |s: crate::elf::ElfSymbol| {
+                let address = s.address.wrapping_add(load) & elf.width().max();
+                (Symbol { name: s.name, address, size: s.size }, s.kind == SymbolKind::Function)
+            };
+            all.extend(elf.symbols_with_prefix("_tx_").into_iter().map(of));
+            all.extend(elf.symbol("SystemCoreClock").into_iter().map(of));
+        } else if let Some(noted) = &self.noted {
+            all.extend(noted.all().iter().cloned());
+        }
+        let typed = self.pairs.iter().map(|(name, address)| Symbol { name: name.clone(), address: *address, size: 0 });
+        all.extend(typed.map(|s| (s, false)));
+        let Some(kernel) = kernel else { return all };
+        let machine = self.elf().map(|e| e.machine()).or(kernel.processor.map(|p| p.machine()));
+        let thumb = !u64::from(machine == Some(Machine::ARM));
+        for thread in &kernel.threads {
+            let lr = thread.stand.registers.as_ref().and_then(Registers::lr);
+            for at in [thread.entry, thread.stand.pc, lr].into_iter().flatten() {
+                all.extend(self.symbols.function(at & thumb).map(|s| (s, true)));
+            }
+        }
+        let timers = kernel.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
+        all.extend(timers.filter_map(|at| self.symbols.function(at & thumb)).map(|s| (s, true)));
+        let blocks = kernel.threads.iter().map(|t| t.address).chain(kernel.objects.iter().map(|o| o.address));
+        all.extend(blocks.filter_map(|at| self.symbols.variable(at)).map(|s| (s, false)));
+        all.sort_by(|(a, _), (b, _)| (a.address, &a.name).cmp(&(b.address, &b.name)));
+        all.dedup();
+        all
+    }
+
+    fn core_file(&self, parts: &Parts<'_>, issues: &mut Vec<Issue>) -> CoreFile {
+        let architecture = parts.kernel.and_then(|k| k.processor).or(parts.stop.frames.map(|f| f.architecture));
+        let machine = self.elf().map(|e| e.machine()).or(self.core.machine()).or(architecture.map(|a| a.machine()));
+        if machine.is_none() {
+            issues.push(left_out("nothing tells which processor this is: debuggers will not open the core".to_owned()));
+        }
+        let mut notes = Vec::new();
+        let mut lwp = 0u32;
+        let mut status = |registers: &Registers| {
+            lwp = lwp.saturating_add(1);
+            let signal = if lwp == 1 { SIGTRAP } else { 0 };
+            ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, lwp, signal))
+        };
+        notes.extend(parts.stop.cpus.iter().map(&mut status));
+        let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
+        let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
+        let placed = stands.filter_map(|t| t.stand.registers.as_ref()).filter(|r| !of_stop(r));
+        notes.extend(placed.map(&mut status));
+        if let Some(architecture) = architecture {
+            notes.extend(architecture.description().map(|xml| ("GDB", 0xFF00_0000, xml)));
+        }
+        notes.push((noted::OWNER, noted::FACTS, noted::facts(&self.facts(parts, architecture))));
+        notes.push((noted::OWNER, noted::SYMBOLS, noted::symbols(&self.known_symbols(parts.kernel))));
+        let members = parts.kernel.map(|k| k.layout.members()).unwrap_or_default();
+        let exceptions = (0..=255).filter_map(|n| Some((n, self.symbols.exception(n)?)));
+        let exceptions: Vec<(u32, String)> = exceptions.collect();
+        notes.push((noted::OWNER, noted::MEMBERS, noted::members(&members, &exceptions)));
+        let elf = self.elf();
+        CoreFile {
+            width: parts.width,
+            endian: parts.endian,
+            machine: machine.unwrap_or(Machine(0)),
+            flags: elf.map_or(0, |e| e.flags()),
+            osabi: elf.map_or(0, |e| e.osabi()),
+            notes,
+        }
+    }
+
+    fn facts(&self, parts: &Parts<'_>, architecture: Option<cpu::Architecture>) -> Vec<(&'static str, String)> {
+        let mut facts = vec![("source", self.name.clone())];
+        if let Some(elf) = self.elf() {
+            facts.push(("elf", elf.describe()));
+            facts.extend(elf.build_id().map(|id| ("build id", hex(&id))));
+            facts.push(("elf sha256", hex(&Sha256::digest(elf.bytes().as_slice()))));
+            facts.push(("entry", format!("{:#x}", elf.entry())));
+            facts.push(("load offset", format!("{:#x}", self.load_offset().value)));
+        } else if let Some(noted) = &self.noted {
+            for key in ["elf", "build id", "elf sha256", "entry", "load offset"] {
+                facts.extend(noted.fact(key).map(|value| (key, value.to_owned())));
+            }
+        }
+        facts.extend(architecture.map(|a| ("processor", a.name().to_owned())));
+        facts.push(("cpus", parts.stop.cpus.len().to_string()));
+        if let Some(frames) = &parts.stop.frames {
+            facts.extend(frames.floats.map(|floats| ("frames with floats", floats.to_string())));
+            facts.push(("frames of the small instruction set", frames.baseline.to_string()));
+        }
+        facts.extend(parts.header.map(|at| ("trace header", format!("{at:#x}"))));
+        facts
+    }
+}
+
+/// Control blocks, stacks and names.
+fn of_kernel(kernel: &Kernel, wanted: &mut Wanted) {
+    let thread = kernel.layout.thread.len;
+    wanted.add("control blocks", kernel.threads.iter().map(|t| Region { start: t.address, len: thread }));
+    for kind in Kind::ALL {
+        let len = kernel.layout.object(kind).map_or(0, |s| s.len);
+        let of_kind = kernel.objects.iter().filter(|o| o.kind == kind);
+        wanted.add("control blocks", of_kind.map(|o| Region { start: o.address, len }));
+    }
+    let stacks = kernel.threads.iter().filter_map(|t| Some(Region { start: t.stack.start?, len: t.stack.size? }));
+    wanted.add("stack", stacks.filter(|r| r.len <= LARGEST_RAM));
+    // Names lie among constants, near the end of which there may be less than the longest of them.
+    let names = kernel.threads.iter().filter_map(|t| t.name_at).chain(kernel.objects.iter().filter_map(|o| o.name_at));
+    let word = NAME.checked_div(16).unwrap_or(1);
+    let parts =
+        names.flat_map(|at| (0..word).map(move |i| Region { start: at.saturating_add(i.saturating_mul(16)), len: 16 }));
+    wanted.add_if_there(parts);
+}
+
+fn left_out(message: String) -> Issue {
+    Issue::new("core-left-out", Severity::Note, message)
+}
+
+fn range(region: &Region) -> String {
+    format!("{:#x} to {:#x}", region.start, region.start.saturating_add(region.len.saturating_sub(1)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
+}

@@ -1,0 +1,242 @@
+//! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
+
+use super::Session;
+use crate::abi::{Addr, Endian};
+use crate::cpu::{self, Architecture, Frames, Registers};
+use crate::elf::Machine;
+use crate::format::Absence;
+use crate::kernel::{About, Kernel, NoKernel, Stop};
+use crate::mem::core::Core;
+use crate::rsp::RspError;
+use crate::sym::Noted;
+use crate::trace::{Issue, Severity};
+
+/// A core's registers as its notes have them, for whoever knows the processor.
+#[derive(Debug, Clone, Default)]
+pub struct CoreNotes {
+    /// The processor, as far as the core tells: never the profile of an ARM.
+    architecture: Option<Architecture>,
+    endian: Option<Endian>,
+    prstatus: Vec<Vec<u8>>,
+    machine: Option<Machine>,
+    /// What a core of ours says of the frames.
+    frames: Option<Frames>,
+}
+
+/// The most notes of registers that are kept.
+const MOST: usize = 4096;
+/// A Cortex-M's Thumb bit; in the status register of other ARMs it has been 0 since Jazelle.
+const THUMB: u64 = 1 << 24;
+
+impl CoreNotes {
+    /// Takes them out of a core before its memory is all that is left of it.
+    pub fn of(core: &Core, noted: Option<&Noted>) -> Self {
+        let endian = core.elf().endian();
+        let fact = |key| noted.and_then(|n| n.fact(key));
+        let told = fact("processor")
+            .and_then(Architecture::named)
+            .or_else(|| is_m_profile(core).then_some(Architecture::CortexM));
+        let frames = told.map(|architecture| Frames {
+            floats: fact("frames with floats").map(|f| f == "true"),
+            baseline: fact("frames of the small instruction set") == Some("true"),
+            ..Frames::new(architecture, endian)
+        });
+        // In a core of ours the threads follow the CPUs.
+        let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MOST).min(MOST);
+        Self {
+            architecture: told.or_else(|| Architecture::of(core.elf())),
+            endian: Some(endian),
+            prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            machine: Some(core.elf().machine()),
+            frames,
+        }
+    }
+
+    /// True for a core of ours that says so: only these have the program's own names for exceptions.
+    pub fn is_m_profile(&self) -> bool {
+        self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
+    }
+
+    /// The instruction set that the core names.
+    pub const fn machine(&self) -> Option<Machine> {
+        self.machine
+    }
+
+    fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
+        let Some(endian) = self.endian else { return Vec::new() };
+        self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc)).collect()
+    }
+}
+
+impl Session<'_> {
+    /// True where the program, or what a core says of it, is for a processor that numbers its exceptions.
+    pub(super) fn is_m_profile(&self) -> bool {
+        self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
+    }
+
+    /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
+    /// does not: those of a trace's registry.
+    ///
+    /// # Errors
+    /// [`Absence`] where the list of threads cannot be read.
+    pub fn kernel(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+        self.kernel_with(names, &mut Stop::default())
+    }
+
+    /// The same, and the registers that were read for it.
+    pub(super) fn kernel_with(
+        &mut self,
+        names: &dyn Fn(Addr) -> Option<String>,
+        stop: &mut Stop,
+    ) -> Result<Kernel, Absence> {
+        if !self.buffers.is_empty() {
+            return Err(Absence::broken(
+                "no-kernel-symbol",
+                "a trace buffer alone holds no threads",
+                "give the memory they are in: --remote, --core, or --image FILE@ADDR",
+            ));
+        }
+        let mut issues = Vec::new();
+        *stop = self.stop(&mut issues)?;
+        let about = About {
+            symbols: &self.symbols,
+            endian: self.hints.endian,
+            pointer: self.hints.pointer,
+            names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
+            stacks: true,
+        };
+        let memory = self.memory.memory();
+        let mut kernel = Kernel::read(memory, &about).map_err(absence)?;
+        kernel.place(memory, stop);
+        kernel.issues.append(&mut issues);
+        Ok(kernel)
+    }
+
+    /// The kernel's objects alone: not where threads stand, nor how much of their stacks was used.
+    ///
+    /// # Errors
+    /// As [`Session::kernel`].
+    pub fn objects(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+        let about = About {
+            symbols: &self.symbols,
+            endian: self.hints.endian,
+            pointer: self.hints.pointer,
+            names,
+            stacks: false,
+        };
+        Kernel::read(self.memory.memory(), &about).map_err(absence)
+    }
+
+    /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.
+    ///
+    /// # Errors
+    /// Where the link fails, or a register that was typed does not exist.
+    pub fn stop(&mut self, issues: &mut Vec<Issue>) -> Result<Stop, Absence> {
+        let mut frames = self.elf.as_deref().and_then(Frames::of);
+        if frames.is_none() && self.elf.is_none() {
+            frames = self.by_core(issues);
+        }
+        let named = self.registers.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        if frames.is_none() && named && self.elf.is_none() {
+            frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
+        }
+        let Some(known) = frames else {
+            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.clone() });
+        };
+        let architecture = known.architecture;
+        let mut cpus: Vec<Registers> =
+            self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
+        if let Some(remote) = self.remote_mut() {
+            let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
+            let named = remote.client_mut().named_registers().map_err(broken)?;
+            if named.is_empty() {
+                let told = remote.client_mut().registers().map_err(broken)?;
+                cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
+            } else {
+                let mut cpu = Registers::new(architecture);
+                for (name, value) in &named {
+                    // A debugger knows more than is known here: segments, flags of its own.
+                    cpu.set(name, *value);
+                }
+                cpus.push(cpu);
+            }
+        }
+        if !self.registers.is_empty() {
+            if cpus.is_empty() {
+                cpus.push(Registers::new(architecture));
+            }
+            for (name, value) in &self.registers {
+                if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
+                    let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
+                    return Err(Absence::broken(
+                        "usage",
+                        format!(
+                            "--reg {name}={value:#x}: {} has no such register, or none so wide",
+                            architecture.name()
+                        ),
+                        format!("its registers are {}", all.join(", ")),
+                    ));
+                }
+            }
+        }
+        cpus.retain(|cpu| !cpu.is_unknown());
+        Ok(Stop { frames, cpus, typed: Vec::new() })
+    }
+
+    /// What the core itself tells of the processor, where no program does.
+    fn by_core(&self, issues: &mut Vec<Issue>) -> Option<Frames> {
+        if self.core.frames.is_some() {
+            return self.core.frames;
+        }
+        let endian = self.core.endian?;
+        let mut architecture = self.core.architecture?;
+        if architecture == Architecture::Arm {
+            let status = self.core.read(architecture).first().and_then(|(_, r)| r.get("cpsr"))?;
+            if status & THUMB != 0 {
+                architecture = Architecture::CortexM;
+            }
+            let message =
+                format!("the core does not tell which ARM it is of: by its status register {}", architecture.name());
+            issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
+        }
+        Some(Frames::new(architecture, endian))
+    }
+}
+
+/// Registers from a `g` reply in which some bytes are not known: those registers are not known either.
+fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
+    let filled = |with: u8| bytes.iter().map(|b| b.unwrap_or(with)).collect::<Vec<u8>>();
+    let low = cpu::from_stub(architecture, endian, &filled(0));
+    if bytes.iter().all(Option::is_some) {
+        return low;
+    }
+    let high = cpu::from_stub(architecture, endian, &filled(0xFF));
+    let mut known = Registers::new(architecture);
+    for ((register, a), (_, b)) in low.iter().zip(high.iter()) {
+        if let Some(value) = a.filter(|_| a == b) {
+            known.set(register.name, value);
+        }
+    }
+    known
+}
+
+/// A core of GDB's describes its registers: those of the M profile have a name of their own.
+fn is_m_profile(core: &Core) -> bool {
+    const NAME: &[u8] = b"org.gnu.gdb.arm.m-profile";
+    let descriptions = core.elf().notes().filter_map(Result::ok).filter(|n| n.name == b"GDB");
+    descriptions.into_iter().any(|n| n.desc.windows(NAME.len()).any(|w| w == NAME))
+}
+
+/// The name of the variable that a control block is.
+fn variable(symbols: &dyn crate::sym::Symbols, address: Addr) -> Option<String> {
+    let symbol = symbols.variable(address)?;
+    Some(match address.checked_sub(symbol.address)? {
+        0 => format!("&{}", symbol.name),
+        offset => format!("&{}+{offset:#x}", symbol.name),
+    })
+}
+
+fn absence(none: NoKernel) -> Absence {
+    let NoKernel { code, looked, message, tried, hint } = none;
+    Absence { code, looked, message, tried, hint: hint.to_owned() }
+}

@@ -1,0 +1,150 @@
+//! Names that a core holds in notes of its own: what was known of the program when the core was written.
+//!
+//! Three notes of text, so that any tool shows them: facts (`key: value`), symbols (`address size kind name`, in
+//! hexadecimal) and members (`struct member offset`; `exception number name`).
+
+use std::collections::HashMap;
+
+use super::{Symbol, Symbols};
+use crate::abi::Addr;
+use crate::elf::Elf;
+
+/// The owner of the notes.
+pub const OWNER: &str = "TX-TRACE";
+/// Type of the note of facts.
+pub const FACTS: u32 = 1;
+/// Type of the note of symbols.
+pub const SYMBOLS: u32 = 2;
+/// Type of the note of members of structs.
+pub const MEMBERS: u32 = 3;
+
+/// The most lines of one note.
+const MOST: usize = 1 << 16;
+
+/// What the notes say.
+#[derive(Debug, Clone, Default)]
+pub struct Noted {
+    facts: Vec<(String, String)>,
+    /// By address; functions apart from variables.
+    symbols: Vec<(Symbol, bool)>,
+    by_name: HashMap<String, usize>,
+    members: HashMap<(String, String), u64>,
+    exceptions: HashMap<u32, String>,
+}
+
+impl Noted {
+    /// The notes of a core; `None` where it has none of ours.
+    #[must_use]
+    pub fn of(core: &Elf) -> Option<Self> {
+        let mut noted = Self::default();
+        let mut any = false;
+        for note in core.notes().filter_map(Result::ok).filter(|n| n.name == OWNER.as_bytes()) {
+            any = true;
+            let text = String::from_utf8_lossy(note.desc);
+            for line in text.lines().take(MOST) {
+                // A line that is damaged says nothing.
+                let _ = noted.line(note.kind, line);
+            }
+        }
+        noted.symbols.sort_by_key(|(s, _)| s.address);
+        let names = noted.symbols.iter().enumerate().map(|(i, (s, _))| (s.name.clone(), i));
+        noted.by_name = names.collect();
+        any.then_some(noted)
+    }
+
+    fn line(&mut self, kind: u32, line: &str) -> Option<()> {
+        match kind {
+            FACTS => {
+                let (key, value) = line.split_once(": ")?;
+                self.facts.push((key.to_owned(), value.to_owned()));
+            }
+            SYMBOLS => {
+                let mut parts = line.splitn(4, ' ');
+                let number = |text: &str| u64::from_str_radix(text, 16).ok();
+                let (address, size) = (number(parts.next()?)?, number(parts.next()?)?);
+                let function = parts.next()? == "F";
+                self.symbols.push((Symbol { name: parts.next()?.to_owned(), address, size }, function));
+            }
+            MEMBERS => {
+                let mut parts = line.splitn(3, ' ');
+                let (of, name, value) = (parts.next()?, parts.next()?, parts.next()?);
+                match of {
+                    "exception" => drop(self.exceptions.insert(name.parse().ok()?, value.to_owned())),
+                    of => drop(self.members.insert((of.to_owned(), name.to_owned()), value.parse().ok()?)),
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// A fact by its key.
+    #[must_use]
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// Every symbol by address, with whether it is a function.
+    #[must_use]
+    pub fn all(&self) -> &[(Symbol, bool)] {
+        &self.symbols
+    }
+
+    fn at(&self, address: Addr, wanted: impl Fn(bool) -> bool) -> Option<Symbol> {
+        let upto = self.symbols.partition_point(|(s, _)| s.address <= address);
+        let before = self.symbols.get(..upto)?;
+        let covers = |s: &Symbol| address.checked_sub(s.address).is_some_and(|into| into < s.size.max(1));
+        before.iter().rev().take(64).find(|(s, function)| wanted(*function) && covers(s)).map(|(s, _)| s.clone())
+    }
+}
+
+impl Symbols for Noted {
+    fn lookup(&self, name: &str) -> Option<Symbol> {
+        self.by_name.get(name).and_then(|i| self.symbols.get(*i)).map(|(s, _)| s.clone())
+    }
+
+    fn covering(&self, address: Addr) -> Option<Symbol> {
+        self.at(address, |_| true)
+    }
+
+    fn variable(&self, address: Addr) -> Option<Symbol> {
+        self.at(address, |function| !function)
+    }
+
+    fn function(&self, address: Addr) -> Option<Symbol> {
+        self.at(address, |function| function)
+    }
+
+    fn exception(&self, number: u32) -> Option<String> {
+        self.exceptions.get(&number).cloned()
+    }
+
+    fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
+        self.members.get(&(type_name.to_owned(), member.to_owned())).copied()
+    }
+}
+
+/// The text of a note of facts. What would end a line does not get into it.
+#[must_use]
+pub fn facts(list: &[(&str, String)]) -> Vec<u8> {
+    let line = |(key, value): &(&str, String)| format!("{key}: {}\n", value.replace(['\n', '\r'], " "));
+    list.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// The text of a note of symbols: each with whether it is a function.
+#[must_use]
+pub fn symbols(list: &[(Symbol, bool)]) -> Vec<u8> {
+    let line = |(s, function): &(Symbol, bool)| {
+        let kind = if *function { "F" } else { "V" };
+        format!("{:x} {:x} {kind} {}\n", s.address, s.size, s.name.replace(['\n', '\r'], " "))
+    };
+    list.iter().take(MOST).map(line).collect::<String>().into_bytes()
+}
+
+/// The text of a note of members and exceptions.
+#[must_use]
+pub fn members(members: &[(String, String, u64)], exceptions: &[(u32, String)]) -> Vec<u8> {
+    let mut text: String = members.iter().map(|(of, name, offset)| format!("{of} {name} {offset}\n")).collect();
+    text.extend(exceptions.iter().map(|(n, name)| format!("exception {n} {}\n", name.replace(['\n', '\r'], " "))));
+    text.into_bytes()
+}

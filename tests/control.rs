@@ -1,0 +1,513 @@
+//! `control`: what it would write, bytes by bytes, and what becomes of it in running targets. Skipped, loudly, where a
+//! tool is not installed.
+#![cfg(all(unix, feature = "cli", feature = "serve"))]
+#![allow(
+    missing_docs,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+#[path = "support/machine.rs"]
+mod machine;
+#[path = "gdb/tools.rs"]
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use machine::{fixture, symbol, tx_trace};
+use tx_trace::bytes::Bytes;
+use tx_trace::control::{Action, Change, Plan, State, plan};
+use tx_trace::format::Absence;
+use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::serve::Server;
+use tx_trace::session::{Inputs, Lent, Session, SourceSpec};
+
+const RAM: u64 = 0x2000_0000;
+
+/// The Cortex-M3's RAM at its fault, with words of it changed, and words elsewhere.
+#[derive(Clone)]
+struct Target {
+    ram: Vec<u8>,
+    more: Vec<(u64, u32)>,
+}
+
+impl Target {
+    fn new() -> Self {
+        Self { ram: std::fs::read(fixture("cm3.ram.bin")).unwrap(), more: Vec::new() }
+    }
+
+    fn at(name: &str) -> u64 {
+        symbol(&fixture("cm3.elf"), name)
+    }
+
+    fn word(&self, at: u64) -> u32 {
+        let at = (at - RAM) as usize;
+        u32::from_le_bytes(self.ram[at..at + 4].try_into().unwrap())
+    }
+
+    fn with(mut self, at: u64, value: u32) -> Self {
+        match at.checked_sub(RAM).map(|a| a as usize).filter(|a| *a < self.ram.len()) {
+            Some(at) => self.ram[at..at + 4].copy_from_slice(&value.to_le_bytes()),
+            None => self.more.push((at, value)),
+        }
+        self
+    }
+
+    fn set(self, name: &str, value: u32) -> Self {
+        self.with(Self::at(name), value)
+    }
+
+    fn memory(&self) -> Segments {
+        let mut blocks = vec![Block::whole(RAM, Bytes::from(self.ram.clone()))];
+        blocks.extend(self.more.iter().map(|(at, v)| Block::whole(*at, Bytes::from(v.to_le_bytes().to_vec()))));
+        Segments::new(blocks)
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
+        let mut memory = self.memory();
+        let inputs = Inputs { elf: Some(fixture("cm3.elf")), ..Inputs::default() };
+        question(&mut Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap())
+    }
+
+    fn plan(&self, action: Action) -> Result<Plan, Absence> {
+        self.ask(|session| {
+            let state = State::read(session)?;
+            let (memory, symbols) = session.parts();
+            plan(&state, action, memory, symbols)
+        })
+    }
+
+    /// With the writes done.
+    fn after(&self, changes: &[Change]) -> Self {
+        let mut next = self.clone();
+        for change in changes {
+            let at = (change.address - RAM) as usize;
+            assert_eq!(self.ram[at..at + change.before.len()], change.before, "{change}");
+            next.ram[at..at + change.bytes.len()].copy_from_slice(&change.bytes);
+        }
+        next
+    }
+
+    fn state(&self) -> State {
+        self.ask(|session| State::read(session).unwrap())
+    }
+
+    /// The words of the slot at the header's current pointer, or so many before it.
+    fn slot(&self, back: u32) -> Vec<u32> {
+        let header = Self::at("trace_buffer");
+        let at = u64::from(self.word(header + 32) - 32 * back);
+        (0..8).map(|i| self.word(at + 4 * i)).collect()
+    }
+}
+
+const MARK: Action = Action::Mark { id: 5001, info: [1, 2, 3, 4] };
+
+#[test]
+fn pause_clears_one_pointer_and_resume_puts_it_back() {
+    let target = Target::new();
+    let current = Target::at("_tx_trace_buffer_current_ptr");
+    let value = target.word(current);
+    let plan = target.plan(Action::Pause).unwrap();
+    assert_eq!(plan.changes.len(), 1);
+    assert_eq!((plan.changes[0].address, plan.changes[0].bytes.as_slice()), (current, &[0; 4][..]));
+    let paused = target.after(&plan.changes);
+    assert!(paused.state().is_paused() && !paused.state().is_enabled());
+    assert!(paused.plan(Action::Pause).unwrap().changes.is_empty(), "it is paused already");
+    let plan = paused.plan(Action::Resume).unwrap();
+    let resumed = paused.after(&plan.changes);
+    assert_eq!(resumed.word(current), value);
+    assert!(resumed.ram == target.ram);
+    assert!(target.plan(Action::Resume).unwrap().changes.is_empty(), "it runs already");
+    // As tx_trace_disable leaves it.
+    let disabled = paused.set("_tx_trace_registry_start_ptr", 0);
+    assert!(!disabled.state().is_paused());
+    assert!(disabled.plan(Action::Resume).unwrap().notes[0].contains("not registered"));
+}
+
+#[test]
+fn masks() {
+    let target = Target::new();
+    let bits = Target::at("_tx_trace_event_enable_bits");
+    for (action, before, after) in [
+        (Action::Off(0x40), 0xFFFF_FFFF_u32, 0xFFFF_FFBF_u32),
+        (Action::On(0x8000_0000), 1, 0x8000_0001),
+        (Action::Only(0x67), 0xFFFF_FFFF, 0x67),
+    ] {
+        let target = target.clone().set("_tx_trace_event_enable_bits", before);
+        let changed = target.after(&target.plan(action).unwrap().changes);
+        assert_eq!(changed.word(bits), after, "{action:?}");
+        assert!(changed.plan(action).unwrap().changes.is_empty());
+    }
+    assert!(target.plan(Action::Only(0x40)).unwrap().notes.iter().any(|n| n.contains("oldest event")));
+}
+
+#[test]
+fn a_mark_is_the_event_that_the_kernel_would_insert() {
+    // The watchdog's, in its fault; the interrupt's number cannot be read here.
+    let target = Target::new();
+    let old = target.slot(0);
+    let plan = target.plan(MARK).unwrap();
+    assert_eq!(plan.changes.len(), 3, "the slot, the pointer, the header's copy");
+    assert!(plan.notes.iter().any(|n| n.contains("cannot be read")) && plan.notes.iter().any(|n| n.contains("clock")));
+    let marked = target.after(&plan.changes);
+    let stamp = target.slot(1)[3];
+    let watchdog = Target::at("watchdog") as u32;
+    assert_eq!(marked.slot(1), [watchdog, 0x8001_0001, 5001, stamp, 1, 2, 3, 4]);
+    assert_ne!(marked.slot(1), old);
+    assert!(marked.state().header.unwrap().sound);
+    assert_eq!(
+        marked.word(Target::at("_tx_trace_buffer_current_ptr")),
+        target.word(Target::at("_tx_trace_buffer_current_ptr")) + 32
+    );
+    // In an interrupt, before the scheduler, and while nothing runs.
+    let icsr = 0xE000_ED04;
+    for (target, context) in [
+        (target.clone().with(icsr, 15), [0xFFFF_FFFF, watchdog]),
+        (target.clone().with(icsr, 0), [watchdog, 0x8001_0001]),
+        (target.clone().set("_tx_thread_system_state", 1), [0xFFFF_FFFF, watchdog]),
+        (target.clone().set("_tx_thread_system_state", 0xF0F0_F0F0), [0xF0F0_F0F0, 0]),
+        (target.clone().set("_tx_thread_current_ptr", 0), [0xFFFF_FFFF, 0]),
+    ] {
+        let marked = target.after(&target.plan(MARK).unwrap().changes);
+        assert_eq!(marked.slot(1)[..2], context);
+    }
+}
+
+#[test]
+fn a_marks_clock() {
+    let target = Target::new();
+    let stamp = target.slot(1)[3];
+    let cycles = target.clone().with(0xE000_1004, stamp + 77);
+    assert_eq!(cycles.after(&cycles.plan(MARK).unwrap().changes).slot(1)[3], stamp + 77);
+    let stands = target.clone().with(0xE000_1004, 0);
+    assert_eq!(stands.after(&stands.plan(MARK).unwrap().changes).slot(1)[3], stamp, "a counter that does not run");
+    let simulated = target.set("_tx_trace_simulated_time", stamp);
+    let marked = simulated.after(&simulated.plan(MARK).unwrap().changes);
+    assert_eq!(marked.slot(1)[3], stamp + 1);
+    assert_eq!(marked.word(Target::at("_tx_trace_simulated_time")), stamp + 1);
+}
+
+#[test]
+fn a_mark_in_the_last_slot_wraps() {
+    let target = Target::new();
+    let header = Target::at("trace_buffer");
+    let (start, end) = (target.word(header + 24), target.word(header + 28));
+    let target = target.with(header + 32, end - 32).set("_tx_trace_buffer_current_ptr", end - 32);
+    let plan = target.plan(MARK).unwrap();
+    assert!(plan.notes.iter().any(|n| n.contains("buffer-full")));
+    let marked = target.after(&plan.changes);
+    assert_eq!((marked.word(header + 32), marked.word(u64::from(end) - 24)), (start, 5001));
+}
+
+#[track_caller]
+fn refused(target: &Target, actions: &[Action], code: &str, looked: bool) {
+    for action in actions {
+        let absence = target.plan(*action).unwrap_err();
+        assert_eq!((absence.code, absence.looked), (code, looked), "{action:?}: {absence}");
+        assert!(!absence.message.contains('\n'));
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let target = Target::new();
+    let header = Target::at("trace_buffer");
+    let three = [Action::Pause, Action::Resume, MARK];
+    let all = [Action::On(1), Action::Off(1), Action::Only(1), Action::Pause, Action::Resume, MARK];
+    // The kernel has stored one of the two pointers.
+    let between = target.clone().set("_tx_trace_buffer_current_ptr", target.word(header + 32) + 32);
+    refused(&between, &three, "insertion-in-progress", false);
+    for damaged in [
+        target.clone().with(header, 0),
+        target.clone().with(header + 20, 0),
+        target.clone().with(header + 8, RAM as u32),
+        target.clone().with(header + 32, RAM as u32),
+        target.clone().set("_tx_trace_buffer_end_ptr", 4),
+        target.clone().set("_tx_trace_buffer_current_ptr", target.word(header + 32) + 2),
+        target.clone().set("_tx_trace_header_ptr", RAM as u32 + 4),
+    ] {
+        refused(&damaged, &all, "header-damaged", false);
+    }
+    refused(&target.clone().set("_tx_trace_header_ptr", 0), &all, "never-enabled", true);
+    let paused = target.clone().set("_tx_trace_buffer_current_ptr", 0);
+    refused(&paused, &[MARK], "not-inserting", true);
+    refused(&target.clone().set("_tx_trace_event_enable_bits", 0x7FFF_FFFF), &[MARK], "not-inserting", true);
+    refused(&target, &[Action::Mark { id: 1 << 32, info: [0; 4] }], "number", false);
+    refused(&target.set("_tx_trace_header_ptr", 0xF000_0000), &[], "unreadable", false);
+}
+
+/// Another byte order, and pointers that are wider than what the trace stores.
+#[test]
+fn words_and_pointers_of_other_machines() {
+    for (elf, core, pointer) in [("be.elf", "be.core", 4), ("host.elf", "host.core", 8)] {
+        let inputs = Inputs { elf: Some(fixture(elf)), source: SourceSpec::Core(fixture(core)), ..Inputs::default() };
+        let mut session = Session::open(inputs).unwrap();
+        let mut state = State::read(&mut session).unwrap();
+        let header = state.header.unwrap();
+        assert!(header.sound && state.used == Some(256) && state.registry == Some((24, 5)), "{elf}");
+        let current = state.current.unwrap();
+        // As if it were paused.
+        state.current = Some(tx_trace_variable(&current, 0));
+        let (memory, symbols) = session.parts();
+        let resume = plan(&state, Action::Resume, memory, symbols).unwrap();
+        let mut bytes = current.value.to_le_bytes()[..pointer].to_vec();
+        if elf == "be.elf" {
+            bytes.reverse();
+        }
+        assert_eq!(resume.changes[0].bytes, bytes, "{elf}: at full width");
+        state.current = Some(current);
+        let mark = plan(&state, MARK, memory, symbols).unwrap();
+        let copy = &mark.changes[2];
+        let next = (current.value + 32) as u32;
+        let next = if elf == "be.elf" { next.to_be_bytes() } else { next.to_le_bytes() };
+        assert_eq!((copy.address, copy.bytes.as_slice()), (header.address + 32, &next[..]), "{elf}");
+        assert_eq!(mark.changes[1].bytes.len(), pointer);
+    }
+}
+
+fn tx_trace_variable(like: &tx_trace::control::Variable, value: u64) -> tx_trace::control::Variable {
+    tx_trace::control::Variable { value, ..*like }
+}
+
+/// What an RSP server that only reads says.
+#[test]
+fn a_server_of_a_dump_refuses() {
+    let server = Server::on_loopback().unwrap();
+    let address = server.address().unwrap().to_string();
+    let serving = std::thread::spawn(move || server.serve_one(&mut Target::new().memory()));
+    let elf = fixture("cm3.elf");
+    let done = tx_trace(&[
+        "control",
+        "pause",
+        "--yes",
+        "--format",
+        "json",
+        "--elf",
+        elf.to_str().unwrap(),
+        "--remote",
+        &address,
+    ]);
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert_eq!(done.status.code(), Some(2), "{out}{err}");
+    assert!(out.contains("\"code\":\"not-written\"") && err.contains("to write: 4 bytes at"), "{out}{err}");
+    serving.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_is_typed() {
+    let core = [fixture("cm3.elf").display().to_string(), fixture("cm3.core").display().to_string()];
+    let elf = ["--elf", &core[0], "--core", &core[1]];
+    for (words, code, said) in [
+        (&["on"][..], 2, "Classes of events"),
+        (&["off", "nonsense"], 2, "there is no class 'nonsense'"),
+        (&["filter", "queue"], 2, "not-written"),
+        (&["unfilter", "queue"], 0, "already"),
+        (&["enable", "x", "1"], 2, "in GDB `tx-trace control enable`"),
+        (&["disable"], 2, "in GDB `tx-trace control disable`"),
+        (&["mark"], 2, "mark ID"),
+        (&["mark", "5"], 2, "begin at 4096"),
+        (&["mark", "x"], 2, "a number"),
+        (&["mark", "5000", "1", "2", "3", "4", "5"], 2, "mark ID"),
+        (&["mark", "0x1388", "1"], 2, "not-written"),
+        (&["pause"], 2, "not-written"),
+        (&["start"], 2, "show, on, off"),
+    ] {
+        let done = tx_trace(&[&["control"], words, &elf, &["--format", "json"]].concat());
+        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert_eq!(done.status.code(), Some(code), "{words:?}: {text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn show_tells_each_state() {
+    for (elf, image, code, lines) in [
+        (
+            "cm3.elf",
+            "cm3.ram.bin",
+            0,
+            &[
+                "compiled in|yes: _tx_trace_header_ptr",
+                "enabled|yes",
+                "paused|no",
+                "event mask|0xffffffff (everything)",
+                "capacity|256",
+                "used|256",
+                "registry free|5 of 24",
+            ][..],
+        ),
+        ("cm3-unwrapped.elf", "cm3-unwrapped.ram.bin", 0, &["used|252", "next event|slot 252"]),
+        ("cm3-disabled.elf", "cm3-disabled.ram.bin", 0, &["enabled|no: disabled by tx_trace_disable", "paused|no"]),
+        ("cm3-never.elf", "cm3-never.ram.bin", 1, &["enabled|no: never", "event mask|0x00000000 (nothing)"]),
+        ("cm3-notrace.elf", "cm3-notrace.ram.bin", 1, &["compiled in|no", "kernel|Pretend kernel"]),
+    ] {
+        let (elf, image) = (fixture(elf).display().to_string(), format!("{}@0x20000000", fixture(image).display()));
+        let done = tx_trace(&["control", "show", "--elf", &elf, "--image", &image, "--format", "json"]);
+        assert_eq!(done.status.code(), Some(code), "{elf}");
+        let out = String::from_utf8(done.stdout).unwrap();
+        let rows: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        for line in lines {
+            let (what, value) = line.split_once('|').unwrap();
+            let row = rows.iter().find(|r| r["what"] == what).unwrap_or_else(|| panic!("{elf}: no {what} in {out}"));
+            assert!(row["report"] == "control" && row["value"].as_str().unwrap().starts_with(value), "{elf}: {row}");
+        }
+    }
+}
+
+/// The firmware that runs for ever, in a directory of its own.
+fn live(scratch: &tools::Scratch) -> Option<String> {
+    if !tools::installed(&["gdb-multiarch", "qemu-system-arm", "arm-none-eabi-gcc"]) {
+        return None;
+    }
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/firmware/build.sh");
+    let built = Command::new("sh").arg(build).arg(&scratch.0).arg("live").output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    Some(PathBuf::from(scratch.path("cm3-live.elf")).display().to_string())
+}
+
+/// A place outside of every insertion, some turns of the ring after the start.
+const STOP: [&str; 5] = ["set width 120", "hbreak __wrap_mk_thread_sleep", "continue", "ignore 1 200", "continue"];
+
+#[test]
+fn what_is_written_shows_in_the_following_events() {
+    let scratch = tools::Scratch::new();
+    let Some(elf) = live(&scratch) else { return };
+    let (_qemu, port) = tools::qemu(&elf);
+    let go = ["ignore 1 30", "continue"];
+    let shows = |name: &'static str, command: &'static str| {
+        [format!("echo <{name}\\n"), command.to_owned(), format!("echo {name}>\\n")]
+    };
+    let own = |commands: &[&str]| commands.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>();
+    let commands: Vec<String> = [
+        own(&["set tcp connect-timeout 20", &tools::connect(port)]),
+        own(&STOP),
+        own(&["set var fw_ring.id = 5001", "tx-trace control pause"]),
+        shows("running", "tx-trace last 1 --format json").to_vec(),
+        own(&["tx-trace control pause --yes"]),
+        own(&go),
+        shows("paused", "tx-trace last 1 --format json").to_vec(),
+        own(&["tx-trace control mark 5001 --yes", "tx-trace control resume --yes"]),
+        own(&["tx-trace control mark 5001 7 0x8 --yes", "tx-trace control mark 5001 --yes"]),
+        shows("mark", "tx-trace show -2 --format json").to_vec(),
+        own(&["tx-trace control off user,queue --yes"]),
+        own(&go),
+        own(&go),
+        shows("off", "tx-trace last 60 --format csv").to_vec(),
+        own(&["tx-trace control only queue --yes"]),
+        own(&go),
+        shows("only", "tx-trace last 10 --format csv").to_vec(),
+        own(&["tx-trace control on all --yes", "tx-trace control mark 5001 --yes", "continue"]),
+        shows("ring", "print fw_ring").to_vec(),
+        own(&["tx-trace control disable --yes"]),
+        shows("disabled", "tx-trace control show").to_vec(),
+        own(&["tx-trace control enable trace_buffer sizeof(trace_buffer) 20 --yes"]),
+        shows("enabled", "tx-trace control show").to_vec(),
+        own(&["tx-trace control disable", "tx-trace control enable nothing_here 5 --yes", "kill"]),
+    ]
+    .concat();
+    let words: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let done = tools::batch("gdb-multiarch", &[&elf], &words);
+    let event = |name: &str| -> serde_json::Value {
+        let line = done
+            .part(name)
+            .lines()
+            .find(|l| l.contains("\"type\":\"event\""))
+            .unwrap_or_else(|| panic!("{name}: {}", done.err));
+        serde_json::from_str(line).unwrap()
+    };
+    let all = format!("{}\n{}", done.out, done.err);
+    let (running, paused, mark) = (event("running"), event("paused"), event("mark"));
+    assert_eq!(running["stamp"], paused["stamp"], "nothing was inserted while it was paused: {all}");
+    assert!(done.err.contains("nobody to ask") && done.err.contains("nothing is inserted now"), "{all}");
+    assert_eq!((mark["id"].as_u64(), &mark["context"]["kind"]), (Some(5001), &"thread".into()), "{mark}");
+    assert_eq!(mark["words"], serde_json::json!(["0x00000007", "0x00000008", "0x00000000", "0x00000000"]));
+    // 60 sleeps are more than 60 events; none of them is of a class that is off.
+    let off = done.part("off");
+    assert!(off.lines().count() > 60 && !off.contains("tx_queue_") && !off.contains("user_"), "{off}");
+    assert!(done.part("only").lines().skip(1).all(|l| l.contains("tx_queue_")), "{}", done.part("only"));
+    // The firmware itself finds nothing wrong with its ring, and the mark in it.
+    let ring = done.part("ring");
+    assert!(ring.contains("wrong = 0,") && ring.contains("marks = 1,"), "{ring}");
+    assert!(done.part("disabled").contains("no: disabled by tx_trace_disable"), "{all}");
+    assert!(done.part("enabled").contains("262 events"), "{all}");
+    assert!(done.err.contains("to call: _tx_trace_disable()") && done.err.contains("nothing_here"), "{all}");
+}
+
+#[test]
+fn over_a_link_of_its_own_and_left_as_found() {
+    let scratch = tools::Scratch::new();
+    let Some(elf) = live(&scratch) else { return };
+    let (_qemu, port) = tools::qemu(&elf);
+    let connect = ["set tcp connect-timeout 20".to_owned(), tools::connect(port)];
+    let connect = connect.each_ref().map(String::as_str);
+    // GDB goes, and QEMU stands where it stood.
+    let stood = tools::batch("gdb-multiarch", &[&elf], &[&connect[..], &STOP, &["disconnect"]].concat());
+    assert!(stood.out.contains("__wrap_mk_thread_sleep"), "{}{}", stood.out, stood.err);
+    let remote = format!(":{port}");
+    let run = |words: &[&str]| {
+        let done = tools::shell(&[&["control"], words, &["--elf", &elf, "--remote", &remote]].concat());
+        (done.status, format!("{}{}", done.out, done.err))
+    };
+    let (status, text) = run(&["pause", "--format", "json"]);
+    assert!(status == Some(2) && text.contains(&format!("\"code\":\"{}\"", "not-confirmed")), "{text}");
+    for (typed, said, code) in [("n", "nothing is written", 1), ("y", "read back", 0)] {
+        // A terminal of its own.
+        if !tools::installed(&["script"]) {
+            break;
+        }
+        let ask = format!("{} control off queue --elf {elf} --remote {remote}; echo exit $?", tools::binary());
+        let line = format!("echo {typed} | env -u TX_TRACE_REMOTE script -qec '{ask}' /dev/null");
+        let done = tools::run(Command::new("sh").args(["-c", &line]));
+        assert!(done.out.contains("(y or n)") && done.out.contains(said), "{typed}: {}", done.out);
+        assert!(done.out.contains(&format!("exit {code}")), "{typed}: {}", done.out);
+    }
+    for (words, said) in [
+        (&["pause", "--yes"][..], "read back"),
+        (&["pause", "--yes"], "nothing is inserted already"),
+        (&["show"], "paused         yes"),
+        (&["resume", "--yes"], "read back"),
+        (&["mark", "5001", "9", "--yes"], "read back"),
+        (&["only", "user", "--yes"], "read back"),
+        (&["show"], "(TX_TRACE_USER_EVENTS)"),
+    ] {
+        let (status, text) = run(words);
+        assert_eq!(status, Some(0), "{words:?}: {text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+    let last = tools::shell(&["last", "1", "--elf", &elf, "--remote", &remote]);
+    assert!(last.out.contains("user_5001"), "{}{}", last.out, last.err);
+    let after = tools::batch("gdb-multiarch", &[&elf], &[&connect[..], &["p $pc", "p fw_ring.wrong", "kill"]].concat());
+    assert!(after.out.contains("__wrap_mk_thread_sleep") && after.out.contains("$2 = 0"), "{}", after.out);
+}
+
+#[test]
+fn a_process_under_gdbserver() {
+    if !tools::installed(&["gdbserver"]) || !tools::runs_host_fixture() {
+        return;
+    }
+    let elf = fixture("host.elf");
+    let server = machine::gdbserver_at_the_end(&elf);
+    let (elf, remote) = (elf.display().to_string(), server.remote());
+    for (words, said) in [
+        (&["pause", "--yes"][..], "8 bytes at"),
+        (&["show"], "paused         yes"),
+        (&["resume", "--yes"], "8 bytes at"),
+        (&["mark", "4096", "1", "--yes"], "4 bytes at"),
+        (&["off", "tx", "--yes"], "0xfffff800"),
+    ] {
+        let done =
+            tools::shell(&[&["control"], words, &["--leave", "halted", "--elf", &elf, "--remote", &remote]].concat());
+        assert_eq!(done.status, Some(0), "{words:?}: {}", done.err);
+        let text = format!("{}{}", done.out, done.err);
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+    let last = tools::shell(&["last", "1", "--leave", "halted", "--elf", &elf, "--remote", &remote]);
+    assert!(last.out.contains("APP_BOOT_STEP"), "{}{}", last.out, last.err);
+}

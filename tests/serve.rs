@@ -1,0 +1,27 @@
+//! `serve`: a post-mortem image as a debugger sees it. Real GDB and LLDB, the protocol itself, and clients that mean no
+//! good.
+#![cfg(all(unix, feature = "serve", feature = "cli"))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::zombie_processes,
+    reason = "tests"
+)]
+
+#[path = "serve/debuggers.rs"]
+mod debuggers;
+#[path = "serve/hostile.rs"]
+mod hostile;
+#[path = "serve/image.rs"]
+mod image;
+#[path = "serve/protocol.rs"]
+mod protocol;
+#[path = "gdb/tools.rs"]
+#[allow(dead_code, reason = "shared with the tests of the GDB command")]
+mod tools;

@@ -1,0 +1,251 @@
+//! Scripted sessions of real debuggers.
+
+use std::process::Command;
+
+use super::image::{CORE, Image, RAM};
+use super::tools::{Done, binary, fixture, gdb, installed, run};
+
+/// Runs GDB over these commands; what it prints and what it complains of, in the order of a terminal.
+fn session(commands: &[&str]) -> String {
+    let mut inner = gdb("gdb-multiarch");
+    inner.args(["-nh", "-batch", "-iex", "set width 0", "-iex", "set height 0", "-iex", "set confirm off"]);
+    // Whether the sources are there is another matter.
+    inner.args(["-iex", "set print frame-info location"]);
+    for command in commands {
+        inner.args(["-ex", &format!("echo (gdb) {}\\n", command.replace('\\', "\\\\"))]);
+        inner.args(["-ex", command]);
+    }
+    inner.arg("cm3.elf");
+    let mut both = Command::new("sh");
+    both.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(inner.get_program()).args(inner.get_args());
+    both.current_dir(fixture(""));
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => both.env(name, value),
+            None => both.env_remove(name),
+        };
+    }
+    run(&mut both).out
+}
+
+/// Compares with a golden; the port is no part of it.
+fn golden(name: &str, text: &str) {
+    let path = format!("{}/tests/golden/serve/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = text.lines().zip(want.lines()).position(|(a, b)| a != b);
+    assert!(
+        text == want,
+        "{name}: line {} differs from {path} (UPDATE_GOLDEN=1 takes the new one)\n{text}",
+        differs.map_or(0, |n| n + 1)
+    );
+}
+
+/// The part of a session that one command printed.
+fn of<'a>(session: &'a str, command: &str) -> &'a str {
+    let text = session.split_once(&format!("(gdb) {command}\n")).unwrap_or_else(|| panic!("{command}: {session}")).1;
+    text.split("\n(gdb) ").next().unwrap()
+}
+
+const LOOK: &[&str] = &[
+    "info threads",
+    "thread apply all bt",
+    "thread 4",
+    "info registers",
+    "frame 2",
+    "info locals",
+    "print *t",
+    "x/4wx &_tx_thread_created_ptr",
+    "x/3i $pc",
+    "disassemble /r port_restore",
+    "monitor help",
+    "monitor tx-trace last 3",
+    "monitor tx-trace threads",
+    "monitor tx-trace last 3 --elf other.elf",
+    "monitor tx-trace dump -o x.core",
+    "monitor reset halt",
+    "monitor nonsense",
+];
+
+const REFUSED: &[&str] = &[
+    "continue",
+    "stepi",
+    "next",
+    "finish",
+    "until",
+    "break fault_spin",
+    "hbreak mk_mutex_get",
+    "continue",
+    "watch _tx_thread_created_count",
+    "continue",
+    "set $r5 = 1",
+    "print $r5",
+    "set variable _tx_thread_created_count = 3",
+    "print _tx_thread_created_count",
+    "print mk_pick()",
+    "info threads",
+];
+
+#[test]
+fn a_session_of_gdb_on_a_core() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&CORE);
+    let target = format!("target remote :{}", image.port);
+    let commands: Vec<&str> = [&[&*target][..], LOOK, REFUSED, &["detach"]].concat();
+    let text = session(&commands).replace(&format!(":{}", image.port), ":PORT");
+    golden("core", &text);
+    // Each suspended thread stands in the service that it is blocked in.
+    let all = of(&text, "thread apply all bt");
+    for (thread, service) in [("control", "mk_mutex_get"), ("sensor", "mk_queue_send"), ("comms", "mk_semaphore_get")] {
+        let from = all.split_once(&format!("\"{thread}\"")).unwrap().1;
+        assert!(from.split("\nThread ").next().unwrap().contains(service), "{thread}: {from}");
+    }
+    // A second client finds it as the first did.
+    let again =
+        session(&[&target, "info threads", "kill", "info threads"]).replace(&format!(":{}", image.port), ":PORT");
+    assert_eq!(of(&again, "info threads"), of(&text, "info threads"));
+    let third = session(&[&target, "info threads", "detach"]);
+    assert_eq!(of(&third, "info threads"), of(&text, "info threads"));
+    assert!(!image.said().contains("let go"), "{}", image.said());
+}
+
+/// The same by a pipe, on RAM alone: nothing tells the registers of the thread that ran.
+#[test]
+fn a_session_of_gdb_by_stdio_on_ram() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let target = format!("target remote | {} serve --stdio {}", binary(), RAM.join(" "));
+    let commands: Vec<&str> = [&[&*target][..], &["thread 1", "info registers"], LOOK, REFUSED, &["detach"]].concat();
+    let text = session(&commands).replace(binary(), "tx-trace");
+    golden("ram", &text);
+    assert!(of(&text, "info registers").contains("pc             <unavailable>"), "{text}");
+}
+
+/// What a crash log printed takes the place of what the dump does not hold.
+#[test]
+fn registers_that_were_typed() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&[RAM[0], RAM[1], "--reg", "pc=0x1d74", "--reg", "sp=0x20002f20", "--reg", "lr=0x1d93"]);
+    let text = session(&[&format!("target remote :{}", image.port), "info threads", "p/x $pc", "p/x $r4", "detach"]);
+    assert!(of(&text, "p/x $pc").ends_with("= 0x1d74") && of(&text, "p/x $r4").contains("unavailable"), "{text}");
+    assert!(of(&text, "info threads").contains("* 1    Thread 536891096 \"watchdog\" (running, priority 1)"), "{text}");
+}
+
+/// No kernel that can be read: the CPU alone, with the registers of the core.
+#[test]
+fn without_a_kernel_there_is_the_cpu() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&["cm3.stripped.elf", "cm3.core"]);
+    assert!(image.said().contains("no threads of a kernel"), "{}", image.said());
+    let target = format!("target remote :{}", image.port);
+    let text = session(&[&target, "info threads", "bt 1", "monitor tx-trace last 1", "detach"]);
+    let threads = of(&text, "info threads");
+    assert!(threads.contains("* 1    Thread 1 \"CPU\" (its registers, as the core has them) fault_spin ()"), "{text}");
+    assert!(of(&text, "monitor tx-trace last 1").contains("tx_thread_identify"), "{text}");
+}
+
+/// Nothing but memory: GDB attaches, and is told that the program counter is none.
+#[test]
+fn where_nothing_is_known_of_registers() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&["cm3.stripped.elf", RAM[1]]);
+    let text =
+        session(&[&format!("target remote :{}", image.port), "info threads", "x/wx 0x20000000", "p $sp", "detach"]);
+    assert!(of(&text, "info threads").contains("pc 0 is there for GDB"), "{text}");
+    assert!(
+        of(&text, "p $sp").contains("unavailable") && of(&text, "x/wx 0x20000000").contains("0x20000000"),
+        "{text}"
+    );
+}
+
+/// A process's core: its threads, or the kernel's on stacks of its own.
+#[test]
+fn other_processors() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    for (files, named) in [(["host.elf", "host.core"], "System Timer Thread"), (["smp.elf", "smp.core"], "0x")] {
+        let image = Image::serve(&files);
+        let target = format!("target remote :{}", image.port);
+        let mut inner = gdb("gdb-multiarch");
+        inner.args(["-nh", "-batch", "-ex", &target, "-ex", "info threads", "-ex", "bt 3", "-ex", "continue"]);
+        inner.args(["-ex", "detach", files[0]]).current_dir(fixture(""));
+        let Done { out, err, .. } = run(&mut inner);
+        assert!(!err.contains("Could not read registers"), "{files:?}: {out}{err}");
+        assert!(
+            out.contains("* 1 ") && out.contains(named) && format!("{out}{err}").contains("it cannot run"),
+            "{files:?}: {out}{err}"
+        );
+        assert!(out.contains("detached"), "{files:?}: {out}{err}");
+    }
+}
+
+#[test]
+fn lldb_attaches_and_lists_the_threads() {
+    if !installed(&["lldb"]) {
+        return;
+    }
+    let image = Image::serve(&CORE);
+    let mut lldb = Command::new("lldb");
+    lldb.args(["--no-lldbinit", "-b", "-o", &format!("gdb-remote 127.0.0.1:{}", image.port)]);
+    for line in ["thread list", "thread select 4", "bt", "register read sp"] {
+        lldb.args(["-o", line]);
+    }
+    lldb.args(["-o", "continue", "cm3.elf"]).current_dir(fixture(""));
+    let Done { out, err, .. } = run(&mut lldb);
+    for name in ["watchdog", "System Timer Thread", "startup", "control", "sensor", "comms", "filter", "low_task"] {
+        assert!(out.contains(&format!("name = '{name}'")), "{name}: {out}\n{err}");
+    }
+    for part in ["`mk_mutex_get(", "`control_entry(", "sp = 0x200034ec", "it cannot run", "Process 1 stopped"] {
+        assert!(out.contains(part), "{part}: {out}\n{err}");
+    }
+    assert!(!out.contains("0xcccccccc"), "{out}");
+    assert!(!image.said().contains("let go"), "{}", image.said());
+}
+
+/// What `docs/serve.md` shows is what happens.
+#[test]
+fn the_sessions_of_the_document() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let document = std::fs::read_to_string(format!("{}/docs/serve.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let shown: Vec<&str> =
+        document.lines().filter_map(|l| l.strip_prefix("    ").or(l.is_empty().then_some(""))).collect();
+    let all = shown.join("\n");
+    let from = all.find("(gdb) target remote :3333\n").expect("a session");
+    let block = &all[from..];
+    let end = block.find("(gdb) detach").expect("its end");
+    let block = &block[..end];
+    let commands: Vec<&str> = block.lines().filter_map(|l| l.strip_prefix("(gdb) ")).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    let image = Image::serve(&CORE);
+    let target = format!("target remote :{}", image.port);
+    let typed: Vec<&str> = commands.iter().map(|c| if *c == "target remote :3333" { &*target } else { c }).collect();
+    let happens = session(&typed).replace(&target, "target remote :3333");
+    let lines = |text: &str| -> Vec<String> {
+        // A document has no lines of more than a hundred columns: what it leaves out it marks.
+        text.lines().map(|l| l.trim_end().to_owned()).filter(|l| !l.is_empty()).collect()
+    };
+    let (shown, happens) = (lines(block), lines(&happens));
+    let mut rest = happens.iter();
+    for line in &shown {
+        let fits = |real: &&String| match line.split_once("...") {
+            Some((head, tail)) => real.starts_with(head) && real.ends_with(tail),
+            None => *real == line,
+        };
+        assert!(rest.by_ref().any(|real| fits(&real)), "`{line}` does not follow in\n{}", happens.join("\n"));
+    }
+}
