@@ -89,6 +89,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
         match key {
             b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_told) = (text == "TRUE", true),
+            b"LITTLE_ENDIAN" if text == "TRUE" => (kev.big, order_told) = (false, true),
             b"CYCLES_PER_SEC" => kev.cycles = text.parse().ok().filter(|n| *n > 0),
             b"CPU_NUM" => kev.cpus = text.parse().ok(),
             b"SYS_RELEASE" => {
@@ -120,7 +121,8 @@ fn is_likely(bytes: &[u8], endian: Endian) -> bool {
     let (mut good, mut count) = (0_usize, 0_usize);
     for part in all {
         count = count.saturating_add(1);
-        good = good.saturating_add(usize::from(parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound())));
+        let sound = parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
+        good = good.saturating_add(usize::from(sound));
     }
     good >= count.div_ceil(2)
 }
