@@ -395,7 +395,7 @@ fn rings_with_parts_missing() {
 
 /// Serves memory once, and asks it.
 fn served(blocks: Vec<(u64, Vec<u8>)>, line: &str) -> Output {
-    let mut server = Server::on_loopback().unwrap();
+    let server = Server::on_loopback().unwrap();
     let address = server.address().unwrap();
     let serving = std::thread::spawn(move || {
         let blocks = blocks.into_iter().map(|(at, bytes)| Block::whole(at, Bytes::from(bytes))).collect();

@@ -88,7 +88,7 @@ fn files(scratch: &Scratch) {
 
 /// Serves the fixture's RAM once.
 fn serve() -> String {
-    let mut server = Server::on_loopback().unwrap();
+    let server = Server::on_loopback().unwrap();
     let address = server.address().unwrap();
     std::thread::spawn(move || {
         let mut memory = Segments::new(vec![Block::whole(RAM, Bytes::from(bytes("cm3.ram.bin")))]);

@@ -11,11 +11,14 @@
     clippy::arithmetic_side_effects
 )]
 
-use std::net::TcpListener;
+#[path = "support/programs.rs"]
+mod programs;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use programs::{free_port, installed};
 use tx_trace::mem::Memory;
 use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError};
@@ -27,20 +30,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
-    if !found {
-        println!("SKIPPED: {program} is not installed");
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Connects once the program listens.

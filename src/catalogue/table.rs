@@ -286,8 +286,20 @@ impl Catalogue {
 /// test counts the rows of our own tables).
 pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
-    let width = lines.next().map_or(0, |head| head.split('\t').count());
-    lines.map(|l| l.split('\t').collect::<Vec<_>>()).filter(move |r| r.len() == width)
+    let width = lines.next().map_or(0, |head| cells(head, 0).len());
+    lines.map(move |l| cells(l, width)).filter(move |r| r.len() == width)
+}
+
+/// The cells of a line: most are short, so that a search for the next tab costs more than a look at each byte.
+fn cells(line: &str, about: usize) -> Vec<&str> {
+    let mut cells = Vec::with_capacity(about);
+    let mut rest = line;
+    while let Some((cell, more)) = rest.bytes().position(|b| b == b'\t').and_then(|tab| rest.split_at_checked(tab)) {
+        cells.push(cell);
+        rest = more.get(1..).unwrap_or_default();
+    }
+    cells.push(rest);
+    cells
 }
 
 /// A number as tables write it: decimal, or hexadecimal behind `0x`.

@@ -369,9 +369,9 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown = |each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
+    let shown = |ahead: bool, each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
         let mut skip = skip;
-        loaded.trace.visit(|event| {
+        let chosen = |event: &Event| {
             if query.is_past(event) {
                 return ControlFlow::Break(());
             }
@@ -383,10 +383,11 @@ fn selection(
                 return ControlFlow::Continue(());
             }
             each(event)
-        });
+        };
+        if ahead { loaded.trace.visit_ahead(chosen) } else { loaded.trace.visit(chosen) }
     };
     let mut window = Window::default();
-    shown(&mut |event| {
+    shown(false, &mut |event| {
         window.add(event);
         ControlFlow::Continue(())
     });
@@ -395,7 +396,7 @@ fn selection(
     }
     if format == Format::Table && options.width >= output::WIDEST {
         let (mut first, mut last) = (u64::MAX, 0);
-        shown(&mut |event| {
+        shown(false, &mut |event| {
             (first, last) = (first.min(event.seq), last.max(event.seq));
             ControlFlow::Continue(())
         });
@@ -406,7 +407,7 @@ fn selection(
     };
     writer.begin(view, &window)?;
     let mut written = Ok(());
-    shown(&mut |event| match writer.event(view, event) {
+    shown(true, &mut |event| match writer.event(view, event) {
         Ok(output::Flow::More) => ControlFlow::Continue(()),
         Ok(output::Flow::Enough) => ControlFlow::Break(()),
         Err(e) => {

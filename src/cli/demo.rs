@@ -41,7 +41,7 @@ mod served {
     /// Serves the built-in target, and asks it what it would ask a board.
     pub fn run(output: &Output) -> Result<Outcome, Failure> {
         let fail = |e: std::io::Error| Failure::failed("demo", format!("no port of 127.0.0.1: {e}"), "");
-        let mut server = Server::on_loopback().map_err(fail)?;
+        let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let endpoint = Endpoint::parse(&address.to_string()).map_err(|e| Failure::failed("demo", e.to_string(), ""))?;
         message::say(&format!(

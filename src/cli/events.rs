@@ -18,8 +18,8 @@ use crate::session::events::EventNames;
 /// Lists events.
 pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     let mut catalogue = task.format.catalogue(task.names);
-    let ids = catalogue.user_ids().unwrap_or(0..=u32::MAX);
-    let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), &ids)?;
+    let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
+    let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), ids)?;
     names.from_files(&mut catalogue)?;
     if let Some(path) = &task.elf {
         let elf = Arc::new(crate::session::open_elf(path)?);

@@ -310,6 +310,7 @@ mod tests {
             "--entry 1",
             "--format-in uia",
             "--timeout 1",
+            "--reg r0=1",
             "--leave running",
             "--events x",
             "--event-enum x",

@@ -223,6 +223,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }
         Command::Bridge(b) => {
+            if b.source.leave != args::Leave::AsFound {
+                return Err(Failure::usage(
+                    "usage",
+                    "--leave: through a bridge the debugger decides how the target is left",
+                ));
+            }
             let mut clock_typed = b.clock;
             let inputs = Inputs {
                 events: std::mem::take(&mut clock_typed.user.events),

@@ -9,6 +9,7 @@ use crate::catalogue::Names;
 use crate::session::Inputs;
 
 /// What to serve, and to whom.
+#[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "without a server it is only checked"))]
 pub struct ServeTask {
     /// Where debuggers connect to; the one that started us without it.
     listen: Option<SocketAddr>,
@@ -100,7 +101,7 @@ mod served {
             };
         };
         let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
-        let mut server = Server::on(at).map_err(fail)?;
+        let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{} with {count} threads is served", output::escape(&said));
         listen::say(&what, address, "reads this memory");

@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use goblin::elf::sym::{Sym, Symtab};
+use goblin::container::Container;
+use goblin::elf::sym::Sym;
 
 use super::{Elf, ElfKind, Machine, SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, string_at, string_is};
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian, Width};
 
 /// What a symbol names: `st_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,10 +75,76 @@ struct Place {
     binding: Binding,
 }
 
+impl Place {
+    /// Of several at one address the least stays.
+    const fn order(&self) -> (u8, u8, u32) {
+        (self.rank, self.table, self.name)
+    }
+}
+
 /// A symbol table and its names.
 struct Names<'a> {
-    symbols: Symtab<'a>,
+    entries: &'a [u8],
+    width: Width,
+    endian: Endian,
     strings: &'a [u8],
+}
+
+impl Names<'_> {
+    /// The symbols, in the order of the table. A program of 200 MB has some 300000, and nearly all are passed over by a
+    /// look at one field: an entry's fields are taken from their places (gABI, `Elf32_Sym` and `Elf64_Sym`), and what
+    /// nobody asks for costs nothing.
+    #[inline]
+    fn symbols(&self) -> impl Iterator<Item = Sym> {
+        let (narrow, wide) = match self.width {
+            Width::W4 => (self.entries, &[][..]),
+            Width::W8 => (&[][..], self.entries),
+        };
+        let (narrow, wide) = (narrow.as_chunks::<16>().0, wide.as_chunks::<24>().0);
+        let big = self.endian == Endian::Big;
+        let narrow = narrow.iter().map(move |e| {
+            let [n0, n1, n2, n3, v0, v1, v2, v3, s0, s1, s2, s3, st_info, st_other, x0, x1] = *e;
+            Sym {
+                st_name: word([n0, n1, n2, n3], big) as usize,
+                st_value: word([v0, v1, v2, v3], big).into(),
+                st_size: word([s0, s1, s2, s3], big).into(),
+                st_info,
+                st_other,
+                st_shndx: half([x0, x1], big).into(),
+            }
+        });
+        let wide = wide.iter().map(move |e| {
+            let [n0, n1, n2, n3, st_info, st_other, x0, x1, value @ .., s0, s1, s2, s3, s4, s5, s6, s7] = *e;
+            Sym {
+                st_name: word([n0, n1, n2, n3], big) as usize,
+                st_info,
+                st_other,
+                st_shndx: half([x0, x1], big).into(),
+                st_value: long(value, big),
+                st_size: long([s0, s1, s2, s3, s4, s5, s6, s7], big),
+            }
+        });
+        narrow.chain(wide)
+    }
+}
+
+const fn half(bytes: [u8; 2], big: bool) -> u16 {
+    if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+}
+
+const fn word(bytes: [u8; 4], big: bool) -> u32 {
+    if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
+const fn long(bytes: [u8; 8], big: bool) -> u64 {
+    if big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
+}
+
+const fn container(width: Width) -> Container {
+    match width {
+        Width::W4 => Container::Little,
+        Width::W8 => Container::Big,
+    }
 }
 
 /// How far back an address is searched among nested symbols.
@@ -95,16 +162,14 @@ impl Elf {
         let linked = self.kind() != ElfKind::Object;
         [SHT_SYMTAB, SHT_DYNSYM].into_iter().filter_map(move |kind| {
             let section = self.sections().find(|s| linked && s.kind == kind)?;
-            let size = Sym::size(self.ctx.container);
-            let entry = u64::try_from(size).ok()?;
+            let entry = u64::try_from(Sym::size(container(self.width))).ok()?;
             // 0 is what careless writers leave; any other step is not a symbol table we know.
             if section.entsize != 0 && section.entsize != entry {
                 return None;
             }
-            let (offset, len) = self.clip(section.offset, section.size);
-            let symbols = Symtab::parse(&self.bytes, offset, len.checked_div(size)?, self.ctx).ok()?;
             let names = self.section_at_index(usize::try_from(section.link).ok()?)?;
-            Some(Names { symbols, strings: self.section_slice(&names) })
+            let (entries, strings) = (self.section_slice(&section), self.section_slice(&names));
+            Some(Names { entries, width: self.width, endian: self.endian, strings })
         })
     }
 
@@ -140,7 +205,7 @@ impl Elf {
         let mut best: Vec<Option<(Binding, ElfSymbol)>> = vec![None; wanted.len()];
         let sieve = Sieve::new(wanted);
         for table in self.tables() {
-            for sym in table.symbols.iter() {
+            for sym in table.symbols() {
                 if !sieve.may_be(table.strings, sym.st_name) {
                     continue;
                 }
@@ -168,7 +233,7 @@ impl Elf {
                 break;
             }
             let begins = |sym: &Sym| table.strings.get(sym.st_name..).is_some_and(|s| s.starts_with(prefix.as_bytes()));
-            let symbols = table.symbols.iter().filter(begins);
+            let symbols = table.symbols().filter(begins);
             found.extend(symbols.filter_map(|s| self.defined(&s, string_at(table.strings, s.st_name))).take(MANY));
         }
         found
@@ -215,7 +280,49 @@ impl Elf {
         let upto = places.partition_point(|p| p.start <= address);
         let before = places.get(..upto)?;
         let near = before.iter().rev().take(NESTING).take_while(|p| p.reach > address);
-        let place = near.into_iter().find(|p| address < p.end)?;
+        self.placed(near.into_iter().find(|p| address < p.end)?)
+    }
+
+    /// The functions and variables that begin at these addresses, in their order: those that [`Elf::covering`] names, in
+    /// one pass over the tables and without its index. One without a size reaches to the end of its section.
+    #[must_use]
+    pub fn starting_at(&self, addresses: &[Addr]) -> Vec<Option<ElfSymbol>> {
+        let sections = self.section_ends();
+        let mut places: Vec<(Addr, Option<Place>)> = addresses.iter().map(|a| (*a, None)).collect();
+        places.sort_unstable_by_key(|(address, _)| *address);
+        places.dedup_by_key(|(address, _)| *address);
+        let mut sieve = Bits::default();
+        places.iter().for_each(|(address, _)| sieve.add(*address));
+        for (number, table) in self.tables().enumerate() {
+            for sym in table.symbols() {
+                let address = self.address(&sym);
+                if !sieve.may_have(address) {
+                    continue;
+                }
+                let Ok(at) = places.binary_search_by_key(&address, |(address, _)| *address) else { continue };
+                let Some(place) = self.place(&sym, table.strings, number, &sections) else { continue };
+                if let Some((_, best)) = places.get_mut(at)
+                    && best.is_none_or(|best| place.order() < best.order())
+                {
+                    *best = Some(place);
+                }
+            }
+        }
+        let found = |address: &Addr| {
+            let at = places.binary_search_by_key(address, |(address, _)| *address).ok()?;
+            let place = places.get(at)?.1.filter(|place| place.start < place.end)?;
+            self.placed(&place)
+        };
+        addresses.iter().map(found).collect()
+    }
+
+    /// Flags and end of every section.
+    fn section_ends(&self) -> Vec<(u64, Addr)> {
+        self.sections().map(|s| (s.flags, s.addr.saturating_add(s.size))).collect()
+    }
+
+    /// The symbol of a place.
+    fn placed(&self, place: &Place) -> Option<ElfSymbol> {
         let table = self.tables().nth(usize::from(place.table))?;
         let name = string_at(table.strings, usize::try_from(place.name).ok()?);
         Some(ElfSymbol {
@@ -230,15 +337,15 @@ impl Elf {
 
     /// Every symbol that lies in memory, by address.
     fn index(&self) -> Vec<Place> {
-        let sections: Vec<(u64, Addr)> = self.sections().map(|s| (s.flags, s.addr.saturating_add(s.size))).collect();
+        let sections = self.section_ends();
         let mut places: Vec<Place> = Vec::new();
         for (number, table) in self.tables().enumerate() {
-            for sym in table.symbols.iter() {
+            for sym in table.symbols() {
                 places.extend(self.place(&sym, table.strings, number, &sections));
             }
         }
         // Of several at one address the best stays: sized, typed, widely visible, from the first table.
-        places.sort_unstable_by_key(|p| (p.start, p.rank, p.table, p.name));
+        places.sort_unstable_by_key(|p| (p.start, p.order()));
         places.dedup_by_key(|p| p.start);
         let mut next = Addr::MAX;
         for place in places.iter_mut().rev() {
@@ -296,6 +403,7 @@ const UNSIZED: u8 = 8;
 struct Sieve {
     mask: u64,
     heads: Vec<u64>,
+    bits: Bits,
     len: usize,
 }
 
@@ -308,20 +416,49 @@ impl Sieve {
         let mut heads: Vec<u64> = wanted.iter().map(|w| head(w.as_bytes()) & mask).collect();
         heads.sort_unstable();
         heads.dedup();
-        Self { mask, heads, len }
+        let mut bits = Bits::default();
+        heads.iter().for_each(|head| bits.add(*head));
+        Self { mask, heads, bits, len }
     }
 
+    #[inline]
     fn may_be(&self, strings: &[u8], offset: usize) -> bool {
         let Some(rest) = strings.get(offset..) else { return false };
         if rest.len() < self.len {
             return false;
         }
         let head = head(rest) & self.mask;
-        self.heads.contains(&head)
+        self.bits.may_have(head) && self.heads.contains(&head)
+    }
+}
+
+/// A set of numbers that is sure of what it has not: four bits of each number's product tell the word, six the bit.
+#[derive(Default)]
+struct Bits([u64; 16]);
+
+impl Bits {
+    const fn place(number: u64) -> (usize, u32) {
+        // Fibonacci hashing: 2^64 divided by the golden ratio.
+        let product = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((product >> 60) as usize, (product >> 54) as u32 & 63)
+    }
+
+    fn add(&mut self, number: u64) {
+        let (word, bit) = Self::place(number);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= 1 << bit;
+        }
+    }
+
+    #[inline]
+    fn may_have(&self, number: u64) -> bool {
+        let (word, bit) = Self::place(number);
+        self.0.get(word).is_some_and(|word| word >> bit & 1 != 0)
     }
 }
 
 /// The first eight bytes, zeros after the end.
+#[inline]
 fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(eight) => u64::from_le_bytes(*eight),

@@ -301,3 +301,29 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_begins_at_an_address_is_what_covers_it() {
+    for (wide, big) in SHAPES {
+        let elf = open(&program(
+            wide,
+            big,
+            2,
+            40,
+            vec![
+                sym("local", 0x1011, 8, LOCAL_FUNC, 1),
+                sym("seen", 0x1011, 8, GLOBAL_FUNC, 1),
+                sym("no_size", 0x1020, 0, GLOBAL_FUNC, 1),
+                sym("end", 0x1040, 0, GLOBAL_FUNC, 1),
+                sym("variable", 0x2010, 16, GLOBAL_OBJECT, 2),
+            ],
+        ));
+        let asked = [0x2010, 0x1010, 0x1014, 0x1020, 0x1010, 0, 0x1040];
+        let found: Vec<_> = elf.starting_at(&asked).into_iter().map(|s| s.map(|s| s.name)).collect();
+        let covering: Vec<_> =
+            asked.iter().map(|a| elf.covering(*a).filter(|s| s.address == *a).map(|s| s.name)).collect();
+        assert_eq!(found, covering);
+        let names: Vec<_> = found.iter().map(|n| n.as_deref().unwrap_or_default()).collect();
+        assert_eq!(names, ["variable", "seen", "", "no_size", "seen", "", ""]);
+    }
+}

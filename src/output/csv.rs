@@ -1,6 +1,7 @@
 //! Events as comma-separated values: JSON's names, nested ones with a dot, arguments as in the table.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use super::escape::{escape_into, is_hostile, is_plain};
 use super::row::Rows;
@@ -116,7 +117,8 @@ impl<W: Write> EventSink for Csv<W> {
                 args.push_str(label);
                 args.push('=');
             }
-            args.push_str(text);
+            args.push_str(&String::from_utf8_lossy(text));
+            ControlFlow::Continue(())
         });
         field(out, args);
         out.push(b',');

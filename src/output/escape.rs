@@ -16,7 +16,14 @@ pub const fn is_hostile(c: char) -> bool {
 #[must_use]
 #[inline]
 pub fn is_plain(text: &str) -> bool {
-    text.bytes().all(|b| matches!(b, b' '..=b'~'))
+    is_plain_bytes(text.as_bytes())
+}
+
+/// The same of bytes that need not be text.
+#[must_use]
+#[inline]
+pub(super) fn is_plain_bytes(text: &[u8]) -> bool {
+    text.iter().all(|b| matches!(b, b' '..=b'~'))
 }
 
 /// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`.

@@ -1,6 +1,6 @@
 //! One line of a table, never wider than it may be.
 
-use super::escape::{columns, escape, is_hostile, is_plain};
+use super::escape::{columns, escape, is_hostile, is_plain, is_plain_bytes};
 use super::num;
 
 /// A line that is being built. Spaces are owed until something follows them, so no line ends in one.
@@ -135,17 +135,23 @@ impl Line {
         true
     }
 
-    /// `label=text` in printable ASCII; false, and nothing written, for other text or where it does not fit.
+    /// `label=text` in printable ASCII, cut where the line ends; false, and nothing written, for other text.
     #[inline]
-    pub fn pair(&mut self, label: &str, text: &str) -> bool {
-        let cols = label.len().saturating_add(text.len()).saturating_add(1);
-        if self.full || self.at().saturating_add(cols) >= self.width || !is_plain(label) || !is_plain(text) {
+    pub fn pair(&mut self, label: &str, text: &[u8]) -> bool {
+        if !is_plain(label) || !is_plain_bytes(text) {
             return false;
+        }
+        let cols = label.len().saturating_add(text.len()).saturating_add(1);
+        if self.full || self.at().saturating_add(cols) >= self.width {
+            for part in [label.as_bytes(), b"=", text] {
+                self.ascii(part);
+            }
+            return true;
         }
         self.pay();
         self.buf.extend_from_slice(label.as_bytes());
         self.buf.push(b'=');
-        self.buf.extend_from_slice(text.as_bytes());
+        self.buf.extend_from_slice(text);
         self.col = self.col.saturating_add(cols);
         self.last = (self.buf.len().saturating_sub(1), 1, 1);
         true

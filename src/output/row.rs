@@ -1,6 +1,7 @@
 //! Joins names once for every sink: who, what, and what the arguments say.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use super::View;
 use super::num;
@@ -83,6 +84,15 @@ impl<'d> Word<'d> {
     fn at(view: &View<'_>, def: &'d EventDef, index: usize, words: &'d [u64], typed: bool) -> Option<Self> {
         let value = def.field(index)?.takes.value(words, index, view.trace.about.endian)?;
         Some(Self { def, index, value, words, typed })
+    }
+
+    /// True where it names the thread that inserted the event.
+    fn repeats_who(&self, view: &View<'_>, event: &Event, field: &FieldDef) -> bool {
+        view.trace.contexts.get(event.context).is_some_and(|c| {
+            let by_one = matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr) && c.address == self.value;
+            let by_two = || self.def.effects.named_with(self.index, self.words) == Some(c.address);
+            c.kind == ContextKind::Thread && (by_one || by_two())
+        })
     }
 }
 
@@ -221,35 +231,40 @@ impl Rows {
 
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
     /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
-    /// escaped.
-    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &str)) {
+    /// escaped, until `each` breaks: a narrow table has no room for most of them.
+    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &[u8]) -> ControlFlow<()>) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
             return self.raw_args(view, event, words, |_| true, &mut each);
         };
         let own = def.product == Product::User;
         if let Some(said) = self.sentence(view, event) {
-            return each("", &said);
+            let _ = each("", said.as_bytes());
+            return;
         }
         if own && def.fields.iter().all(Option::is_none) {
             return self.raw_args(view, event, words, |_| true, &mut each);
         }
         let order = self.take_order(view, id);
-        for word in &order.0 {
-            let Some(word) = Word::at(view, def, *word, words, false) else { continue };
-            self.one(view, event, word, &mut |arg| {
-                if arg.repeats_who {
-                } else if arg.doubtful {
-                    each(arg.label, &[arg.text, "?"].concat());
-                } else {
-                    each(arg.label, arg.text);
-                }
-            });
-        }
+        let mut text = std::mem::take(&mut self.text);
+        let shown = order.0.iter().try_for_each(|word| {
+            let Some(of) = Word::at(view, def, *word, words, false) else { return ControlFlow::Continue(()) };
+            let Some(field) = def.field(*word) else { return ControlFlow::Continue(()) };
+            if of.repeats_who(view, event, field) {
+                return ControlFlow::Continue(());
+            }
+            text.clear();
+            self.say(view, event, of, field, &mut text);
+            if is_doubtful(event, *word) {
+                text.push(b'?');
+            }
+            each(&field.label, &text)
+        });
+        self.text = text;
         if let Some(slot) = usize::try_from(id.0).ok().and_then(|i| self.orders.get_mut(i)) {
             *slot = order;
         }
-        if own {
+        if own && shown.is_continue() {
             // What the application did not describe, but filled.
             self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
         }
@@ -306,7 +321,7 @@ impl Rows {
         event: &Event,
         words: &[u64],
         keep: impl Fn(usize) -> bool,
-        each: &mut impl FnMut(&str, &str),
+        each: &mut impl FnMut(&str, &[u8]) -> ControlFlow<()>,
     ) {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
         let mut text = std::mem::take(&mut self.text);
@@ -325,22 +340,19 @@ impl Rows {
             if is_doubtful(event, i) {
                 text.push(b'?');
             }
-            each(&label, &String::from_utf8_lossy(&text));
+            if each(&label, &text).is_break() {
+                break;
+            }
         }
         self.text = text;
     }
 
     fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
-        let Word { def, index: word, value, words, .. } = of;
+        let Word { def, index: word, value, .. } = of;
         let Some(field) = def.field(word) else { return };
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        if field.kind == ArgKind::Text {
-            let characters = characters(view, words.get(word..).unwrap_or(&[]));
-            text.extend_from_slice(String::from_utf8_lossy(&characters).as_bytes());
-        } else {
-            self.say(view, event, of, field, &mut text);
-        }
+        self.say(view, event, of, field, &mut text);
         each(&Arg {
             word,
             name: &field.name,
@@ -350,18 +362,18 @@ impl Rows {
             text: std::str::from_utf8(&text).unwrap_or(""),
             is_number: field.kind.is_number(),
             doubtful: is_doubtful(event, word),
-            repeats_who: view.trace.contexts.get(event.context).is_some_and(|c| {
-                let by_one = matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr) && c.address == value;
-                let by_two = || def.effects.named_with(word, words) == Some(c.address);
-                c.kind == ContextKind::Thread && (by_one || by_two())
-            }),
+            repeats_who: of.repeats_who(view, event, field),
         });
         self.text = text;
     }
 
     /// What a word says.
     fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut Vec<u8>) {
-        let Word { def, index: word, value, typed, .. } = of;
+        let Word { def, index: word, value, typed, words } = of;
+        if field.kind == ArgKind::Text {
+            let characters = characters(view, words.get(word..).unwrap_or(&[]));
+            return out.extend_from_slice(String::from_utf8_lossy(&characters).as_bytes());
+        }
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
                 return out.extend_from_slice(own.as_bytes());

@@ -1,6 +1,7 @@
 //! The table of events: made for a tired reader, streamed row by row.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::line::{Cell, Line, width_of};
@@ -378,24 +379,29 @@ impl<W: Write> EventSink for Table<W> {
 
         let (on, off) = paint.around(Ink::Dim);
         let most = layout.arg;
-        let mut argument = |label: &str, text: &str| {
+        let mut argument = |label: &str, text: &[u8]| {
             if line.is_full() {
-                return;
+                return ControlFlow::Break(());
             }
             line.space(1);
-            if label.is_empty() {
-                return line.text(text);
+            if !label.is_empty() && on.is_empty() && text.len() <= most && line.pair(label, text) {
+                return ControlFlow::Continue(());
             }
-            if on.is_empty() && text.len() <= most && line.pair(label, text) {
-                return;
+            let text = String::from_utf8_lossy(text);
+            if label.is_empty() {
+                line.text(&text);
+                return ControlFlow::Continue(());
             }
             line.mark(on);
             line.text(label);
             line.ascii(b"=");
             line.unmark(off);
-            line.cut(text, most);
+            line.cut(&text, most);
+            ControlFlow::Continue(())
         };
-        view.trace.asides(event, &mut argument);
+        view.trace.asides(event, |label, text| {
+            let _ = argument(label, text.as_bytes());
+        });
         rows.table_args(view, event, &mut argument);
         if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
             line.space(1);

@@ -1,6 +1,7 @@
 //! Who comes in next: the first client that says something. Those that connect and say nothing wait, few of them and not
 //! for long, and keep nobody out.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,12 +18,12 @@ const SLICE: Duration = Duration::from_millis(10);
 /// A listener, and the clients that have said nothing yet.
 pub(super) struct Door {
     listener: TcpListener,
-    silent: VecDeque<(TcpStream, SocketAddr, Instant)>,
+    silent: RefCell<VecDeque<(TcpStream, SocketAddr, Instant)>>,
 }
 
 impl Door {
-    pub(super) const fn new(listener: TcpListener) -> Self {
-        Self { listener, silent: VecDeque::new() }
+    pub(super) fn new(listener: TcpListener) -> Self {
+        Self { listener, silent: RefCell::default() }
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
@@ -30,26 +31,27 @@ impl Door {
     }
 
     /// The next client, its socket as a new one is.
-    pub(super) fn next(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+    pub(super) fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let mut silent = self.silent.borrow_mut();
         loop {
             // Only where somebody waits is there anything else to do than to wait for one to come.
-            self.listener.set_nonblocking(!self.silent.is_empty())?;
+            self.listener.set_nonblocking(!silent.is_empty())?;
             match self.listener.accept() {
                 Ok((stream, from)) => {
                     stream.set_nonblocking(true)?;
-                    if self.silent.len() >= WAITING {
-                        self.silent.pop_front();
+                    if silent.len() >= WAITING {
+                        silent.pop_front();
                     }
-                    self.silent.push_back((stream, from, Instant::now()));
+                    silent.push_back((stream, from, Instant::now()));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => sleep(SLICE),
                 // It hung up before it was let in; or a signal came.
                 Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                 Err(e) => return Err(e),
             }
-            self.silent.retain(|(stream, _, since)| since.elapsed() < PATIENCE && speaks(stream) != Some(false));
-            let speaking = self.silent.iter().position(|(stream, ..)| speaks(stream) == Some(true));
-            if let Some((stream, from, _)) = speaking.and_then(|at| self.silent.remove(at)) {
+            silent.retain(|(stream, _, since)| since.elapsed() < PATIENCE && speaks(stream) != Some(false));
+            let speaking = silent.iter().position(|(stream, ..)| speaks(stream) == Some(true));
+            if let Some((stream, from, _)) = speaking.and_then(|at| silent.remove(at)) {
                 stream.set_nonblocking(false)?;
                 return Ok((stream, from));
             }

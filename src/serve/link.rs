@@ -114,7 +114,7 @@ impl<'a> Link<'a> {
         loop {
             match self.byte(deadline)? {
                 b'#' => break,
-                // No packet holds one: the end of this one was lost, and here begins the next.
+                // The end of the packet before was lost.
                 b'$' => body.clear(),
                 byte if body.len() < PACKET => body.push(byte),
                 _ => return Err(nonsense("a packet longer than PacketSize")),

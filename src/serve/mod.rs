@@ -129,7 +129,7 @@ impl Server {
     ///
     /// # Errors
     /// When no client comes, or the connection or the client's packets break.
-    pub fn serve_one(&mut self, memory: &mut dyn Memory) -> io::Result<()> {
+    pub fn serve_one(&self, memory: &mut dyn Memory) -> io::Result<()> {
         let mut alone = PostMortem::new(memory, None, Endian::Little, Vec::new());
         self.next(&mut alone).map(|_| ()).map_err(|(_, e)| e)
     }
@@ -138,7 +138,7 @@ impl Server {
     ///
     /// # Errors
     /// When no client comes, or the connection or its packets break; the address is the client's where there was one.
-    pub fn next(&mut self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
+    pub fn next(&self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
         let (stream, from) = self.door.next().map_err(|e| (None, e))?;
         let served = Tcp::new(stream).and_then(|tcp| subject.serve(Box::new(tcp)));
         match served {

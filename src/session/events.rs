@@ -55,7 +55,7 @@ struct FromElf {
 }
 
 impl EventNames {
-    /// Reads the files.
+    /// Reads the files; `ids` are those that applications choose, asked for where there is a file.
     ///
     /// # Errors
     /// [`Absence`] where a file that was named cannot be read or understood. One that lies beside the ELF is passed
@@ -64,16 +64,16 @@ impl EventNames {
         files: &[PathBuf],
         chosen: Vec<String>,
         elf: Option<&Path>,
-        ids: &RangeInclusive<u32>,
+        ids: impl Fn() -> RangeInclusive<u32>,
     ) -> Result<Self, Absence> {
         let mut all = Self { chosen, ..Self::default() };
         let hint = "docs/user-events.md tells how these files look";
         for path in files {
-            let parsed = read(path, ids).map_err(|e| Absence::broken("events-file", e, hint))?;
+            let parsed = read(path, &ids()).map_err(|e| Absence::broken("events-file", e, hint))?;
             all.files.push(File { name: path.display().to_string(), parsed });
         }
         if let Some(path) = elf.map(|e| e.with_file_name(BESIDE)).filter(|p| p.is_file()) {
-            match read(&path, ids) {
+            match read(&path, &ids()) {
                 Ok(parsed) => all.beside = Some(File { name: path.display().to_string(), parsed }),
                 Err(why) => all.issues.push(passed_over(why)),
             }

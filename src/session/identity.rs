@@ -92,23 +92,24 @@ impl Session<'_> {
             return None;
         }
         let blocks = self.control_blocks(trace, pointer);
-        // Ports and options of the kernel move the name's pointer: the debug information tells where it is, else the
-        // place at which most names are right.
-        let told = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name");
-        let offsets: Vec<usize> = match told.and_then(|o| usize::try_from(o).ok()) {
-            Some(offset) => vec![offset],
-            None => (0..BLOCK).step_by(pointer.bytes()).collect(),
-        };
+        // Ports and options of the kernel move the name's pointer: it lies where most names are right. Only where they are
+        // not, the debug information is asked, which in a large program takes longer than all else.
         let endian = trace.about.endian;
-        let mut best = Agreement { same: 0, compared: blocks.len() };
-        for offset in &offsets {
+        let agree = |offset: &usize| {
             let right = |(name, block): &&(String, Bytes)| {
                 let text = endian.word(pointer, block, *offset).and_then(|at| self.constant(&elf, at));
                 text.is_some_and(|text| is_name(&text, name))
             };
-            best.same = best.same.max(blocks.iter().filter(right).count());
-        }
+            blocks.iter().filter(right).count()
+        };
+        let mut offsets: Vec<usize> = (0..BLOCK).step_by(pointer.bytes()).collect();
+        let mut best = Agreement { same: offsets.iter().map(agree).max().unwrap_or(0), compared: blocks.len() };
         if !best.holds() {
+            let told = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name");
+            if let Some(offset) = told.and_then(|o| usize::try_from(o).ok()) {
+                best.same = agree(&offset);
+                offsets = vec![offset];
+            }
             // Names that the program made up as it ran are in no ELF, and say nothing of it. Two threads are enough.
             let some = blocks.get(..2.min(blocks.len())).unwrap_or(&[]);
             let in_ram = |offset: &usize| {

@@ -117,9 +117,10 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
         absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
         return Err(absence);
     }
-    let ids = formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+    // Only a file of events needs them, and they come out of a whole catalogue.
+    let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
     let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
-    let events = EventNames::open(&events, event_enums, beside, &ids)?;
+    let events = EventNames::open(&events, event_enums, beside, ids)?;
     opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
 }
 
@@ -507,16 +508,6 @@ impl<'m> Opened<'m> {
     }
 }
 
-/// A file that ends within the header that it begins with.
-fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
-    match formats(only).find_map(|f| f.cut_short(bytes)) {
-        Some(why) => {
-            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
-        }
-        None => Ok(()),
-    }
-}
-
 /// An ELF of another program than the one that the core was taken of.
 fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
@@ -531,6 +522,16 @@ fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
             format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )
     })
+}
+
+/// A file that ends within the header that it begins with.
+fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    match formats(only).find_map(|f| f.cut_short(bytes)) {
+        Some(why) => {
+            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn unknown_offset() -> Issue {

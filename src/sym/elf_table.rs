@@ -3,12 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use super::dwarf::Dwarf;
+use super::exceptions::TABLES;
 use super::{Exceptions, Symbol, Symbols};
 use crate::abi::Addr;
 use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
-/// What the formats and the kernel readers ask for: all found in one pass over the table.
-const WANTED: [&str; 22] = [
+/// What the formats and the kernel readers ask for: found in one pass over the table, together with the names of the
+/// vector table.
+const WANTED: [&str; 24] = [
     "_tx_trace_header_ptr",
     "_tx_trace_registry_start_ptr",
     "_tx_trace_registry_end_ptr",
@@ -23,6 +25,7 @@ const WANTED: [&str; 22] = [
     "_tx_trace_registry_search_start",
     "_tx_trace_initialize",
     "_tx_trace_buffer",
+    "tx_trace_buffer",
     "_tx_thread_current_ptr",
     "_tx_thread_execute_ptr",
     "_tx_thread_system_state",
@@ -30,6 +33,7 @@ const WANTED: [&str; 22] = [
     "_tx_thread_created_count",
     "_tx_timer_system_clock",
     "_tx_version_id",
+    "_ux_version_id",
     "SystemCoreClock",
 ];
 
@@ -45,7 +49,7 @@ impl ElfSymbols {
     /// Over `elf`, loaded `load_offset` above where it was linked (0 unless it is position-independent; wraps).
     #[must_use]
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
-        drop(elf.lookup_many(&WANTED));
+        drop(elf.lookup_many(&[&WANTED[..], &TABLES].concat()));
         let dwarf = Dwarf::new(Arc::clone(&elf));
         Self { elf, load_offset, dwarf, exceptions: OnceLock::new() }
     }
@@ -102,6 +106,10 @@ impl Symbols for ElfSymbols {
     }
 
     fn exception(&self, number: u32) -> Option<String> {
+        // Where no interrupt of the chip is asked for, nobody looks for its handler.
+        if let Some(name) = Exceptions::own(number) {
+            return self.elf.is_m_profile().then(|| name.to_owned());
+        }
         self.exceptions.get_or_init(|| Exceptions::of(&self.elf)).as_ref()?.name(number)
     }
 

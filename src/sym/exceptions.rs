@@ -4,7 +4,7 @@ use crate::abi::Addr;
 use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SymbolKind};
 
 /// Names that start-up files give the vector table.
-const TABLES: [&str; 14] = [
+pub(super) const TABLES: [&str; 14] = [
     "__Vectors",
     "__isr_vector",
     "g_pfnVectors",
@@ -43,7 +43,18 @@ impl Exceptions {
     /// What the exception of this number is called; `None` for a number that the architecture keeps for itself.
     #[must_use]
     pub fn name(&self, number: u32) -> Option<String> {
-        let own = match number {
+        if number >= FIRST {
+            let irq = number.checked_sub(FIRST).filter(|_| number < END)?;
+            let handler = usize::try_from(irq).ok().and_then(|i| self.handlers.get(i)?.clone());
+            return Some(handler.unwrap_or_else(|| format!("irq{irq}")));
+        }
+        Self::own(number).map(str::to_owned)
+    }
+
+    /// What the architecture calls the exception of this number.
+    #[must_use]
+    pub const fn own(number: u32) -> Option<&'static str> {
+        Some(match number {
             2 => "NMI",
             3 => "HardFault",
             4 => "MemManage",
@@ -54,14 +65,8 @@ impl Exceptions {
             12 => "DebugMonitor",
             14 => "PendSV",
             15 => "SysTick",
-            FIRST..END => {
-                let irq = number.saturating_sub(FIRST);
-                let handler = usize::try_from(irq).ok().and_then(|i| self.handlers.get(i)?.clone());
-                return Some(handler.unwrap_or_else(|| format!("irq{irq}")));
-            }
             _ => return None,
-        };
-        Some(own.to_owned())
+        })
     }
 }
 
@@ -119,14 +124,17 @@ fn is_entry(elf: &Elf, word: u32) -> bool {
 /// The names of the handlers from exception 16 on. One that serves several exceptions names none of them.
 fn handlers(elf: &Elf, table: &[u32]) -> Vec<Option<String>> {
     let first = usize::try_from(FIRST).unwrap_or(usize::MAX);
-    let own = table.iter().skip(first).take_while(|w| **w == 0 || is_code(elf, **w));
-    own.map(|word| {
-        let shared = table.iter().filter(|w| *w == word).count() > 1;
-        let address = Addr::from(*word & !1);
-        let symbol = elf.covering(address).filter(|s| !shared && *word != 0 && s.address == address)?;
-        (symbol.kind != SymbolKind::Object && !symbol.name.is_empty()).then_some(symbol.name)
-    })
-    .collect()
+    let own: Vec<u32> = table.iter().skip(first).take_while(|w| **w == 0 || is_code(elf, **w)).copied().collect();
+    let addresses: Vec<Addr> = own.iter().map(|word| Addr::from(*word & !1)).collect();
+    let symbols = elf.starting_at(&addresses);
+    own.iter()
+        .zip(symbols)
+        .map(|(word, symbol)| {
+            let shared = table.iter().filter(|w| *w == word).count() > 1;
+            let symbol = symbol.filter(|_| !shared && *word != 0)?;
+            (symbol.kind != SymbolKind::Object && !symbol.name.is_empty()).then_some(symbol.name)
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -258,6 +258,8 @@ fn what_a_bridge_refuses() {
         (&["bridge", "--remote", ":1", "--listen", "nonsense"], "--listen"),
         (&["bridge", "--remote", ":1", "--listen", ":0", "--elf", "/nowhere.elf"], "/nowhere.elf"),
         (&["bridge", "--remote", ":1", "--scan"], "--scan"),
+        // It was accepted, and did nothing.
+        (&["bridge", "--remote", ":1", "--leave", "halted"], "--leave"),
     ] {
         let done = shell(words);
         assert_eq!(done.status, Some(2), "{words:?}");

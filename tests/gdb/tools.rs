@@ -1,11 +1,16 @@
 //! Running GDB and its company, every wait bounded.
 
+#[path = "../support/programs.rs"]
+#[allow(clippy::duplicate_mod, reason = "where a test uses machine.rs as well")]
+mod programs;
+
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+pub use programs::free_port;
 
 /// The longest that one run of a tool may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,15 +30,7 @@ pub fn script() -> String {
 
 /// True where all of them are there; says what is missing.
 pub fn installed(programs: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    programs.iter().all(|program| {
-        let found = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
-        if !found {
-            println!("SKIPPED: {program} is not installed");
-            eprintln!("SKIPPED: {program} is not installed");
-        }
-        found
-    })
+    programs.iter().all(|program| programs::installed(program))
 }
 
 /// True where the host's fixture runs.
@@ -171,10 +168,6 @@ impl Drop for Server {
         drop(self.0.kill());
         drop(self.0.wait());
     }
-}
-
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A Cortex-M3 machine, stopped at its reset, that GDB connects to at this port.

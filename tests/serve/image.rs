@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use super::tools::{binary, fixture};
+use super::tools::{PATIENCE, binary, fixture};
 
 /// A server of its own port, which ends with the test.
 pub struct Image {
@@ -40,6 +41,15 @@ impl Image {
     /// What it said on stderr so far.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()
+    }
+
+    /// True once it has said this: what it says takes its time to get here.
+    pub fn says(&self, text: &str) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.said().contains(text) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.said().contains(text)
     }
 
     /// The most memory that it ever had, in KiB.

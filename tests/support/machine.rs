@@ -2,8 +2,10 @@
 
 #![allow(dead_code)]
 
+#[path = "programs.rs"]
+mod programs;
+
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -12,19 +14,12 @@ use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::{Client, Endpoint, Leave, Options, RspError};
 
+#[allow(unused_imports, reason = "each test file uses a part")]
+pub use programs::{free_port, installed};
+
 /// A committed fixture.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
-
-/// True where a program is installed; says loudly where it is not.
-pub fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
 }
 
 /// Runs the binary.
@@ -73,10 +68,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Waits until something is so.

@@ -125,60 +125,70 @@ impl Entries {
     fn event(&self, entry: &Entry, run: &Run, position: u64, state: &mut WalkState, recent: &mut Recent) -> Event {
         let (ticks, delta) = self.time(entry, state);
         let seq = run.first_seq.wrapping_add(position);
-        let mut event = Event {
-            seq,
-            slot: run.first_slot.wrapping_add(position),
-            ticks,
-            delta,
-            stamp: Some(entry.stamp),
-            core: entry.core,
-            context: ContextId::default(),
-            priority: None,
-            threshold: None,
-            interrupted: None,
-            isr: None,
-            id: entry.id,
-            def: self.ids.def(entry.id),
-            words: Words::four(entry.info),
-            doubtful: 0,
-        };
         let kind = kind_of(entry.context);
-        event.context = match kind {
-            _ if self.previous.is_some() && entry.context == 0 => self.infer(entry, &mut event),
+        let (mut priority, mut threshold, mut interrupted) = (None, None, None);
+        let context = match kind {
+            _ if self.previous.is_some() && entry.context == 0 => {
+                let context;
+                (context, interrupted) = self.infer(entry);
+                if marks_thread(entry) {
+                    (priority, threshold) = entry.priorities();
+                }
+                context
+            }
             ContextKind::Thread => {
-                (event.priority, event.threshold) = entry.priorities();
+                (priority, threshold) = entry.priorities();
                 cached(&mut recent.thread, entry.context, || self.context(kind, entry.context))
             }
             ContextKind::Isr => {
                 if self.stores_interrupted {
                     let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                    event.interrupted =
+                    interrupted =
                         Some(cached(&mut recent.interrupted, entry.priority, || self.context(what, entry.priority)));
                 }
                 cached(&mut recent.other, entry.context, || self.context(kind, entry.context))
             }
             _ => cached(&mut recent.other, entry.context, || self.context(kind, entry.context)),
         };
-        event.doubtful = self.doubtful(entry, seq, event.context);
-        event
+        let doubtful = self.doubtful(entry, seq, context);
+        // Built last, and whole, so that it is written straight to where it goes.
+        Event {
+            seq,
+            slot: run.first_slot.wrapping_add(position),
+            ticks,
+            delta,
+            stamp: Some(entry.stamp),
+            core: entry.core,
+            context,
+            priority,
+            threshold,
+            interrupted,
+            isr: None,
+            id: entry.id,
+            def: self.ids.def(entry.id),
+            words: Words::four(entry.info),
+            doubtful,
+        }
     }
 
-    /// Who inserted an entry of the run before a reset: the context word was cleared, the priority word was not.
-    fn infer(&self, entry: &Entry, event: &mut Event) -> ContextId {
-        let Some(previous) = &self.previous else { return ContextId::default() };
-        if entry.priority & 0x8000_0000 != 0 && entry.priority & super::entry::PRIORITY_UNUSED == 0 {
-            (event.priority, event.threshold) = entry.priorities();
-            let known = event.priority.and_then(|p| previous.by_priority.get(&p));
-            return known.copied().unwrap_or(previous.unknown);
+    /// Who inserted an entry of the run before a reset, and whom it interrupted: the context word was cleared, the
+    /// priority word was not.
+    fn infer(&self, entry: &Entry) -> (ContextId, Option<ContextId>) {
+        let Some(previous) = &self.previous else { return (ContextId::default(), None) };
+        if marks_thread(entry) {
+            let known = entry.priorities().0.and_then(|p| previous.by_priority.get(&p));
+            return (known.copied().unwrap_or(previous.unknown), None);
         }
         match previous.interrupted.get(&entry.priority) {
-            Some(thread) => {
-                event.interrupted = Some(*thread);
-                previous.isr
-            }
-            None => previous.unknown,
+            Some(thread) => (previous.isr, Some(*thread)),
+            None => (previous.unknown, None),
         }
     }
+}
+
+/// True where the priority word is one that the kernel stores for a thread.
+const fn marks_thread(entry: &Entry) -> bool {
+    entry.priority & 0x8000_0000 != 0 && entry.priority & super::entry::PRIORITY_UNUSED == 0
 }
 
 fn step(clock: &Clock, before: u64, now: u64) -> i64 {

@@ -329,11 +329,7 @@ impl Link {
         wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
         // Where nobody has answered so far, nobody is waited for twice as long.
-        let patience = if self.hasty && self.features.is_none() {
-            self.timeout.checked_div(2).unwrap_or(self.timeout)
-        } else {
-            self.timeout
-        };
+        let patience = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
         let deadline = deadline_in(patience);
         let mut heard = Heard::default();
         let mut refused = 0_u32;
