@@ -279,7 +279,7 @@ fn tx_trace_variable(like: &tx_trace::control::Variable, value: u64) -> tx_trace
 /// What an RSP server that only reads says.
 #[test]
 fn a_server_of_a_dump_refuses() {
-    let mut server = Server::on_loopback().unwrap();
+    let server = Server::on_loopback().unwrap();
     let address = server.address().unwrap().to_string();
     let serving = std::thread::spawn(move || server.serve_one(&mut Target::new().memory()));
     let elf = fixture("cm3.elf");
