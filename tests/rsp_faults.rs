@@ -194,7 +194,7 @@ fn over_our_stub(name: &str, from: &'static [Fault], usual: u64, timeout: Durati
         if one.is_some_and(|s| s != seed) {
             return End::Right;
         }
-        let mut server = Server::on_loopback().unwrap();
+        let server = Server::on_loopback().unwrap();
         let upstream = server.address().unwrap();
         let bytes = bytes.clone();
         std::thread::spawn(move || {

@@ -71,7 +71,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     let head = bytes.get(..bytes.len().min(MOST))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
-    let mut order_told = false;
+    let (mut order_told, mut length_told) = (false, true);
     let mut at = KEV_MAGIC.len();
     loop {
         // A key that is damaged is passed over.
@@ -82,8 +82,12 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             kev.syspage = value;
             kev.events = value.saturating_add(syspage_len);
             let there = bytes.get(kev.events..).unwrap_or_default();
-            let sound = order_told && is_likely(there, kev.endian());
-            return if sound { Some(kev) } else { elements_from(bytes, value, order_told, kev.clone()).or(Some(kev)) };
+            let sound = order_told && length_told && is_likely(there, kev.endian());
+            return if sound {
+                Some(kev)
+            } else {
+                elements_from(bytes, value, order_told, kev.clone()).or(length_told.then_some(kev))
+            };
         }
         let Some(end) = next_key(head, value) else { return elements_from(bytes, value, order_told, kev) };
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
@@ -98,7 +102,10 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             }
             b"MACHINE" => kev.machine = text,
             b"DATE" => kev.date = text,
-            b"SYSPAGE_LEN" => syspage_len = text.parse().unwrap_or(0),
+            b"SYSPAGE_LEN" => match text.parse() {
+                Ok(len) => syspage_len = len,
+                Err(_) => length_told = false,
+            },
             _ => {}
         }
         at = end;
