@@ -14,6 +14,8 @@
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::single_range_in_vec_init,
+    clippy::type_complexity,
     reason = "a test, with an allocator that counts"
 )]
 

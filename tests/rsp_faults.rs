@@ -1,5 +1,6 @@
 //! Whole commands over a bad line: each session ends with the right events or with a clear error, and none with other
-//! events (data that was changed and fits its checksum all the same is for no client to see; none is sent here). What every client must get over (delays, parts, doubles, single flipped bits) it gets over.
+//! events. What every client must get over (delays, parts, doubles, single flipped bits) it gets over. Data that was
+//! changed and fits its checksum all the same is for no client to see, and none is sent here.
 
 #![cfg(all(feature = "cli", feature = "serve"))]
 #![allow(
