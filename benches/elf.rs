@@ -36,7 +36,13 @@ fn main() {
     let size = std::fs::metadata(&elf).unwrap().len();
     let symbols = Command::new("arm-none-eabi-nm").args(["-a", &elf]).output().unwrap().stdout;
     let symbols = symbols.iter().filter(|b| **b == b'\n').count();
-    println!("A program of {}, {symbols} symbols; the least of {RUNS} runs from a warm cache.\n", mib(size));
+    let all = Command::new("arm-none-eabi-readelf").args(["-sW", &elf]).output().unwrap().stdout;
+    let all = all.iter().filter(|b| **b == b'\n').count();
+    println!(
+        "A program of {}; {symbols} symbols as `nm -a` counts, {all} lines of `readelf -s`, which counts the marks of code \
+         and data too; the least of {RUNS} runs from a warm cache.\n",
+        mib(size)
+    );
 
     // The same events as with the fixture's own program: the dump belongs to both.
     let print = |elf: &str| tx_trace(&["last", "50", "--elf", elf, "--image", &image]).output().unwrap();

@@ -1,6 +1,7 @@
 //! `follow` on targets that run: QEMU over its machine protocol and by short halts, gdbserver in non-stop mode, and a
 //! stub that behaves as OpenOCD's Tcl port does. What is known of each event tells whether one is torn, doubled or lost.
 
+#![cfg(all(unix, feature = "cli"))]
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -66,6 +67,9 @@ fn check(output: &Output, marks: bool) -> Told {
                 let words: Vec<u64> =
                     line["words"].as_array().unwrap().iter().map(|w| hex(w.as_str().unwrap())).collect();
                 let n = words[0];
+                if !marks && line["id"] == MARK {
+                    continue;
+                }
                 let place = match line["id"].as_u64().unwrap() {
                     STEP => {
                         let low = |v: u64| v & 0xFFFF_FFFF;
@@ -241,7 +245,7 @@ fn a_reset_begins_anew() {
 
 #[test]
 fn by_short_halts_where_a_stub_needs_them() {
-    let Some(stream) = Stream::start(10_000) else { return };
+    let Some(stream) = Stream::start(20_000) else { return };
     let output = stream.debug(&["follow", "--for", "1s", "--timeout", "20"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--halt-every"), "{}", stderr(&output));
@@ -276,7 +280,7 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
         Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     };
     // 0x03 is a signal to the process's group: without one of its own it would never come.
-    let process = quiet(Command::new(&program).env("STREAM_PERIOD", "10000").process_group(0));
+    let process = quiet(Command::new(&program).env("STREAM_PERIOD", "20000").process_group(0));
     let pid = process.0.id();
     let port = free_port();
     let remote = format!("127.0.0.1:{port}");
@@ -314,6 +318,9 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
     wait_for("the process runs on", || !state().contains("tracing stop"));
 }
 
+/// Up to the event that no other is.
+const UNTIL_LAST: [&str; 4] = ["--until", "4097", "--for", "120s"];
+
 /// Follows a stub of OpenOCD.
 fn follow(stub: &OpenOcd, words: &[&str]) -> Output {
     let fixed = ["--symbol", "_tx_trace_header_ptr=0x20000000", "--format", "json", "--timeout", "20", "--remote"];
@@ -344,11 +351,14 @@ fn openocd_answers_while_the_target_runs() {
             Target::new(big),
             Box::new(|asked, target| {
                 (0..asked % 4).for_each(|_| target.insert());
+                if asked == 100 {
+                    target.insert_last();
+                }
                 target.begin();
                 Deed::Answer
             }),
         );
-        let told = check(&follow(&stub, &["--for", "1500ms"]), false);
+        let told = check(&follow(&stub, &UNTIL_LAST), false);
         assert_eq!(told.gaps, [], "big-endian: {big}");
         assert!(told.places.len() > 3, "{told:?}");
     }
@@ -366,10 +376,13 @@ fn a_ring_that_goes_around_between_two_looks() {
                 burst += 1;
                 (0..SLOTS * burst / 2 + 9).for_each(|_| target.insert());
             }
+            if asked == 200 {
+                target.insert_last();
+            }
             Deed::Answer
         }),
     );
-    let output = follow(&stub, &["--for", "3s"]);
+    let output = follow(&stub, &UNTIL_LAST);
     let told = check(&output, false);
     assert!(!told.gaps.is_empty(), "{told:?}");
     // A single lap is counted exactly, as far as the pointer tells.
@@ -382,15 +395,18 @@ fn zeros_for_a_read_that_failed_are_no_events() {
         Target::new(false),
         Box::new(|asked, target| {
             target.insert();
+            if asked == 100 {
+                target.insert_last();
+            }
             if asked > 10 && asked % 7 == 0 { Deed::Zeros } else { Deed::Answer }
         }),
     );
-    let output = follow(&stub, &["--wait", "--for", "4s"]);
+    let output = follow(&stub, &[&["--wait"], &UNTIL_LAST[..]].concat());
     let told = check(&output, false);
     assert!(told.places.len() > 3, "{told:?} {}", stderr(&output));
     assert_eq!(told.gaps, [], "all of them are still there");
     // Who does not wait is told.
-    let output = follow(&stub, &["--for", "4s"]);
+    let output = follow(&stub, &["--for", "120s"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("zero"), "{}", stderr(&output));
 }
@@ -407,11 +423,15 @@ fn a_link_that_is_cut_and_heals() {
                     (0..SLOTS + 5).for_each(|_| target.insert());
                     Deed::Cut
                 }
+                60 => {
+                    target.insert_last();
+                    Deed::Answer
+                }
                 _ => Deed::Answer,
             }
         }),
     );
-    let output = follow(&stub, &["--wait", "--for", "5s"]);
+    let output = follow(&stub, &[&["--wait"], &UNTIL_LAST[..]].concat());
     let told = check(&output, false);
     assert!(stderr(&output).contains("waiting (--wait)"), "{}", stderr(&output));
     assert!(stderr(&output).contains("there again"), "{}", stderr(&output));
@@ -425,7 +445,7 @@ fn a_link_that_is_cut_and_heals() {
             if asked == 12 { Deed::Cut } else { Deed::Answer }
         }),
     );
-    assert_eq!(follow(&cut, &["--for", "5s"]).status.code(), Some(2), "without --wait a cut is the end");
+    assert_eq!(follow(&cut, &["--for", "120s"]).status.code(), Some(2), "without --wait a cut is the end");
 }
 
 #[test]
@@ -511,7 +531,7 @@ fn words_that_come_late_are_waited_for() {
             Deed::Answer
         }),
     );
-    let output = follow(&stub, &["--for", "5s", "--until", "1"]);
+    let output = follow(&stub, &["--for", "120s", "--until", "1"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let event: Value = serde_json::from_str(text.lines().rfind(|l| l.contains("\"event\"")).unwrap()).unwrap();
     assert_eq!((event["id"].as_u64(), event["words"][3].as_str()), (Some(1), Some("0x20009000")), "{event}");
@@ -529,7 +549,7 @@ fn a_trace_that_is_written_over() {
             Deed::Answer
         }),
     );
-    let output = follow(&stub, &["--for", "5s"]);
+    let output = follow(&stub, &["--for", "120s"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert_eq!(error(&output), "trace-changed");
 }
@@ -540,18 +560,20 @@ fn reports_over_intervals() {
         Target::new(false),
         Box::new(|asked, target| {
             target.insert();
-            if asked == 40 {
-                (0..SLOTS + 5).for_each(|_| target.insert());
+            match asked {
+                40 => (0..SLOTS + 5).for_each(|_| target.insert()),
+                80 => target.insert_last(),
+                _ => {}
             }
             Deed::Answer
         }),
     );
-    let output = follow(&stub, &["--for", "4s", "--report", "services", "--every", "200ms"]);
+    let output = follow(&stub, &[&["--report", "services", "--every", "200ms"], &UNTIL_LAST[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let intervals: Vec<&Value> = rows.iter().filter(|r| r["report"] == "interval").collect();
-    assert!(intervals.len() > 2, "{text}");
+    assert!(intervals.len() > 1, "{text}");
     // Each event counts once, in its own interval, and none is counted across the gap.
     for interval in &intervals {
         let own = rows.iter().filter(|r| r["report"] == "services" && r["interval"] == interval["interval"]);

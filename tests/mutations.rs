@@ -14,6 +14,8 @@
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::single_range_in_vec_init,
+    clippy::type_complexity,
     reason = "a test, with an allocator that counts"
 )]
 
@@ -57,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Commands beside `list`, which every mutation goes through; these take turns. One line each.
 const COMMANDS: &[&str] =
-    &["report", "dump", "info", "objects --use", "show -1", "last 7 --width 200", "report --tracex"];
+    &["report", "threads", "dump", "info", "objects --use", "show -1", "last 7 --width 200", "report --tracex"];
 
 /// What of a fixture is damaged, and how it is read.
 struct Fixture {

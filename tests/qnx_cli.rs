@@ -1,6 +1,7 @@
 //! The program on a ring of ours, by every door, against golden files. The fixtures are what the builder makes: the
 //! last moments of a board with two processors, whose ring has wrapped.
 
+#![cfg(feature = "cli")]
 #![allow(
     missing_docs,
     clippy::unwrap_used,

@@ -91,7 +91,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The symbols, in the order of the table. A program of 200 MB has some 300000, and nearly all are passed over by a
+    /// The symbols, in the order of the table. A program of 200 MB may have 600000, and nearly all are passed over by a
     /// look at one field: an entry's fields are taken from their places (gABI, `Elf32_Sym` and `Elf64_Sym`), and what
     /// nobody asks for costs nothing.
     #[inline]

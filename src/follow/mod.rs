@@ -406,8 +406,8 @@ fn cannot(loaded: &Loaded) -> Absence {
     Absence::broken(
         "cannot-follow",
         format!(
-            "a {format} trace cannot be followed: its records differ in size, and nothing outside them tells which are whole and which were overwritten"
+            "a {format} trace cannot be followed: nothing in its buffer tells which records are whole while it is written"
         ),
-        "read it at intervals with `list` or `last`, halted",
+        "halt the target, and read it with `last` or `list`",
     )
 }

@@ -106,6 +106,9 @@ impl Rig {
     }
 }
 
+/// What the client asks behind reads that are on their way together: their answers cannot have shifted if its own comes.
+const FENCE: &str = "vMustReplyEmpty";
+
 fn frame(body: &str) -> Vec<u8> {
     let sum = body.bytes().fold(0_u8, |sum, b| sum.wrapping_add(b));
     format!("${body}#{sum:02x}").into_bytes()
@@ -237,11 +240,11 @@ fn a_line_is_answered_with_acks() {
 fn a_line_is_answered_without_acks() {
     let mut rig = Rig::peeking(PATIENCE).without_acks();
     rig.debugger.say(line("tx-trace 20000000"));
-    rig.stub.hears(frame("m20000000,4"));
+    rig.stub.hears([frame("m20000000,4"), frame(FENCE)].concat());
     // A notification is the debugger's, and comes to it at once.
     rig.stub.say("%Stop:T05#00");
     rig.debugger.hears("%Stop:T05#00");
-    rig.stub.say(frame("E14"));
+    rig.stub.say([frame("E14"), frame("")].concat());
     let refused = "no memory at 0x20000000 (4 bytes)\n";
     rig.debugger.hears([console(refused), frame("OK")].concat());
     // Another in the same breath as what comes before it.
@@ -249,8 +252,8 @@ fn a_line_is_answered_without_acks() {
     rig.stub.hears(frame("m0,4"));
     rig.stub.hears_nothing();
     rig.answers(frame("00000000"), "");
-    rig.stub.hears(frame("m8,4"));
-    rig.stub.say(frame("01020304"));
+    rig.stub.hears([frame("m8,4"), frame(FENCE)].concat());
+    rig.stub.say([frame("01020304"), frame("")].concat());
     rig.debugger.hears([console("[01, 02, 03, 04]\n"), frame("OK")].concat());
     rig.stub.hears(frame("m4,4"));
 }
@@ -297,8 +300,17 @@ fn a_late_answer_is_nobodys() {
     }
     assert!(String::from_utf8_lossy(&text).contains(&hex("no answer to `m0,4`")));
     rig.debugger.say(frame("m4,4"));
-    rig.stub.hears(frame("m4,4"));
-    rig.stub.say([frame("11111111"), frame("22222222")].concat());
+    let own = frame("m4,4");
+    let mut asked = Vec::new();
+    while !asked.ends_with(&own) {
+        let mut byte = [0];
+        rig.stub.0.read_exact(&mut byte).unwrap();
+        asked.extend(byte);
+    }
+    // The read, and all by which the client tried to get back into step, are answered late.
+    let fences = asked.iter().filter(|b| **b == b'$').count() - 1;
+    assert_eq!(asked, [frame(FENCE).repeat(fences), own].concat());
+    rig.stub.say([frame("11111111"), frame("").repeat(fences), frame("22222222")].concat());
     rig.debugger.hears(frame("22222222"));
     rig.passes(&frame("m8,4"), "");
     rig.answers(frame("33333333"), "");
@@ -308,7 +320,7 @@ fn a_late_answer_is_nobodys() {
 fn the_debugger_interrupts_a_line() {
     let mut rig = Rig::peeking(Duration::from_secs(3600)).without_acks();
     rig.debugger.say(line("tx-trace 0"));
-    rig.stub.hears(frame("m0,4"));
+    rig.stub.hears([frame("m0,4"), frame(FENCE)].concat());
     rig.debugger.say([3]);
     let mut text = Vec::new();
     while !text.ends_with(b"$OK#9a") {

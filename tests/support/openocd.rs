@@ -81,6 +81,13 @@ impl Target {
         self.inserted = n + 1;
     }
 
+    /// An event that no other is: what a test waits for.
+    pub fn insert_last(&mut self) {
+        self.insert();
+        let slot = self.newest();
+        self.store(slot + 8, 4097);
+    }
+
     /// A thread becomes ready: who runs next is not filled in yet.
     pub fn insert_resumption(&mut self) {
         self.insert();

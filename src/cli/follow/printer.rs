@@ -230,6 +230,8 @@ impl<'t> Printer<'t> {
         let names = SymbolNames::new(follower.session(), trace);
         let view = View { trace, catalogue: follower.catalogue(), names: &names, source: follower.session().name() };
         if let Some(intervals) = &mut self.intervals {
+            // The last one is as long as it came to be.
+            intervals.print(&self.task.filters, &view, &self.bytes)?;
             intervals.finish(&view, &self.issues, &self.bytes)?;
         } else if let Some(mut writer) = self.writer.take() {
             writer.finish(&view, &self.issues)?;

@@ -71,7 +71,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     let head = bytes.get(..bytes.len().min(MOST))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
-    let mut order_told = false;
+    let (mut order_told, mut length_told) = (false, true);
     let mut at = KEV_MAGIC.len();
     loop {
         // A key that is damaged is passed over.
@@ -82,13 +82,18 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             kev.syspage = value;
             kev.events = value.saturating_add(syspage_len);
             let there = bytes.get(kev.events..).unwrap_or_default();
-            let sound = order_told && is_likely(there, kev.endian());
-            return if sound { Some(kev) } else { elements_from(bytes, value, order_told, kev.clone()).or(Some(kev)) };
+            let sound = order_told && length_told && is_likely(there, kev.endian());
+            return if sound {
+                Some(kev)
+            } else {
+                elements_from(bytes, value, order_told, kev.clone()).or(length_told.then_some(kev))
+            };
         }
         let Some(end) = next_key(head, value) else { return elements_from(bytes, value, order_told, kev) };
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
         match key {
             b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_told) = (text == "TRUE", true),
+            b"LITTLE_ENDIAN" if text == "TRUE" => (kev.big, order_told) = (false, true),
             b"CYCLES_PER_SEC" => kev.cycles = text.parse().ok().filter(|n| *n > 0),
             b"CPU_NUM" => kev.cpus = text.parse().ok(),
             b"SYS_RELEASE" => {
@@ -97,7 +102,10 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             }
             b"MACHINE" => kev.machine = text,
             b"DATE" => kev.date = text,
-            b"SYSPAGE_LEN" => syspage_len = text.parse().unwrap_or(0),
+            b"SYSPAGE_LEN" => match text.parse() {
+                Ok(len) => syspage_len = len,
+                Err(_) => length_told = false,
+            },
             _ => {}
         }
         at = end;
@@ -120,7 +128,8 @@ fn is_likely(bytes: &[u8], endian: Endian) -> bool {
     let (mut good, mut count) = (0_usize, 0_usize);
     for part in all {
         count = count.saturating_add(1);
-        good = good.saturating_add(usize::from(parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound())));
+        let sound = parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
+        good = good.saturating_add(usize::from(sound));
     }
     good >= count.div_ceil(2)
 }
@@ -180,6 +189,8 @@ mod tests {
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::TRACE_DATE::x"), None);
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::"), None);
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::rubbish"), None);
-        assert_eq!(parse(b"TRACE_HEADER_BEGIN::TRACE_SYSPAGE_LEN::-4TRACE_HEADER_END::"), None);
+        // A length that is none is passed over: elements are looked for behind the header.
+        let text = b"TRACE_HEADER_BEGIN::TRACE_SYSPAGE_LEN::-4TRACE_HEADER_END::";
+        assert_eq!(parse(text).map(|kev| (kev.syspage, kev.events)), Some((text.len(), text.len())));
     }
 }

@@ -266,8 +266,10 @@ fn older(
     let to = tail.first().map_or(if bounded { full } else { bytes.len() }, |r| r.at);
     let mut found = salvage::chains(bytes, from, to, endian);
     let Some(last) = found.last().copied() else { return };
-    // The end of the lap is not known: its last record is the one before the first of this lap.
-    if !bounded && !first.is_some_and(|f| salvage::follows(&last.header, &f.header)) {
+    // The end of the lap is not known: its last record is the one before the first of this lap. Unless it is known, and
+    // the bytes end before it.
+    let cut = order.packet.is_some() && full > bytes.len();
+    if !bounded && !cut && !first.is_some_and(|f| salvage::follows(&last.header, &f.header)) {
         return;
     }
     order.wrapped = true;
