@@ -110,7 +110,8 @@ fn a_ci_step_fails_on_a_crash_and_shows_it() {
     let (_qemu, port) = machine_at(&elf, &DEAD);
     let done = ci_step(&scratch, &[], &[&elf, "--remote", &format!("127.0.0.1:{port}")]);
     assert_eq!(done.status, Some(1), "{}\n{}", done.out, done.err);
-    let begin = "FAIL  no event APP_LATE\n      seq 185, by watchdog\n      seq 253, by watchdog\nok    nothing was lost\nok";
+    let begin =
+        "FAIL  no event APP_LATE\n      seq 185, by watchdog\n      seq 253, by watchdog\nok    nothing was lost\nok";
     assert!(done.out.starts_with(begin), "{}", done.out);
     assert_eq!(files(&scratch), ["evidence.core", "last.txt", "report.txt"]);
     let (report, last) = (text(&scratch, "report.txt"), text(&scratch, "last.txt"));
