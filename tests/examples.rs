@@ -55,8 +55,11 @@ fn machine_at(elf: &str, commands: &[&str]) -> (Server, u16) {
 const WELL: [&str; 2] = ["hbreak frame_checksum if number == 6", "continue"];
 const DEAD: [&str; 2] = ["hbreak fault_spin", "continue"];
 
+/// What is set in the environment of the CI step.
+type Changed<'a> = &'a [(&'a str, &'a str)];
+
 /// Runs the CI step into the scratch directory.
-fn ci_step(scratch: &Scratch, changed: &[(&str, &str)], words: &[&str]) -> Done {
+fn ci_step(scratch: &Scratch, changed: Changed<'_>, words: &[&str]) -> Done {
     let mut command = Command::new(example("ci-step.sh"));
     command.env_remove("TX_TRACE_REMOTE").env_remove("TX_TRACE_ELF").env_remove("NEVER_EVENT").env_remove("MOST_STACK");
     command.env("TX_TRACE_BIN", binary()).envs(changed.iter().copied());
@@ -156,7 +159,7 @@ fn a_ci_step_that_cannot_look_does_not_pass() {
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let (never, image) = (fixture("cm3-never.elf"), format!("{}@0x20000000", fixture("cm3-never.ram.bin")));
     let nobody = format!("127.0.0.1:{}", tools::free_port());
-    let cases: [(&[(&str, &str)], &[&str], &str); 4] = [
+    let cases: [(Changed<'_>, &[&str], &str); 4] = [
         (&[("NEVER_EVENT", "APP_LTAE")], &[&elf, &core], "names no event APP_LTAE"),
         (&[], &[&never, &image], "ci-step: no events in "),
         (&[], &[&elf, "--remote", &nobody], "ci-step: no evidence of this target"),
