@@ -136,7 +136,7 @@ fn what_is_named_goes_in_and_what_cannot_be_read_is_told() {
     tx_trace::mem::Memory::read(&mut core, 0x2000_0000, &mut got).unwrap();
     assert!(got == std::fs::read(fixture("cm3.ram.bin")).unwrap(), "every byte is as it was");
     for (range, sentence) in [("5", "FIRST..LAST"), ("9..5", "FIRST..LAST"), ("x..5", "a number")] {
-        let out = tx_trace(&["dump", "-o", "x.core", "--range", range, &elf, &image]);
+        let out = tx_trace(&["dump", "-o", scratch.path("x.core").to_str().unwrap(), "--range", range, &elf, &image]);
         assert_eq!(out.status.code(), Some(2));
         assert!(text(&out.stderr).contains(sentence), "{}", text(&out.stderr));
     }
