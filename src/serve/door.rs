@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const WAITING: usize = 32;
 /// How long one may.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often they are looked at.
-const SLICE: Duration = Duration::from_millis(10);
+/// How often they are looked at: a debugger is served that much later, and nobody is looked at for long.
+const SLICE: Duration = Duration::from_millis(1);
 
 /// A listener, and the clients that have said nothing yet.
 pub(super) struct Door {
