@@ -159,7 +159,7 @@ fn a_target_without_a_trace_still_leaves_evidence() {
 
 /// A session over memory that is none.
 fn over(memory: &mut Segments) -> Result<Evidence, Absence> {
-    let mut session = Session::over(Inputs::default(), Lent::Memory(memory, "nothing".to_owned())).unwrap();
+    let mut session = Session::over(Inputs::default(), Lent::Memory(memory, "nothing".into())).unwrap();
     session.evidence(&[])
 }
 
@@ -210,15 +210,16 @@ fn a_core_that_is_cut_short_or_scrambled_is_survived() {
     }
 }
 
-/// What a GDB prints.
+/// What a GDB prints and complains of, in the order of a terminal.
 fn gdb(program: &str, words: &[&str]) -> String {
-    let mut command = Command::new(program);
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>&1", program]);
     command.args(["-nx", "-nh", "-batch", "-ex", "set pagination off", "-ex", "set confirm off"]);
     command.args(words).env_remove("TX_TRACE_ELF").env_remove("TX_TRACE_REMOTE").stdin(Stdio::null());
     let bin = Path::new(env!("CARGO_BIN_EXE_tx-trace")).parent().unwrap().display().to_string();
     command.env("PATH", format!("{bin}:{}", std::env::var("PATH").unwrap_or_default()));
     let out = command.output().unwrap();
-    text(&out.stdout) + &text(&out.stderr)
+    text(&out.stdout)
 }
 
 /// Threads, registers and call stacks, with the program; and without it what needs none.
@@ -241,6 +242,48 @@ fn opens_in_gdb(core: &str) {
     assert!(bare.contains(&format!("{ram:#x}:\t0x2000")), "{bare}");
 }
 
+/// `serve` of it, with the program and without it: a monitor line knows what the core's own notes say.
+fn is_served(core: &str) {
+    if !cfg!(feature = "serve") {
+        return;
+    }
+    let ask = |line: &str| ["-ex".to_owned(), format!("echo \\n[{line}]\\n"), "-ex".to_owned(), line.to_owned()];
+    let of = |said: &str, line: &str| {
+        let rest = said.split_once(&format!("[{line}]\n")).unwrap_or_else(|| panic!("{line}: {said}")).1.to_owned();
+        rest.split("\n[").next().unwrap().trim_end().to_owned()
+    };
+    let lines = ["info threads", "thread apply all bt", "monitor tx-trace threads", "monitor tx-trace last 3"];
+    for elf in [None, Some(path("cm3.elf"))] {
+        let program = elf.as_deref().unwrap_or_default();
+        let mut words = vec!["-ex".to_owned(), format!("target remote | tx-trace serve --stdio {core} {program}")];
+        words.extend(lines.iter().chain(&["monitor tx-trace info"]).flat_map(|line| ask(line)));
+        words.extend(elf.clone());
+        let said = gdb("gdb-multiarch", &words.iter().map(String::as_str).collect::<Vec<_>>());
+        let listed = of(&said, lines[0]);
+        assert!(listed.contains("* 1 ") && listed.contains("\"watchdog\" (running, in exception 3"), "{listed}");
+        assert!(listed.contains("\"control\" (suspended on mutex bus_mutex owned by low_task"), "{listed}");
+        assert_eq!(listed.matches("Thread ").count(), 10, "{listed}");
+        let files: Vec<&str> = elf.as_deref().into_iter().chain([core]).collect();
+        for line in &lines[2..] {
+            let mut words: Vec<&str> = line.split(' ').skip(2).collect();
+            words.extend(&files);
+            words.extend(["--width", "80"]);
+            assert_eq!(of(&said, line), done(&words).0.trim_end(), "{line} {program}: {said}");
+        }
+        let info = of(&said, "monitor tx-trace info");
+        assert!(info.contains("found by        _tx_trace_header_ptr at") && !info.contains("--load-offset"), "{info}");
+        if elf.is_some() {
+            let all = of(&said, lines[1]);
+            for (thread, service) in
+                [("control", "mk_mutex_get"), ("sensor", "mk_queue_send"), ("comms", "mk_semaphore_get")]
+            {
+                let from = all.split_once(&format!("\"{thread}\"")).unwrap().1;
+                assert!(from.split("\nThread ").next().unwrap().contains(service), "{thread}: {all}");
+            }
+        }
+    }
+}
+
 #[test]
 fn gdb_opens_a_core_made_of_files() {
     if !installed("gdb-multiarch") {
@@ -249,6 +292,7 @@ fn gdb_opens_a_core_made_of_files() {
     let scratch = Scratch::new("evidence-gdb");
     let (core, _) = core(&scratch, "x.core", &[&path("cm3.elf"), &path("cm3.core")]);
     opens_in_gdb(&core);
+    is_served(&core);
 }
 
 #[test]
@@ -269,6 +313,7 @@ fn a_core_over_the_link_from_qemu() {
     let (last, _) = done(&["last", "5", &core]);
     assert!(last.contains("tx_thread_identify"), "{last}");
     opens_in_gdb(&core);
+    is_served(&core);
 
     // The same from within GDB, which knows the registers.
     let inner = scratch.path("inner.core").display().to_string();

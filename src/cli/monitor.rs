@@ -13,7 +13,7 @@ use super::{Outcome, args, command, files, threads};
 use crate::catalogue::Names;
 use crate::mem::segments::Segments;
 use crate::output;
-use crate::session::{Inputs, Lent, Session};
+use crate::session::{Inputs, Lent, Session, Told};
 
 /// The commands that may be asked.
 const COMMANDS: [&str; 14] = [
@@ -148,7 +148,7 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
 /// A [`Failure`] that names the file.
 pub fn check(program: &Program) -> Result<(), Failure> {
     let mut nothing = Segments::default();
-    Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, String::new())).map(drop)?;
+    Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, Told::default())).map(drop)?;
     Ok(())
 }
 
@@ -363,7 +363,7 @@ mod tests {
         }
         let mut out = Vec::new();
         let mut none = crate::mem::segments::Segments::default();
-        assert_eq!(run("help", &Program::default(), Lent::Memory(&mut none, String::new()), &mut out), Outcome::Done);
+        assert_eq!(run("help", &Program::default(), Lent::Memory(&mut none, Told::default()), &mut out), Outcome::Done);
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("inversions") && text.contains("--core-id") && !text.contains("--elf"), "{text}");
         assert!(text.lines().all(|l| l.len() <= 80));

@@ -72,20 +72,13 @@ mod served {
         let name = session.name().to_owned();
         let mut subject = find(&mut session)?;
         message::issues(&subject.issues);
-        let mut inputs = program;
-        inputs.load_offset = Some(session.load_offset().value);
-        if let [only] = subject.cpus.as_slice() {
-            // A line that asks for the threads is told the registers that this core's notes hold.
-            inputs.registers = only.iter().filter_map(|(r, v)| Some((r.name.to_owned(), v?))).collect();
-        }
-        let program = Program { inputs, clock, names };
-        let Some(mut memory) = session.into_memory() else {
+        let program = Program { inputs: program, clock, names };
+        let Some((mut memory, told)) = session.into_memory() else {
             return Err(Failure::usage("usage", "serve takes a core or a dump"));
         };
         let count = subject.threads.len();
-        let said = name.clone();
         let answer = move |line: &str, memory: &mut dyn Memory, out: &mut dyn Write| {
-            monitor::run(line, &program, Lent::Memory(memory, name.clone()), out);
+            monitor::run(line, &program, Lent::Memory(memory, told.clone()), out);
         };
         let threads = std::mem::take(&mut subject.threads);
         let mut served =
@@ -103,7 +96,7 @@ mod served {
         let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
         let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
-        let what = format!("{} with {count} threads is served", output::escape(&said));
+        let what = format!("{} with {count} threads is served", output::escape(&name));
         listen::say(&what, address, "reads this memory");
         message::say(&format!("(gdb) target remote {}", target_of(address)));
         loop {

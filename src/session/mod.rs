@@ -11,12 +11,14 @@ mod open;
 mod raw;
 mod scan;
 mod stop;
+mod told;
 
 pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
 pub use raw::Raw;
+pub use told::Told;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -114,8 +116,8 @@ impl Source<'_> {
 pub enum Lent<'m> {
     /// That of a live target.
     Remote(&'m mut Remote),
-    /// That of a dead one, and what people call it.
-    Memory(&'m mut dyn Memory, String),
+    /// That of a dead one, and what its files told of it.
+    Memory(&'m mut dyn Memory, Told),
 }
 
 /// A trace with all that is needed to talk about it.
@@ -227,15 +229,6 @@ impl<'m> Session<'m> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Remote(cache) => Some(cache.into_inner().into_client()),
             Source::LentRemote(_) | Source::Door(_) | Source::Files(_) => None,
-        }
-    }
-
-    /// Takes the memory of files out, to be read by somebody else; `None` of a stub.
-    #[must_use]
-    pub fn into_memory(self) -> Option<Box<dyn Memory + 'm>> {
-        match self.memory {
-            Source::Files(memory) => Some(memory),
-            Source::Remote(_) | Source::LentRemote(_) | Source::Door(_) => None,
         }
     }
 

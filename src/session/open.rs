@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
-use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, TraceInput, formats};
+use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -50,7 +50,7 @@ struct Opened<'m> {
     /// The registers in the core's notes.
     notes: CoreNotes,
     /// What the core says of the program.
-    noted: Option<Noted>,
+    noted: Option<Arc<Noted>>,
 }
 
 pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
@@ -352,7 +352,7 @@ impl<'m> Opened<'m> {
             symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);
         }
-        let noted = self.noted.map(Arc::new);
+        let noted = self.noted;
         if let Some(noted) = &noted {
             // Under an ELF's own: it knows more.
             symbols = symbols.then(Arc::clone(noted));
@@ -409,13 +409,19 @@ impl<'m> Opened<'m> {
                 let load = load.unwrap_or_else(|| self.ask_offset(Some(remote), issues));
                 return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
-            Some(Lent::Memory(memory, name)) => {
-                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or_default()));
+            Some(Lent::Memory(memory, told)) => {
+                let Told { name, hints: found, header_in_file, load_offset, core, noted } = told;
+                self.header_in_file |= header_in_file && hints.header.is_none();
+                hints.header = hints.header.or(found.header);
+                hints.endian = hints.endian.or(found.endian);
+                hints.pointer = hints.pointer.or(found.pointer);
+                (self.notes, self.noted) = (core, noted);
+                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or(load_offset)));
             }
             None => {}
         }
         if let Some((path, mut core)) = self.core.take() {
-            self.noted = Noted::of(core.elf());
+            self.noted = Noted::of(core.elf()).map(Arc::new);
             if let Some((elf_path, elf)) = &self.elf {
                 if let Some(sentence) = core.disagreement(elf) {
                     return Err(Absence::broken(
@@ -449,7 +455,7 @@ impl<'m> Opened<'m> {
             }
             let number = |key| self.noted.as_ref().and_then(|n| image::parse_number(n.fact(key)?).ok());
             hints.header = hints.header.or_else(|| number("trace header"));
-            self.notes = CoreNotes::of(&core, self.noted.as_ref());
+            self.notes = CoreNotes::of(&core, self.noted.as_deref());
             let load = load.unwrap_or_default();
             let memory = self.with_code(Overlay::new().below(core), load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
