@@ -20,6 +20,7 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use machine::{fixture, symbol, tx_trace};
 use tx_trace::bytes::Bytes;
@@ -510,4 +511,28 @@ fn a_process_under_gdbserver() {
     }
     let last = tools::shell(&["last", "1", "--leave", "halted", "--elf", &elf, "--remote", &remote]);
     assert!(last.out.contains("APP_BOOT_STEP"), "{}{}", last.out, last.err);
+}
+
+/// A machine that runs is halted by our connecting, maybe within an insertion: the pointer was cleared without a word.
+#[test]
+fn a_target_that_ran_was_paused_without_a_word() {
+    if !tools::installed(&["qemu-system-arm"]) {
+        return;
+    }
+    let elf = fixture("cm3-stream.elf").display().to_string();
+    let port = tools::free_port();
+    let mut command = Command::new("qemu-system-arm");
+    command.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none", "-gdb"]);
+    let _qemu = tools::Server::start(command.arg(format!("tcp:127.0.0.1:{port}")).arg("-kernel").arg(&elf));
+    let remote = format!(":{port}");
+    let run = |words: &[&str]| tools::shell(&[&["control"], words, &["--elf", &elf, "--remote", &remote]].concat());
+    let began = Instant::now();
+    // It takes a moment until it listens and has enabled its trace.
+    while run(&["show"]).status != Some(0) {
+        assert!(began.elapsed() < tools::PATIENCE, "{}", run(&["show"]).err);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let done = run(&["pause"]);
+    assert!(done.err.contains("was halted wherever it was"), "{}", done.err);
+    assert!(!run(&["off", "queue"]).err.contains("wherever"), "the mask may be written at any time");
 }

@@ -146,6 +146,8 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
         let outcome = if there { Outcome::Done } else { Outcome::No };
         return Ok(Done { report: shown(&state), outcome, data: true });
     };
+    let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
+    let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
     let (memory, symbols) = session.parts();
     let plan = control::plan(&state, action, memory, symbols)?;
     let name = session.name().to_owned();
@@ -154,6 +156,12 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
     }
     for note in &plan.notes {
         message::say(&format!("tx-trace: {note}"));
+    }
+    if of_pointer && anywhere && !plan.changes.is_empty() {
+        // Seen: halted between the loads of the pointer, a kernel went on from 0 and wrote over its vectors.
+        message::say(
+            "tx-trace: the target ran, and was halted wherever it was: in the middle of an insertion this may break it; halt it first, at a breakpoint in a thread's own code",
+        );
     }
     if !plan.changes.is_empty() {
         let Some(memory) = session.writable() else {
