@@ -7,7 +7,8 @@ It decodes nothing. It runs the program `tx-trace` as a child, and the child rea
 memory through GDB: its stdin and stdout are a GDB remote link, on which this file plays the stub.
 What the child has to print comes back on the same link, and goes through GDB's own pager.
 
-Python 3.6 or later, standard library only.
+Python 3.6 or later, standard library only. One file, for it is what people source, and what the
+program carries within itself.
 """
 
 import codecs

@@ -186,6 +186,7 @@ fn a_report_at_a_breakpoint() {
     assert_eq!(files(&scratch), ["report.core", "report.md"]);
     let report = text(&scratch, "report.md");
     assert!(report.contains("\n|---|") && report.contains("inversions"), "{report}");
+    assert!(report.contains("| source | the memory of the debugger's target"), "{report}");
     assert!(newest(&elf, &scratch.path("report.core")).contains("APP_LATE"));
 }
 

@@ -497,7 +497,10 @@ fn damaged_captures_through_whole_commands() {
             share(shown[1], untouched[1])
         );
     }
+    // Where a file's own header is hit, all is lost: one such round in a hundred is more than one in a hundred entries, and
+    // only many rounds tell how many there are.
+    let least = if tallies.iter().any(|t| t.rounds >= 1000) { 99 } else { 97 };
     for (format, (untouched, shown)) in formats {
-        assert!(shown[0] * 100 >= untouched[0] * 99, "{format}: {} of {}", shown[0], untouched[0]);
+        assert!(shown[0] * 100 >= untouched[0] * least, "{format}: {} of {}", shown[0], untouched[0]);
     }
 }

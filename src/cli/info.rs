@@ -8,6 +8,9 @@ use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{Identity, Loaded, Session};
 use crate::trace::{Direction, Known, Trace};
 
+/// What a debugger hands us: a process or a core, which only it knows.
+pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
+
 /// Everything that `info` tells beside the trace itself.
 pub struct Info {
     identity: Identity,
@@ -66,8 +69,7 @@ impl Info {
         let trace = view.trace;
         let about = &trace.about;
         let source = match view.source {
-            // What it reads, a process or a core, only the debugger knows.
-            "stdio:" => "the memory of the debugger's target, through the debugger".to_owned(),
+            "stdio:" => DEBUGGER.to_owned(),
             name => format!("{name} ({})", if self.live { "live target" } else { "file" }),
         };
         let mut rows = vec![("source", source), ("format", about.format.to_owned())];

@@ -27,7 +27,8 @@ impl Origin {
                 text
             })
         };
-        let mut rows = vec![("source", session.name().to_owned())];
+        let source = if session.name() == "stdio:" { super::info::DEBUGGER } else { session.name() };
+        let mut rows = vec![("source", source.to_owned())];
         if let Ok(raw) = session.raw() {
             let digest = Sha256::digest(raw.bytes.as_slice());
             rows.push((

@@ -71,7 +71,8 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     let head = bytes.get(..bytes.len().min(MOST))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
-    let (mut order_told, mut length_told) = (false, true);
+    // Whether the system page's length was told, and could be read.
+    let (mut order_told, mut length_told) = (false, None);
     let mut at = KEV_MAGIC.len();
     loop {
         // A key that is damaged is passed over.
@@ -82,11 +83,11 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             kev.syspage = value;
             kev.events = value.saturating_add(syspage_len);
             let there = bytes.get(kev.events..).unwrap_or_default();
-            let sound = order_told && length_told && is_likely(there, kev.endian());
+            let sound = order_told && length_told == Some(true) && is_likely(there, kev.endian());
             return if sound {
                 Some(kev)
             } else {
-                elements_from(bytes, value, order_told, kev.clone()).or(length_told.then_some(kev))
+                elements_from(bytes, value, order_told, kev.clone()).or((length_told != Some(false)).then_some(kev))
             };
         }
         let Some(end) = next_key(head, value) else { return elements_from(bytes, value, order_told, kev) };
@@ -103,8 +104,8 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             b"MACHINE" => kev.machine = text,
             b"DATE" => kev.date = text,
             b"SYSPAGE_LEN" => match text.parse() {
-                Ok(len) => syspage_len = len,
-                Err(_) => length_told = false,
+                Ok(len) => (syspage_len, length_told) = (len, Some(true)),
+                Err(_) => length_told = Some(false),
             },
             _ => {}
         }
@@ -115,9 +116,11 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
 /// How many elements in a row can stand at the start of a trace: the first is a control event.
 fn begins(bytes: &[u8], endian: Endian) -> usize {
     let control = parse::element(bytes, endian).is_ok_and(|(_, e)| e.class == 1 && matches!(e.event, 1 | 2));
-    if !control {
-        return 0;
-    }
+    if control { row(bytes, endian) } else { 0 }
+}
+
+/// How many elements in a row make sense, up to [`ROW`].
+fn row(bytes: &[u8], endian: Endian) -> usize {
     let sound = |part: &[u8]| parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
     bytes.chunks_exact(ELEMENT).take(ROW).take_while(|part| sound(part)).count()
 }
@@ -138,12 +141,17 @@ fn is_likely(bytes: &[u8], endian: Endian) -> bool {
 fn elements_from(bytes: &[u8], from: usize, order_told: bool, mut kev: Kev) -> Option<Kev> {
     let orders = if order_told { [kev.big, kev.big] } else { [false, true] };
     let last = bytes.len().min(MOST);
-    let (at, big) = (from..last).find_map(|at| {
-        let rest = bytes.get(at..)?;
-        let enough = ROW.min(rest.len() / ELEMENT).max(2);
-        let fits = |big: &bool| begins(rest, if *big { Endian::Big } else { Endian::Little }) >= enough;
-        orders.into_iter().find(fits).map(|big| (at, big))
-    })?;
+    let order = |big: bool| if big { Endian::Big } else { Endian::Little };
+    let first = |fits: &dyn Fn(&[u8], bool) -> bool| {
+        (from..last).find_map(|at| {
+            let rest = bytes.get(at..)?;
+            orders.into_iter().find(|big| fits(rest, *big)).map(|big| (at, big))
+        })
+    };
+    let enough = |rest: &[u8]| ROW.min(rest.len() / ELEMENT).max(2);
+    // Without the control event that they begin with, damage took it.
+    let (at, big) = first(&|rest, big| begins(rest, order(big)) >= enough(rest))
+        .or_else(|| first(&|rest, big| row(rest, order(big)) == ROW))?;
     (kev.syspage, kev.events, kev.big) = (at, at, big);
     Some(kev)
 }
