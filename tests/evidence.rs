@@ -341,6 +341,17 @@ fn registers_of_the_crash_log() {
     let at = &rows[0]["at"];
     assert_eq!((&rows[0]["thread"]["name"], &at["address"]), (&"watchdog".into(), &format!("{pc:#010x}").into()));
     assert!(rows[0]["stack_used"].as_u64().is_some_and(|n| n > 0 && n < 768), "{}", rows[0]);
+    // A slip of the hand is no place.
+    for (typed, told) in
+        [(psp + 4, "there are none"), (psp + 2, "there are none"), (0x2000_0000, "outside of its stack")]
+    {
+        let words = ["threads", "--width", "200", "--reg", &format!("psp={typed:#x}"), &elf, &core];
+        let (table, _) = done(&words);
+        assert!(table.contains(&format!("{typed:#x} ")) && table.contains(told), "{table}");
+        assert!(threads(&words[3..])[0]["at"].is_null(), "{table}");
+    }
+    let out = tx_trace(&["threads", "--reg", "psp=", &elf, &core]);
+    assert!(text(&out.stderr).contains("--reg psp=: NAME=VALUE is wanted, with a number"), "{}", text(&out.stderr));
     let out = tx_trace(&["threads", "--reg", "nonsense=1", &elf, &core]);
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("has no such register"), "{}", text(&out.stderr));

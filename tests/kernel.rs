@@ -125,6 +125,49 @@ fn a_list_that_leads_astray_is_told_and_the_rest_is_found_from_behind() {
     }
 }
 
+/// The head of the list is one control block of many: what it takes with it is itself.
+#[test]
+fn a_damaged_first_thread_does_not_hide_the_others() {
+    for layout in LAYOUTS {
+        let mut builder = Builder::new(layout, false).build();
+        let first = builder.thread("System Timer Thread");
+        builder.put(first, 0xDEAD_BEEF, layout.word);
+        let kernel = read(&builder).unwrap_or_else(|e| panic!("{}: {e:?}", layout.name));
+        let names: Vec<_> = kernel.threads.iter().map(|t| t.label()).collect();
+        let rest: Vec<_> = STORY.iter().skip(1).map(|(n, _)| *n).collect();
+        assert_eq!(names, rest, "{}", layout.name);
+        let issue = kernel.issues.iter().find(|i| i.code == "kernel-damaged").unwrap();
+        for part in ["instead of the id", "7 were found from other variables", "counts 8, 7 could be read"] {
+            assert!(issue.message.contains(part), "{}: {}", layout.name, issue.message);
+        }
+    }
+    // The same where the head itself was written over; a 0 there does not mean that there are none.
+    for head in [0, 0xDEAD_BEE0] {
+        let mut builder = Builder::new(CORTEX_M, false).build();
+        let at = builder.at["_tx_thread_created_ptr"];
+        builder.put(at, head, 4);
+        let kernel = read(&builder).unwrap();
+        assert_eq!(kernel.threads.len(), 8, "{head:#x}: {:?}", kernel.issues);
+        let told = kernel.issues.iter().any(|i| i.code == "kernel-damaged" && i.message.contains("its head leads to"));
+        assert!(told, "{:?}", kernel.issues);
+    }
+}
+
+/// Two breaks, with the thread that runs between them.
+#[test]
+fn threads_between_two_breaks_are_found() {
+    let mut builder = Builder::new(CORTEX_M, false);
+    builder.current = Some("flagged");
+    let mut builder = builder.build();
+    for name in ["high", "asleep"] {
+        let at = builder.thread(name);
+        builder.put(at, 0, 4);
+    }
+    let kernel = read(&builder).unwrap();
+    assert_eq!(kernel.threads.len(), 6, "{:?}", kernel.issues);
+    assert!(kernel.issues.iter().any(|i| i.message.contains("3 were found from other")), "{:?}", kernel.issues);
+}
+
 #[test]
 fn a_list_that_runs_into_itself_ends() {
     let mut builder = Builder::new(CORTEX_M, false).build();
@@ -133,6 +176,44 @@ fn a_list_that_runs_into_itself_ends() {
     let kernel = read(&builder).unwrap();
     assert!(kernel.issues.iter().any(|i| i.message.contains("leads back to")), "{:?}", kernel.issues);
     assert_eq!(kernel.threads.len(), 8);
+}
+
+/// A pointer over some of the list to its head: it closes, and shows but a few.
+#[test]
+fn threads_that_the_list_skips_are_found() {
+    let mut builder = Builder::new(CORTEX_M, false).build();
+    let (high, first) = (builder.thread("high"), builder.thread("System Timer Thread"));
+    builder.put(high + CORTEX_M.created_next as u64, first, 4);
+    let kernel = read(&builder).unwrap();
+    assert_eq!(kernel.threads.len(), 8, "{:?}", kernel.issues);
+    let told = kernel.issues.iter().any(|i| i.message.contains("5 that it skips were found backwards"));
+    assert!(told, "{:?}", kernel.issues);
+    // Both ways round the same few: what is missing is counted.
+    builder.put(first + CORTEX_M.created_prev as u64, high, 4);
+    let kernel = read(&builder).unwrap();
+    assert_eq!(kernel.threads.len(), 3);
+    let told = kernel.issues.iter().any(|i| i.message == "the list of threads has 3, the kernel counts 8");
+    assert!(told, "{:?}", kernel.issues);
+}
+
+/// Variables of another build lead into this memory by chance: what they lead to is more than they count.
+#[test]
+fn threads_of_another_build_are_not_taken_for_its_own() {
+    let mut builder = Builder::new(CORTEX_M, false).build();
+    let [head, count] = ["_tx_thread_created_ptr", "_tx_thread_created_count"].map(|name| builder.at[name]);
+    builder.put(head, 0x2000_0000, 4);
+    builder.put(count, 2, 4);
+    assert_eq!(read(&builder).unwrap_err().code, "kernel-layout");
+}
+
+#[test]
+fn a_mutex_whose_owner_is_no_thread_is_told() {
+    let mut builder = Builder::new(CORTEX_M, false).build();
+    let bus = builder.at["bus"];
+    builder.put(bus + 12, 0x1234_5678, 4);
+    let kernel = read(&builder).unwrap();
+    let issue = kernel.issues.iter().find(|i| i.message.contains("owned by 0x12345678")).unwrap();
+    assert_eq!((issue.code, issue.place.address), ("kernel-damaged", Some(bus)));
 }
 
 #[test]
@@ -187,9 +268,13 @@ fn no_kernel_for_three_reasons() {
     assert_eq!((none.code, none.looked), ("unreadable", false));
     let mut builder = Builder::new(CORTEX_M, false).build();
     let head = builder.at["_tx_thread_created_ptr"];
-    builder.put(head, 0, 8);
+    let [count, current] = ["_tx_thread_created_count", "_tx_thread_current_ptr"].map(|name| builder.at[name]);
+    for variable in [head, count, current] {
+        builder.put(variable, 0, 8);
+    }
     let none = read(&builder).unwrap_err();
     assert_eq!((none.code, none.looked), ("no-threads", true));
+    // Nor does any other variable lead to one.
     builder.put(head, 0x2000_0000, 4);
     let none = read(&builder).unwrap_err();
     assert_eq!((none.code, none.looked), ("kernel-layout", false));

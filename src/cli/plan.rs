@@ -457,7 +457,13 @@ fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u6
             .split_once('=')
             .filter(|(n, _)| !n.is_empty())
             .ok_or_else(|| Failure::usage("symbol", format!("{option} {word}: {wanted} is wanted")))?;
-        Ok((name.to_owned(), number(option, value)?))
+        let number = number(option, value).map_err(|_| {
+            Failure::usage(
+                "number",
+                format!("{option} {word}: {wanted} is wanted, with a number such as 4096 or 0x20000000"),
+            )
+        })?;
+        Ok((name.to_owned(), number))
     };
     words.iter().map(pair).collect()
 }

@@ -166,10 +166,14 @@ mod served {
         }
         subject.others();
         if subject.architecture.is_none() {
-            message::say(
-                "tx-trace: the processor is not known, or its registers are not: memory is served, but GDB attaches to \
-                 nothing without registers (--elf tells the processor)",
+            let why = session.elf().map_or_else(
+                || "the processor is not known, or its registers are not".to_owned(),
+                |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
             );
+            let hint = if session.elf().is_none() { " (--elf tells the processor)" } else { "" };
+            message::say(&format!(
+                "tx-trace: {why}: memory is served, but GDB attaches to nothing without registers{hint}"
+            ));
         }
         Ok(subject)
     }

@@ -1,9 +1,9 @@
 //! Which layout a kernel has, where no debug information tells: the one under which the created list closes on itself.
 
 use super::globals::Globals;
-use super::layout::Layout;
+use super::layout::{Layout, Shape};
 use super::walk::{List, Walk};
-use crate::abi::{Endian, Width};
+use crate::abi::{Addr, Endian, Width};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Severity};
@@ -17,14 +17,16 @@ pub struct Fit {
     pub layout: Layout,
     /// The threads.
     pub walk: Walk,
+    /// How many the kernel counts.
+    pub count: Option<u64>,
     /// What was noticed.
     pub issues: Vec<Issue>,
 }
 
 /// Why there is none.
 pub enum Misfit {
-    /// No layout is that of this memory: what was tried.
-    None(Vec<String>),
+    /// No layout is that of this memory, be it told by debug information: what was tried.
+    None { tried: Vec<String>, told: bool },
     /// Several are.
     Several(Vec<String>),
     /// There is no thread yet.
@@ -44,6 +46,24 @@ fn threads(layout: &Layout) -> List<'_> {
     }
 }
 
+/// The list from its head, and from `others` where it is broken.
+fn followed(layout: &Layout, memory: &mut dyn Memory, head: Addr, count: Option<u64>, others: &[Addr]) -> Walk {
+    let list = threads(layout);
+    let walk = list.walk_by(memory, head, others);
+    let more = count.is_some_and(|count| u64::try_from(walk.nodes.len()).is_ok_and(|len| len > count));
+    // More than there are: these variables are not those of the kernel that this memory is of.
+    if walk.led > 0 && more { list.walk_by(memory, head, &[]) } else { walk }
+}
+
+/// Threads that other variables of the kernel lead to.
+fn known(memory: &mut dyn Memory, symbols: &dyn Symbols, globals: &Globals, shape: Shape) -> Vec<Addr> {
+    let mut known = globals.each_core(memory, shape, "_tx_thread_current_ptr", shape.pointer);
+    known.extend(globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer));
+    // This one is no pointer.
+    known.extend(symbols.lookup("_tx_timer_thread").map(|s| s.address));
+    known
+}
+
 /// Finds the layout and reads the threads.
 pub fn find(
     memory: &mut dyn Memory,
@@ -58,20 +78,22 @@ pub fn find(
     let mut partial: Vec<Fit> = Vec::new();
     if let Some(layout) = told {
         let (head, count) = globals.list(memory, layout.shape, "_tx_thread_created").map_err(Misfit::Unreadable)?;
-        if head == 0 {
+        if head == 0 && count.is_none_or(|n| n == 0) {
             return Err(Misfit::Empty);
         }
-        let walk = threads(&layout).walk(memory, head);
+        let others = known(memory, symbols, globals, layout.shape);
+        let walk = followed(&layout, memory, head, count, &others);
         if walk.closes(count) {
-            return Ok(Fit { layout, walk, issues });
+            return Ok(Fit { layout, walk, count, issues });
         }
         tried.push(attempt(&layout, &walk, count));
         if walk.nodes.len() > 1 {
             // Memory is damaged; that the layout is right is known.
-            return Ok(Fit { layout, walk, issues });
+            return Ok(Fit { layout, walk, count, issues });
         }
-        partial.push(Fit { layout, walk, issues: Vec::new() });
+        partial.push(Fit { layout, walk, count, issues: Vec::new() });
     }
+    let by_elf = !partial.is_empty();
     let mut whole: Vec<Fit> = Vec::new();
     let (mut unreadable, mut empty, mut looked) = (None, false, false);
     for layout in Layout::measured(endian, pointer) {
@@ -83,16 +105,17 @@ pub fn find(
             }
         };
         looked = true;
-        if head == 0 {
+        if head == 0 && count.is_none_or(|n| n == 0) {
             empty = true;
             continue;
         }
-        let walk = threads(&layout).walk(memory, head);
+        let others = known(memory, symbols, globals, layout.shape);
+        let walk = followed(&layout, memory, head, count, &others);
         if walk.closes(count) {
-            whole.push(Fit { layout, walk, issues: Vec::new() });
+            whole.push(Fit { layout, walk, count, issues: Vec::new() });
         } else {
             tried.push(attempt(&layout, &walk, count));
-            partial.push(Fit { layout, walk, issues: Vec::new() });
+            partial.push(Fit { layout, walk, count, issues: Vec::new() });
         }
     }
     if whole.is_empty() && empty {
@@ -105,7 +128,7 @@ pub fn find(
         // A damaged list: the layout that gets furthest, if it is one and its links agree with each other.
         let reach = |f: &Fit| f.walk.nodes.len().saturating_sub(f.walk.crooked);
         let most = partial.iter().map(reach).max().filter(|n| *n > 1);
-        let Some(most) = most else { return Err(Misfit::None(tried)) };
+        let Some(most) = most else { return Err(Misfit::None { tried, told: by_elf }) };
         whole = partial.into_iter().filter(|f| reach(f) == most).collect();
     }
     let fit = choose(memory, whole)?;
@@ -142,7 +165,7 @@ fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
     if !certain {
         sound = rest;
     }
-    let Some(mut first) = sound.pop() else { return Err(Misfit::None(Vec::new())) };
+    let Some(mut first) = sound.pop() else { return Err(Misfit::None { tried: Vec::new(), told: false }) };
     if let Some(other) = sound.iter().find(|f| !f.layout.same_head(&first.layout)) {
         return Err(Misfit::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
     }

@@ -104,8 +104,8 @@ impl Kernel {
             });
         }
         let fit = fit::find(memory, about.symbols, &globals, about.endian, about.pointer).map_err(no_kernel)?;
-        let Fit { layout, walk, mut issues } = fit;
-        issues.extend(of_walk(&walk, "threads"));
+        let Fit { layout, walk, count, mut issues } = fit;
+        issues.extend(of_walk(&walk, "threads", count));
         let shape = layout.shape;
         let mut kernel = Self {
             threads: Vec::new(),
@@ -150,12 +150,7 @@ impl Kernel {
             len: [of.len, of.len],
         };
         let walk = list.walk(memory, head);
-        let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
-        if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
-            let message = format!("the list of {plural} has {len}, the kernel counts {count}");
-            self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
-        }
-        self.issues.extend(of_walk(&walk, &plural));
+        self.issues.extend(of_walk(&walk, &plural, count));
         let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
         let read: Vec<Object> = read.collect();
         self.objects.extend(read);
@@ -208,6 +203,13 @@ impl Kernel {
             let owner = object.owner().and_then(|o| by_address.get(&o)).and_then(|i| self.threads.get_mut(*i));
             if let Some(owner) = owner {
                 owner.owns.push(object.address);
+            } else if let Some(owner) = object.owner().filter(|o| *o != 0) {
+                let message = format!(
+                    "mutex {} is owned by {owner:#x}, which is none of the threads that were found",
+                    object.name.as_deref().unwrap_or("without a name")
+                );
+                self.issues
+                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
             }
         }
         for (core, address) in self.current.iter().enumerate().filter(|(_, a)| **a != 0) {
@@ -283,18 +285,32 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
 }
 
 /// What is wrong with a list.
-fn of_walk(walk: &Walk, of: &str) -> Vec<Issue> {
+fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     let mut issues = Vec::new();
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
         if walk.rescued > 0 {
             message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
         }
+        if walk.led > 0 {
+            message.push_str(&format!("; {} were found from other variables of the kernel", walk.led));
+        }
+        if let Some(count) = count {
+            message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
+        }
         issues.push(Issue::new("kernel-damaged", Severity::Lost, message));
     }
+    let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
+    if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
+        let message = format!("the list of {of} has {len}, the kernel counts {count}");
+        issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+    }
     if walk.crooked > 0 {
-        let message =
+        let mut message =
             format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        if walk.rescued > 0 && walk.broken.is_none() {
+            message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
+        }
         issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
     }
     issues
@@ -317,12 +333,16 @@ fn no_kernel(misfit: Misfit) -> NoKernel {
             tried: Vec::new(),
             hint: "check that the ELF belongs to this memory, and that the dump covers the RAM",
         },
-        Misfit::None(tried) => NoKernel {
+        Misfit::None { tried, told } => NoKernel {
             code: "kernel-layout",
             looked: false,
             message: "the list of threads cannot be read: it closes on itself under no layout that is known".to_owned(),
             tried,
-            hint: ELF,
+            hint: if told {
+                "check that the ELF is that of the program that ran, and that the dump is placed right"
+            } else {
+                ELF
+            },
         },
         Misfit::Several(names) => NoKernel {
             code: "kernel-layout",

@@ -35,6 +35,8 @@ pub struct Stop {
 const EXC_RETURN: u64 = 0xFFFF_FF80;
 /// Number of the exception in a Cortex-M's status register.
 const EXCEPTION: u64 = 0x1FF;
+/// `xpsr`: Thumb state.
+const THUMB: u64 = 1 << 24;
 
 impl Kernel {
     /// Finds out where each thread stands.
@@ -161,28 +163,44 @@ fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, 
         }
         return;
     };
-    let psp = cpu.get("psp").filter(|p| thread.stack.holds(*p));
-    match psp.and_then(|at| hardware_frame(memory, at, endian, &thread.stack)) {
-        Some(frame) => settle(thread, frame, &format!("interrupted by exception {number}")),
-        None => {
-            thread.stand.how = format!(
-                "interrupted by exception {number}; its own registers lie at PSP, which is not known (--reg psp=N)"
-            );
+    let why = match cpu.get("psp") {
+        None => "its own registers lie at PSP, which is not known (--reg psp=N)".to_owned(),
+        Some(psp) if !thread.stack.holds(psp) => {
+            format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
-    }
+        Some(psp) => match hardware_frame(memory, psp, endian, &thread.stack) {
+            Some(Ok(frame)) => return settle(thread, frame, &format!("interrupted by exception {number}")),
+            Some(Err((pc, status))) => format!(
+                "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {pc:#010x}, xPSR {status:#010x}"
+            ),
+            None => format!("its own registers lie at PSP, but {psp:#x} cannot be read"),
+        },
+    };
+    thread.stand.how = format!("interrupted by exception {number}; {why}");
 }
 
-/// What a Cortex-M pushes when an exception comes: r0 to r3, r12, lr, pc, xpsr.
-fn hardware_frame(memory: &mut dyn Memory, at: Addr, endian: Endian, stack: &Stack) -> Option<Registers> {
+/// What a Cortex-M pushes when an exception comes: r0 to r3, r12, lr, pc, xpsr; the last two alone where they are not
+/// those of a thread.
+fn hardware_frame(
+    memory: &mut dyn Memory,
+    at: Addr,
+    endian: Endian,
+    stack: &Stack,
+) -> Option<Result<Registers, (u64, u64)>> {
     const NAMES: [&str; 8] = ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"];
     let bytes = memory.read_bytes(at, 32).ok()?;
     let mut registers = Registers::new(Architecture::CortexM);
     for (word, name) in bytes.chunks_exact(4).zip(NAMES) {
         registers.set(name, u64::from(endian.u32(word, 0)?));
     }
+    // A thread that has lost Thumb state is rarer than a slip of the hand, and both numbers tell it.
+    let (pc, status) = (registers.pc()?, registers.get("xpsr")?);
+    if status & THUMB == 0 || status & EXCEPTION != 0 || pc & 1 != 0 {
+        return Some(Err((pc, status)));
+    }
     // Without knowing whether the FPU was in use the stack pointer before it is not known; the frame's own is.
     if stack.holds(at) {
         registers.set("sp", at);
     }
-    Some(registers)
+    Some(Ok(registers))
 }

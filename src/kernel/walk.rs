@@ -77,6 +77,8 @@ pub struct Walk {
     pub nodes: Vec<Node>,
     /// How many of them were found only backwards.
     pub rescued: usize,
+    /// How many were found only from other pointers to entries.
+    pub led: usize,
     /// Why it is not whole; `None` for a list that closes on itself.
     pub broken: Option<Broken>,
     /// Pointers back that do not lead to where the pointers forth came from.
@@ -95,10 +97,13 @@ impl Walk {
 impl List<'_> {
     /// Follows the list from `head`; 0 is an empty one.
     pub fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
+        if head == 0 { Walk::default() } else { self.walk_by(memory, head, &[]) }
+    }
+
+    /// Follows a list that is not empty. What a break keeps apart is looked for from `others` too: addresses at which
+    /// there should be entries.
+    pub fn walk_by(&self, memory: &mut dyn Memory, head: Addr, others: &[Addr]) -> Walk {
         let mut walk = Walk::default();
-        if head == 0 {
-            return walk;
-        }
         let [_, next, previous] = self.members;
         let mut seen = HashSet::new();
         walk.broken = self.one_way(memory, head, next, &mut walk.nodes, &mut seen);
@@ -107,7 +112,8 @@ impl List<'_> {
         let ends = if walk.broken.is_some() { 1 } else { 0 };
         let pairs = walk.nodes.len().saturating_sub(ends);
         walk.crooked = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
-        if walk.broken.is_some()
+        // A pointer that leads too far closes the list as well: those that it skips are found backwards.
+        if (walk.broken.is_some() || walk.crooked > 0)
             && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
         {
             // What lies behind the break can still be reached from the other side.
@@ -117,7 +123,31 @@ impl List<'_> {
             others.reverse();
             walk.nodes.append(&mut others);
         }
+        if walk.broken.is_some() {
+            for start in others {
+                let found = self.around(memory, *start, &mut seen);
+                walk.led = walk.led.saturating_add(found.len());
+                walk.nodes.extend(found);
+            }
+        }
         walk
+    }
+
+    /// What hangs together with the entry at `start`, in the order of the list.
+    fn around(&self, memory: &mut dyn Memory, start: Addr, seen: &mut HashSet<Addr>) -> Vec<Node> {
+        let [_, next, previous] = self.members;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        if start == 0 || seen.contains(&start) {
+            return after;
+        }
+        let _ = self.one_way(memory, start, next, &mut after, seen);
+        let back = after.first().and_then(|first| self.of.get(&first.bytes, self.shape.endian, previous));
+        if let Some(back) = back {
+            let _ = self.one_way(memory, back, previous, &mut before, seen);
+        }
+        before.reverse();
+        before.append(&mut after);
+        before
     }
 
     fn one_way(

@@ -152,7 +152,8 @@ fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) 
     let widest = |at: usize| rows.iter().filter_map(|r| r.get(at)).map(|c| width_of(c)).max().unwrap_or(0);
     let natural: Vec<usize> = (0..columns.len()).map(|i| head(i).max(widest(i))).collect();
     let least = |at: usize, text: usize| {
-        let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right());
+        // Half an address is another address, as half a number is another number.
+        let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right() && c.kind != Kind::Address);
         let folds = at.saturating_add(1) == columns.len() && at > 0;
         let floor = if folds { NARROW } else { text }.max(head(at));
         natural.get(at).map_or(0, |n| if is_text { (*n).min(floor) } else { *n })
@@ -161,7 +162,9 @@ fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) 
         (0..count).fold(count.saturating_sub(1).saturating_mul(2), |all, i| all.saturating_add(width(i)))
     };
     let mut count = columns.len();
-    while count > LEAST && total(count, &|i| least(i, READABLE)) > most {
+    // What goes on below itself is the point of its row: it stays as long as other text can give way.
+    let folds = columns.last().is_some_and(|c| !c.kind.is_right()) && total(count, &|i| least(i, NARROW)) <= most;
+    while !folds && count > LEAST && total(count, &|i| least(i, READABLE)) > most {
         count = count.saturating_sub(1);
     }
     let floor = if total(count, &|i| least(i, READABLE)) > most { NARROW } else { READABLE };
@@ -486,5 +489,29 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One wild number, or a board that ran for long, must not take away what each thread does.
+    #[test]
+    fn text_gives_way_before_the_column_that_folds_is_left_out() {
+        let kinds = [Kind::Text, Kind::Text, Kind::Text, Kind::Count, Kind::Count, Kind::Code, Kind::Text];
+        let columns = kinds.map(|kind| Column { name: "", kind });
+        let heads = ["thread", "pri", "stack", "high", "runs", "at", "state"].map(str::to_owned);
+        let row = ["System Timer Thread", "4294967295 (6)", "180/8192", "1234", "1000000", "mk_thread_suspend+0x112"];
+        let rows = [row.iter().copied().chain(["semaphore rx_ready"]).map(str::to_owned).collect::<Vec<_>>()];
+        let widths = fit(&columns, &heads, &rows, 80);
+        assert_eq!(widths.len(), columns.len());
+        assert!(widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= 80, "{widths:?}");
+        // Numbers and addresses are whole or not there at all.
+        assert_eq!((widths[3], widths[4]), (4, 7));
+        let mut wide = columns;
+        wide[1].kind = Kind::Address;
+        assert_eq!(fit(&wide, &heads, &rows, 80)[1], 14);
+        assert!(fit(&columns, &heads, &rows, 60).len() < columns.len());
     }
 }

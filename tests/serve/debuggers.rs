@@ -192,6 +192,14 @@ fn other_processors() {
     }
 }
 
+/// A processor of which no register is known: the ELF was given, and is not asked for again.
+#[test]
+fn a_processor_that_is_not_known_is_named() {
+    let image = Image::serve(&["be.elf", "be.core"]);
+    let said = image.said();
+    assert!(said.contains("this processor (PowerPC)") && !said.contains("--elf"), "{said}");
+}
+
 #[test]
 fn lldb_attaches_and_lists_the_threads() {
     if !installed(&["lldb"]) {
