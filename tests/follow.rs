@@ -318,6 +318,26 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
     wait_for("the process runs on", || !state().contains("tracing stop"));
 }
 
+/// Between two tries a program that stood at its start was left standing there, and never enabled its trace.
+#[test]
+fn a_process_that_stood_at_its_start_was_waited_for_in_vain() {
+    if !installed("gdbserver") || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let scratch = Scratch::new(&format!("stream-start-{}", free_port()));
+    let program = scratch.path("stream.elf");
+    assert!(Command::new("cp").arg(fixture("host-stream.elf")).arg(&program).status().unwrap().success());
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let remote = format!("127.0.0.1:{}", free_port());
+    let mut server = Command::new("gdbserver");
+    server.args(["--once", &remote]).arg(&program).env("STREAM_PERIOD", "20000").process_group(0);
+    let _server = Running(server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let elf = program.to_str().unwrap();
+    let line = ["follow", "--wait", "--until", "4097", "--for", "60s", "--elf", elf, "--remote", &remote];
+    let output = tx_trace(&[&line[..], &["--timeout", "20"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
 /// Up to the event that no other is.
 const UNTIL_LAST: [&str; 4] = ["--until", "4097", "--for", "120s"];
 

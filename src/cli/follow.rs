@@ -12,7 +12,7 @@ use super::sink::Sink;
 use super::{Outcome, interrupt};
 use crate::analysis::Wish;
 use crate::catalogue::Names;
-use crate::follow::{First, Follower, How, News, Saved, interrupted, pause};
+use crate::follow::{self, First, Follower, How, News, Saved, interrupted, pause};
 use crate::format::{Absence, DecodeOptions};
 use crate::output::escape;
 use crate::query::{Amount, Filters, Key, Position};
@@ -172,20 +172,34 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let time_up = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
     let unseen = if task.until.is_some() { Outcome::No } else { Outcome::Done };
     let mut told = false;
+    let mut kept = None;
     let (mut follower, news) = loop {
-        match begin(&task) {
+        match begin(&task, kept.take()) {
             Ok(begun) => break begun,
-            Err(_) if interrupted() => return Ok(unseen),
-            Err(absence) if task.wait && may_pass(&absence) => {
-                if !std::mem::replace(&mut told, true) {
+            Err((_, absence)) if !interrupted() && !(task.wait && may_pass(&absence)) => return Err(absence.into()),
+            Err((session, absence)) => {
+                if !interrupted() && !std::mem::replace(&mut told, true) {
                     message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
                 }
-                pause(AGAIN);
+                kept = session;
+                // A target that stood when we came runs as long as its trace is waited for: it would never enable it.
+                match &mut kept {
+                    Some(session) if !interrupted() => {
+                        if follow::let_run(session, task.how, AGAIN).is_err()
+                            && let Some(session) = kept.take()
+                        {
+                            say_left(*session);
+                        }
+                    }
+                    _ => pause(AGAIN),
+                }
                 if time_up() {
+                    if let Some(session) = kept {
+                        say_left(*session);
+                    }
                     return Ok(unseen);
                 }
             }
-            Err(absence) => return Err(absence.into()),
         }
     };
     let mut sink = Sink::open(output, None)?;
@@ -318,16 +332,32 @@ fn recover(
     }
 }
 
-/// Opens the source and begins; a target that was reached is left in order where that fails.
-fn begin(task: &FollowTask) -> Result<(Follower, News), Absence> {
-    let mut session = Session::open(task.inputs.clone())?;
-    session.ask_events(asked(task));
+/// A session in which there is nothing to follow yet, and what is wrong.
+type NotYet = (Option<Box<Session<'static>>>, Absence);
+
+/// Opens the source, or takes the one that was opened, and begins. Where that fails, a target that was reached is kept if
+/// its trace may still come, else left in order.
+fn begin(task: &FollowTask, kept: Option<Box<Session<'static>>>) -> Result<(Follower, News), NotYet> {
+    let keep = |session: Box<Session<'static>>, absence: Absence| {
+        if task.wait && may_pass(&absence) && !is_link(&absence) {
+            return (Some(session), absence);
+        }
+        (None, leave(*session, absence))
+    };
+    let mut session = match kept {
+        Some(session) => session,
+        None => {
+            let mut session = Session::open(task.inputs.clone()).map_err(|absence| (None, absence))?;
+            session.ask_events(asked(task));
+            Box::new(session)
+        }
+    };
     let options = match options(task, &mut session) {
         Ok(options) => options,
-        Err(absence) => return Err(leave(session, absence)),
+        Err(absence) => return Err(keep(session, absence)),
     };
-    Follower::begin(session, task.how, task.names, options, task.first)
-        .map_err(|(session, absence)| leave(*session, absence))
+    Follower::begin(*session, task.how, task.names, options, task.first)
+        .map_err(|(session, absence)| keep(session, absence))
 }
 
 /// Names that the filters ask for.
@@ -346,11 +376,16 @@ fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOp
     Ok(options)
 }
 
-fn leave(mut session: Session<'static>, absence: Absence) -> Absence {
+fn leave(session: Session<'static>, absence: Absence) -> Absence {
+    say_left(session);
+    absence
+}
+
+/// Lets the target go, and tells what there is to tell of it.
+fn say_left(mut session: Session<'static>) {
     if let Some(sentence) = session.disconnect().and_then(|client| client.leave().message) {
         message::say(&format!("tx-trace: {sentence}"));
     }
-    absence
 }
 
 /// One look at a target that a debugger holds: what is new since a place, and the place where it ends.

@@ -111,6 +111,18 @@ pub struct Follower {
     nameless: Vec<u64>,
 }
 
+/// Lets the target run for a while, as it does between two looks: its trace may come.
+///
+/// # Errors
+/// [`Absence`] where the link fails, or the target ends.
+pub fn let_run(session: &mut Session<'_>, how: How, pause: std::time::Duration) -> Result<(), Absence> {
+    link::start(session, how)?;
+    match link::wait(session, how, pause, &mut Halts::default())? {
+        None => Ok(()),
+        Some(_) => Err(Absence::broken("cannot-follow", "the target stopped by itself", "let it run")),
+    }
+}
+
 impl Follower {
     /// Begins to follow. What was there already, as far as `first` asks for it, comes with the follower.
     ///
