@@ -58,6 +58,9 @@ pub(super) enum Wait {
     Unacknowledged,
 }
 
+/// How long nothing must have come before a link that was out of step is taken to be in step.
+const QUIET: Duration = Duration::from_millis(60);
+
 /// What came while no answer did.
 #[derive(Default)]
 pub(super) struct Heard {
@@ -436,10 +439,13 @@ impl Link {
                 }
             }
         });
+        // Answers that are empty look alike. Where an earlier question came doubled, the one that was heard may be the
+        // answer to that, and each flight would take the data of the flight before for its own.
+        let quiet = !empty || answer.is_err() || self.drain_until_quiet(QUIET).is_ok();
         self.timeout = patience;
         self.outstanding = answer.is_err();
         self.reads_alone |= answer.is_ok();
-        answer.is_ok()
+        answer.is_ok() && quiet
     }
 
     /// Runs a monitor command; `None` where the stub has none.

@@ -1,10 +1,11 @@
 //! What comes while nothing was asked: a target that stops by itself, and notifications of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Link, MAX_DRAIN};
 use crate::rsp::error::RspError;
 use crate::rsp::packet::{Body, Kind};
+use crate::rsp::transport::deadline_in;
 
 /// The most notifications that are kept.
 const MOST_NOTICES: usize = 16;
@@ -25,6 +26,18 @@ impl Link {
         let now = Instant::now();
         for _ in 0..MAX_DRAIN {
             match self.token(now) {
+                Ok(Some(kind)) => self.unasked(kind)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same until nothing has come for so long.
+    pub(in crate::rsp::client) fn drain_until_quiet(&mut self, quiet: Duration) -> Result<(), RspError> {
+        for _ in 0..MAX_DRAIN {
+            match self.token(deadline_in(quiet)) {
                 Ok(Some(kind)) => self.unasked(kind)?,
                 Ok(None) => break,
                 Err(error) => return Err(self.fail(error)),
