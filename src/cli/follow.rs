@@ -176,7 +176,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let (mut follower, news) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
-            Err((_, absence)) if !interrupted() && !(task.wait && may_pass(&absence)) => return Err(absence.into()),
+            Err((_, absence)) if !(interrupted() || task.wait && may_pass(&absence)) => return Err(absence.into()),
             Err((session, absence)) => {
                 if !interrupted() && !std::mem::replace(&mut told, true) {
                     message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
