@@ -5,12 +5,16 @@ use super::parse;
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
+/// The key behind which the system page lies.
+const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
 /// The longest text header that is believed.
 const MOST: usize = 1 << 16;
 /// Bytes in which its keys stand.
 const HEAD: usize = 1024;
 /// So many elements in a row are no accident.
 const ROW: usize = 8;
+/// Elements that are asked where the others lie: as many as the longest text header and system page are long, and as many again.
+const VOTERS: usize = 2 * MOST / ELEMENT;
 
 /// What the text header says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,7 +81,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     loop {
         // A key that is damaged is passed over.
         let Some((key, value)) = key_at(head, at).or_else(|| key_at(head, next_key(head, at)?)) else {
-            return elements_from(bytes, at, order_told, kev);
+            return elements_from(bytes, None, at, order_told, kev);
         };
         if key == b"HEADER_END" {
             kev.syspage = value;
@@ -87,10 +91,16 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             return if sound {
                 Some(kev)
             } else {
-                elements_from(bytes, value, order_told, kev.clone()).or((length_told != Some(false)).then_some(kev))
+                elements_from(bytes, None, value, order_told, kev.clone())
+                    .or((length_told != Some(false)).then_some(kev))
             };
         }
-        let Some(end) = next_key(head, value) else { return elements_from(bytes, value, order_told, kev) };
+        let Some(end) = next_key(head, value) else {
+            // The page's length is the last key but the end, which has a length of its own.
+            let rest = (key == b"SYSPAGE_LEN").then(|| head.get(value..)).flatten();
+            let told = rest.and_then(page_end).and_then(|end| value.checked_add(end));
+            return elements_from(bytes, told, value, order_told, kev);
+        };
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
         match key {
             b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_told) = (text == "TRUE", true),
@@ -125,6 +135,17 @@ fn row(bytes: &[u8], endian: Endian) -> usize {
     bytes.chunks_exact(ELEMENT).take(ROW).take_while(|part| sound(part)).count()
 }
 
+/// True for an element that makes sense and has a class: data that is no element mostly has none, small as its words are.
+fn is_classed(part: &[u8], endian: Endian) -> bool {
+    parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && e.class != 0)
+}
+
+/// True for a row of elements that needs no control event before it.
+fn is_row(bytes: &[u8], endian: Endian) -> bool {
+    let parts = bytes.chunks_exact(ELEMENT).take(ROW);
+    parts.take_while(|part| is_classed(part, endian)).count() == ROW
+}
+
 /// True where most of the first elements make sense, or there are none: some may be damaged.
 fn is_likely(bytes: &[u8], endian: Endian) -> bool {
     let all = bytes.chunks_exact(ELEMENT).take(ROW.saturating_mul(4));
@@ -137,23 +158,56 @@ fn is_likely(bytes: &[u8], endian: Endian) -> bool {
     good >= count.div_ceil(2)
 }
 
-/// Where the text does not tell where the elements begin, or in which byte order, they tell it themselves.
-fn elements_from(bytes: &[u8], from: usize, order_told: bool, mut kev: Kev) -> Option<Kev> {
-    let orders = if order_told { [kev.big, kev.big] } else { [false, true] };
+/// Where the elements begin behind the value of the system page's length, where no key can be read behind it: the key that
+/// ends the header follows, and the page.
+fn page_end(value: &[u8]) -> Option<usize> {
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    let len = std::str::from_utf8(value.get(..digits)?).ok()?.parse::<usize>().ok()?;
+    digits.checked_add(HEADER_END.len())?.checked_add(len)
+}
+
+/// Where the text does not tell for certain where the elements begin, or in which byte order, they tell it themselves. A place
+/// that is told is taken where they lie so.
+fn elements_from(bytes: &[u8], told: Option<usize>, from: usize, order_told: bool, mut kev: Kev) -> Option<Kev> {
     let last = bytes.len().min(MOST);
-    let order = |big: bool| if big { Endian::Big } else { Endian::Little };
-    let first = |fits: &dyn Fn(&[u8], bool) -> bool| {
-        (from..last).find_map(|at| {
-            let rest = bytes.get(at..)?;
-            orders.into_iter().find(|big| fits(rest, *big)).map(|big| (at, big))
-        })
+    let first = |grid: Grid, fits: &dyn Fn(&[u8], Endian) -> bool| {
+        (from..last)
+            .filter(|at| at % ELEMENT == grid.phase)
+            .find(|at| bytes.get(*at..).is_some_and(|rest| fits(rest, grid.endian)))
     };
     let enough = |rest: &[u8]| ROW.min(rest.len() / ELEMENT).max(2);
-    // Without the control event that they begin with, damage took it.
-    let (at, big) = first(&|rest, big| begins(rest, order(big)) >= enough(rest))
-        .or_else(|| first(&|rest, big| row(rest, order(big)) == ROW))?;
-    (kev.syspage, kev.events, kev.big) = (at, at, big);
+    let (at, endian) = grids(bytes, from, told, order_told.then(|| kev.endian())).into_iter().find_map(|grid| {
+        // Without the control event that they begin with, damage took it.
+        let found =
+            first(grid, &|rest, endian| begins(rest, endian) >= enough(rest)).or_else(|| first(grid, &is_row))?;
+        let told = told.filter(|told| *told <= found && told % ELEMENT == grid.phase);
+        Some((told.unwrap_or(found), grid.endian))
+    })?;
+    (kev.syspage, kev.events, kev.big) = (at, at, endian == Endian::Big);
     Some(kev)
+}
+
+/// Where elements can lie: they follow each other without a gap up to the end of the file.
+#[derive(Clone, Copy)]
+struct Grid {
+    /// The first byte, modulo the length of an element.
+    phase: usize,
+    endian: Endian,
+}
+
+/// All grids, that on which most elements make sense first: damage can bring a few elements of another file that lie elsewhere.
+/// A place that is told counts twice, as payloads can look like elements too.
+fn grids(bytes: &[u8], from: usize, told: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
+    let votes = |grid: &Grid| {
+        let skip = grid.phase.wrapping_sub(from) % ELEMENT;
+        let there = bytes.get(from.saturating_add(skip)..).unwrap_or_default();
+        let votes = there.chunks_exact(ELEMENT).take(VOTERS).filter(|part| is_classed(part, grid.endian)).count();
+        if told.is_some_and(|told| told % ELEMENT == grid.phase) { votes.saturating_mul(2) } else { votes }
+    };
+    let orders = [Endian::Little, Endian::Big].into_iter().filter(|endian| order.is_none_or(|order| order == *endian));
+    let mut all: Vec<Grid> = orders.flat_map(|endian| (0..ELEMENT).map(move |phase| Grid { phase, endian })).collect();
+    all.sort_by_cached_key(|grid| std::cmp::Reverse(votes(grid)));
+    all
 }
 
 /// `6.4.1` is 64.
@@ -198,5 +252,38 @@ mod tests {
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::"), None);
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::rubbish"), None);
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::TRACE_SYSPAGE_LEN::-4TRACE_HEADER_END::"), None);
+    }
+
+    /// Elements of a class that is none of the control events', but for the first.
+    fn elements(count: u32) -> Vec<u8> {
+        let headers = (0..count).map(|i| if i == 0 { 1 << 10 | 1 } else { 0x1403 });
+        headers
+            .zip(100..)
+            .flat_map(|(header, stamp)| [header, stamp, 0x0010_0007, 9])
+            .flat_map(u32::to_le_bytes)
+            .collect()
+    }
+
+    const TEXT: &[u8] =
+        b"TRACE_HEADER_BEGIN::TRACE_DATE:: MonTRACE_CPU_NUM::2TRACE_LITTLE_ENDIAN::TRUETRACE_SYSPAGE_LEN::24T";
+
+    /// A few elements of another file, written over the end of the header, were taken for the first, and all were read askew.
+    #[test]
+    fn elements_written_over_the_end_of_the_header_were_taken_for_the_first() {
+        let mut file = [TEXT, &[b'x'; 17], &[0; 24], &elements(200)].concat();
+        let start = TEXT.len() + 17 + 24;
+        // Over the page and the first three elements, on a grid of its own.
+        let alien = elements(9);
+        let alien = &alien[..start + 40 - (TEXT.len() + 3)];
+        file[TEXT.len() + 3..start + 40].copy_from_slice(alien);
+        assert_eq!(parse(&file).unwrap().events, start);
+    }
+
+    /// Nothing was read where the end of the header and the first element were lost.
+    #[test]
+    fn a_lost_end_of_the_header_and_first_element_hid_the_rest() {
+        let text = &TEXT[..TEXT.len() - 4];
+        let file = [text, &[0xEE; 70], &elements(200)[16..]].concat();
+        assert_eq!(parse(&file).unwrap().events, text.len() + 70);
     }
 }
