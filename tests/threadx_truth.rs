@@ -380,6 +380,60 @@ fn a_damaged_header_is_made_whole() {
     assert_eq!(none.code, "not-a-header");
 }
 
+/// A damaged first word hid the whole trace where no symbol led to it, and so did a damaged address.
+#[test]
+fn a_damaged_header_was_not_found_without_symbols() {
+    for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
+        let b = Buffer { wide, big, objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+        let right = stamps(&decode(&b));
+        let word = if wide { 8 } else { 4 };
+        // Word by word, alone and together with the first: mask, own address, registry, its end, ring, its end, current.
+        for damaged in
+            [vec![0], vec![2], vec![3], vec![5], vec![6], vec![0, 1], vec![0, 2], vec![0, 3], vec![0, 5], vec![0, 6]]
+        {
+            let mut bytes = b.bytes();
+            for at in &damaged {
+                bytes[at * word..(at + 1) * word].fill(0x5B);
+            }
+            let ram = [vec![0x11; 1000], bytes.clone()].concat();
+            let found = ThreadX.scan(&ram, 4);
+            let what = format!("wide {wide} big {big}: words {damaged:?}");
+            assert_eq!(found.len(), 1, "{what}");
+            assert_eq!((found[0].offset, found[0].base, found[0].capacity), (1000, BASE, 64), "{what}");
+            assert!(ThreadX.sniff(&bytes), "{what}");
+            let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default())
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_eq!(stamps(&t), right, "{what}");
+            assert_eq!(issue(&t, "header-mended").severity, Severity::Inferred);
+        }
+        // Where a sound one is, a damaged copy is none.
+        let mut copy = b.bytes();
+        copy[..word].fill(0);
+        let found = ThreadX.scan(&[copy, b.bytes()].concat(), 4);
+        assert_eq!(found.iter().map(|f| f.offset).collect::<Vec<_>>(), [b.bytes().len()]);
+    }
+    // The marks alone are no header.
+    let marks = [0xAAAA_AAAA_u32, 0xBBBB_BBBB, 0xCCCC_CCCC].map(u32::to_le_bytes).concat();
+    assert_eq!(ThreadX.scan(&[vec![0; 64], marks, vec![0; 64]].concat(), 4), []);
+}
+
+/// A flipped bit in the mask of the time stamps made 32 bits of 16, and time ran backwards.
+#[test]
+fn a_damaged_time_mask_is_the_nearest_that_ports_have() {
+    for (mask, damaged) in
+        [(0xFFFF, 0xFFFB), (0xFFFF, 0x0100_FFFF), (0xFF_FFFF, 0xFE_7FFF), (0xFFFF_FFFF, 0), (0xFFFF_FFFF, 0x1234_5678)]
+    {
+        let b = Buffer { mask, objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 100));
+        let right = stamps(&decode(&b));
+        let mut bytes = b.bytes();
+        bytes[4..8].copy_from_slice(&u32::to_le_bytes(damaged));
+        let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+        assert_eq!(stamps(&t), right, "{damaged:#x}");
+        let message = &issue(&t, "header-mended").message;
+        assert!(message.contains(&format!("(taken: {} bits)", mask.count_ones())), "{message}");
+    }
+}
+
 #[test]
 fn slots_that_were_written_over_are_left_out_and_counted() {
     let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));

@@ -14,6 +14,8 @@ use crate::abi::Width;
 
 /// The header's first word: `TXTB`.
 pub const MAGIC: u32 = 0x5458_5442;
+/// The header's last three words.
+pub const MARKS: (u64, u64, u64) = (0xAAAA_AAAA, 0xBBBB_BBBB, 0xCCCC_CCCC);
 /// Context word of an interrupt service routine.
 pub const CONTEXT_ISR: u64 = 0xFFFF_FFFF;
 /// Context word before the scheduler runs.

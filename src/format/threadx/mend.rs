@@ -11,6 +11,9 @@ use crate::trace::{Issue, Place, Severity};
 const FIELDS: [&str; 6] =
     ["mend_base", "mend_registry_end", "mend_buffer_start", "mend_buffer_end", "mend_current", "mend_mask"];
 
+/// With more wrong bits a mask tells nothing.
+const FEW_BITS: u32 = 4;
+
 impl RawHeader {
     /// The header as it was mended when it was read.
     pub fn mended(self, capture: &Capture) -> Self {
@@ -46,15 +49,60 @@ pub(super) struct Mended {
 /// Makes a damaged header whole; `None` where too little is left. `room` is how many bytes of memory lie from the
 /// header on, where the source tells.
 pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option<u64>) -> Option<Mended> {
+    let header = located.header;
+    let known = |name: &str| {
+        let pointer = located.known(name).filter(|p| *p != 0)?;
+        pointer.checked_sub(header).filter(|offset| *offset <= MAX_BUFFER)
+    };
+    let mut mended = mend_at(raw, word, Some(header), &known, room)?;
+    mended.issue = mended.issue.at(Place::address(header));
+    Some(mended)
+}
+
+/// The same of a header that was found by what it looks like, wherever it lies: the header as it was.
+pub(super) fn guess(raw: &RawHeader, word: Width, room: u64) -> Option<RawHeader> {
+    let mended = mend_at(raw, word, None, &|_| None, Some(room))?;
+    Some(raw.with(&mended.values, word))
+}
+
+/// The header's own address: what it says where its registry lies right behind, else where it was read. Where that is not
+/// known, what it says or what its registry says: that from which the registry has whole entries.
+fn own_address(raw: &RawHeader, word: Width, header: Option<Addr>, object: u64) -> Addr {
+    let size = layout::header_size(word) as u64;
+    let (said, behind) = (raw.base & word.max(), raw.registry_start.wrapping_sub(size) & word.max());
+    if said == behind {
+        return raw.base;
+    }
+    let fits = |base: &Addr| {
+        let whole = |end: u64| {
+            let len = end.wrapping_sub(*base).wrapping_sub(size) & word.max();
+            len <= MAX_BUFFER && len.checked_rem(object) == Some(0)
+        };
+        u32::from(whole(raw.registry_end)).saturating_add(u32::from(whole(raw.buffer_start)))
+    };
+    let likely = if fits(&behind) > fits(&said) { behind } else { said };
+    header.map_or(likely, |header| header & word.max())
+}
+
+/// The mask that differs from this one in the fewest bits, of those that ports have: all bits below the highest.
+fn nearest_mask(damaged: u64) -> u64 {
+    let masks = (8..=32).map(|bits| u64::MAX >> (64_u32.saturating_sub(bits)));
+    let wrong = |mask: &u64| (mask ^ damaged).count_ones();
+    masks.rev().min_by_key(wrong).filter(|mask| wrong(mask) <= FEW_BITS).unwrap_or(u64::from(u32::MAX))
+}
+
+fn mend_at(
+    raw: &RawHeader,
+    word: Width,
+    header: Option<Addr>,
+    known: &dyn Fn(&str) -> Option<u64>,
+    room: Option<u64>,
+) -> Option<Mended> {
     let size = layout::header_size(word) as u64;
     let entry = layout::entry_size(word) as u64;
-    // A base that does not lead to the registry is damaged itself; the header lies where it was read.
-    let base = if raw.offset(raw.registry_start, word) == size { raw.base } else { located.header & word.max() };
+    let object = layout::object_size(word, raw.name_size.clamp(1, layout::MAX_NAME)) as u64;
+    let base = own_address(raw, word, header, object);
     let stated = |pointer: u64| pointer.wrapping_sub(base) & word.max();
-    let known = |name: &str| -> Option<u64> {
-        let pointer = located.known(name).filter(|p| *p != 0)?;
-        pointer.checked_sub(located.header).filter(|offset| *offset <= MAX_BUFFER)
-    };
     let sane = |offset: u64| (size..=MAX_BUFFER).contains(&offset);
     let options = |from_header: u64, name: &str| -> Vec<u64> {
         [known(name), Some(stated(from_header))].into_iter().flatten().filter(|o| sane(*o)).collect()
@@ -64,7 +112,6 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
     let ends = options(raw.buffer_end, "_tx_trace_buffer_end_ptr");
     // The kernel puts the ring right behind the registry: the same number stands in both fields, whole entries lie
     // before it and whole slots behind it.
-    let object = layout::object_size(word, raw.name_size.clamp(1, layout::MAX_NAME)) as u64;
     let likely = |start: &u64| {
         let both = starts.contains(start) && registry_ends.contains(start);
         let before = start.saturating_sub(size).checked_rem(object) == Some(0);
@@ -97,10 +144,10 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
             values.push((name, pointer(offset)));
         }
     }
-    // Every port's mask has all bits below its highest.
-    if raw.time_mask == 0 || raw.time_mask & raw.time_mask.wrapping_add(1) != 0 {
-        wrong.push(format!("time mask {:#x} (taken: 32 bits)", raw.time_mask));
-        values.push(("mend_mask", u64::from(u32::MAX)));
+    if !raw.has_clock() {
+        let mask = nearest_mask(raw.time_mask);
+        wrong.push(format!("time mask {:#x} (taken: {} bits)", raw.time_mask, mask.count_ones()));
+        values.push(("mend_mask", mask));
     }
     if raw.id != u64::from(MAGIC) {
         wrong.push(format!("first word {:#x}", raw.id));
@@ -115,11 +162,6 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
         format!(
             "the trace header is damaged ({what}); it was made whole by what is left of it and by the kernel's pointers"
         ),
-    )
-    .at(address(located.header));
+    );
     Some(Mended { values, issue })
-}
-
-const fn address(header: Addr) -> Place {
-    Place::address(header)
 }

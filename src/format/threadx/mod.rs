@@ -13,6 +13,7 @@ mod parse;
 mod read;
 mod registry;
 mod ring;
+mod search;
 mod survey;
 mod usbx;
 
@@ -54,35 +55,7 @@ impl Format for ThreadX {
     }
 
     fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
-        let mut found = Vec::new();
-        let magic = layout::MAGIC.to_le_bytes();
-        let mut at = 0usize;
-        // The magic in either order; a wide big-endian header has four zero bytes before it. Every offset is tried:
-        // a dump may begin anywhere.
-        while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4) {
-            if found.len() >= most {
-                break;
-            }
-            let head = window.get(..4).unwrap_or(&[]);
-            let starts = if head == magic {
-                [Some(at), None]
-            } else if head == layout::MAGIC.to_be_bytes() {
-                [Some(at), at.checked_sub(4)]
-            } else {
-                [None, None]
-            };
-            for start in starts.into_iter().flatten() {
-                let Some((endian, word, raw)) = bytes.get(start..).and_then(parse::detect) else { continue };
-                if raw.is_sound(word) {
-                    let size = raw.offset(raw.buffer_end, word).saturating_sub(raw.offset(raw.buffer_start, word));
-                    let capacity = size.checked_div(layout::entry_size(word) as u64).unwrap_or(0);
-                    found.push(Found { offset: start, base: raw.base, capacity, endian, word, events: None });
-                    break;
-                }
-            }
-            at = at.saturating_add(1);
-        }
-        found
+        search::scan(bytes, most)
     }
 
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {

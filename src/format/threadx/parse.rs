@@ -29,6 +29,8 @@ pub struct RawHeader {
     pub buffer_end: u64,
     /// Where the next event goes.
     pub current: u64,
+    /// True where the three words behind the pointers are those that the kernel puts there.
+    pub marked: bool,
 }
 
 /// One registry entry as it lies in memory.
@@ -76,10 +78,22 @@ pub fn header(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], RawHeade
     let (i, (_reserved1, name_size)) = (u16(order(endian)), u16(order(endian))).parse(i)?;
     let (i, _padding) = take(width.bytes().saturating_sub(4)).parse(i)?;
     let (i, (registry_end, buffer_start, buffer_end, current)) = (&w, &w, &w, &w).parse(i)?;
-    let (i, _marks) = (&w, &w, &w).parse(i)?;
+    let (i, marks) = (&w, &w, &w).parse(i)?;
+    let marked = marks == layout::MARKS;
     Ok((
         i,
-        RawHeader { id, time_mask, base, registry_start, name_size, registry_end, buffer_start, buffer_end, current },
+        RawHeader {
+            id,
+            time_mask,
+            base,
+            registry_start,
+            name_size,
+            registry_end,
+            buffer_start,
+            buffer_end,
+            current,
+            marked,
+        },
     ))
 }
 
@@ -121,31 +135,54 @@ impl RawHeader {
             && end <= MAX_BUFFER
             && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)
     }
+
+    /// True where the mask is one of a clock: one run of bits, without a hole.
+    #[must_use]
+    pub const fn has_clock(&self) -> bool {
+        let run = self.time_mask >> (self.time_mask.trailing_zeros() & 63);
+        run & run.wrapping_add(1) == 0 && run != 0
+    }
+
+    /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. Nothing where
+    /// neither that, nor the marks, nor the registry behind the header tell of one.
+    pub(super) fn evidence(&self, width: Width) -> u32 {
+        let named = self.id == u64::from(MAGIC);
+        let behind = self.offset(self.registry_start, width) == layout::header_size(width) as u64;
+        let adjoin = self.registry_end == self.buffer_start && self.buffer_start != 0;
+        let ring = self.buffer_end.checked_sub(self.buffer_start).filter(|len| (1..=MAX_BUFFER).contains(len));
+        let whole = ring.is_some_and(|len| len.checked_rem(layout::entry_size(width) as u64) == Some(0));
+        let inside = self.buffer_start <= self.current && self.current < self.buffer_end;
+        let names = (1..=layout::MAX_NAME).contains(&self.name_size);
+        let told = [(named, 4), (self.marked, 2), (behind, 2), (adjoin, 2), (whole, 1), (inside, 1), (names, 1)];
+        let sum = told.iter().filter(|(is_so, _)| *is_so).map(|(_, weight)| weight).sum();
+        if named || self.marked || behind { sum } else { 0 }
+    }
 }
 
 /// The largest buffer that is believed: 4 GiB hold 134 million events.
 pub const MAX_BUFFER: u64 = 1 << 32;
 
-/// What `bytes` begin with: the header in the byte order and width in which it is sound, or at least has its magic.
+/// So much of a header is no accident: the first word and one thing more, or two others and what follows from them.
+const ENOUGH: u32 = 5;
+
+/// What `bytes` begin with: the header in the byte order and width in which it is sound, or else in which most of it is there.
 #[must_use]
 pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, RawHeader)> {
-    let mut marked = None;
+    let mut best = None;
     for width in [Width::W4, Width::W8] {
         for endian in [Endian::Little, Endian::Big] {
             let Ok((_, raw)) = header(bytes, endian, width) else { continue };
             if raw.is_sound(width) {
                 return Some((endian, width, raw));
             }
-            // Partly written over: the magic, and one more thing that the kernel always writes.
-            let behind = raw.offset(raw.registry_start, width) == layout::header_size(width) as u64;
-            let adjoin = raw.registry_end == raw.buffer_start && raw.buffer_start != 0;
-            let inside = raw.buffer_start < raw.current && raw.current < raw.buffer_end;
-            if raw.id == u64::from(MAGIC) && (behind || adjoin || inside) {
-                marked = marked.or(Some((endian, width, raw)));
+            // Partly written over.
+            let evidence = raw.evidence(width);
+            if evidence >= ENOUGH && best.as_ref().is_none_or(|(most, _)| evidence > *most) {
+                best = Some((evidence, (endian, width, raw)));
             }
         }
     }
-    marked
+    best.map(|(_, found)| found)
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ fn agrees(located: &Located, word: Width, raw: &RawHeader) -> bool {
 fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
     let detected = parse::detect(head);
     let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
-        raw.is_sound(*word) && raw.time_mask != 0 && agrees(located, *word, raw)
+        raw.is_sound(*word) && raw.has_clock() && agrees(located, *word, raw)
     };
     if let Some((endian, word, raw)) = detected.filter(sound) {
         return Ok(Header { endian, word, raw, mended: None });

@@ -1,0 +1,62 @@
+//! Headers in memory that nobody points to.
+
+use super::layout::{self, MAGIC};
+use super::{Found, mend, parse};
+use crate::abi::{Endian, Width};
+
+/// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring lies.
+pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
+    let (mut found, mut damaged): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
+    let mut at = 0usize;
+    // Every offset is tried: a dump may begin anywhere.
+    while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4 && found.len() < most) {
+        let candidates = starts(window, at).into_iter().flatten().filter_map(|start| candidate(bytes, start));
+        // A header that is read four bytes off has some of its looks.
+        if let Some((is_sound, _, header)) = candidates.max_by_key(|(is_sound, evidence, _)| (*is_sound, *evidence)) {
+            let list = if is_sound { &mut found } else { &mut damaged };
+            // Both ends of it may have been met.
+            if list.len() < most && !list.iter().any(|f| f.offset == header.offset) {
+                list.push(header);
+            }
+        }
+        at = at.saturating_add(1);
+    }
+    if found.is_empty() { damaged } else { found }
+}
+
+/// The header at `start`: whether it is sound, how much of one is there, and where its ring lies.
+fn candidate(bytes: &[u8], start: usize) -> Option<(bool, u32, Found)> {
+    let rest = bytes.get(start..)?;
+    let (endian, word, raw) = parse::detect(rest)?;
+    let (is_sound, evidence) = (raw.is_sound(word), raw.evidence(word));
+    let raw = if is_sound { raw } else { mend::guess(&raw, word, rest.len() as u64)? };
+    Some((is_sound, evidence, at_offset(start, endian, word, &raw)))
+}
+
+fn at_offset(offset: usize, endian: Endian, word: Width, raw: &parse::RawHeader) -> Found {
+    let size = raw.offset(raw.buffer_end, word).saturating_sub(raw.offset(raw.buffer_start, word));
+    let capacity = size.checked_div(layout::entry_size(word) as u64).unwrap_or(0);
+    Found { offset, base: raw.base, capacity, endian, word, events: None }
+}
+
+/// Where a header may begin whose first word, or whose marks, are at `at`.
+fn starts(window: &[u8], at: usize) -> [Option<usize>; 2] {
+    let Some(head) = window.first_chunk::<4>() else { return [None; 2] };
+    if *head == MAGIC.to_le_bytes() {
+        [Some(at), None]
+    } else if *head == MAGIC.to_be_bytes() {
+        // A wide big-endian header has four zero bytes before it.
+        [Some(at), at.checked_sub(4)]
+    } else if *head == [0xAA; 4] {
+        // All bytes of a mark are the same: they look alike in either order.
+        const NARROW: usize = 36;
+        const WIDE: usize = 72;
+        match window.get(4..12) {
+            Some([0xBB, 0xBB, 0xBB, 0xBB, ..]) => [at.checked_sub(NARROW), None],
+            Some([0, 0, 0, 0, 0xBB, ..]) => [at.checked_sub(WIDE), at.checked_sub(WIDE + 4)],
+            _ => [None; 2],
+        }
+    } else {
+        [None; 2]
+    }
+}
