@@ -216,6 +216,8 @@ mod served {
             }
             if registers.is_none() && thread.core.is_some() {
                 extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
+            } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)) {
+                extra.push_str(&format!("; {why}"));
             } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
                 extra.push_str(&format!("; {}", thread.stand.how));
             }
@@ -241,6 +243,14 @@ mod served {
             let at = if none_runs { 0 } else { self.threads.len() };
             self.threads.splice(at..at, others);
         }
+    }
+
+    /// What is wrong with the registers that a thread left at PSP when an exception came: a debugger unwinds through
+    /// them without a word.
+    fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
+        exception(cpu)?;
+        cpu.get("psp").filter(|_| thread.stand.pc.is_none())?;
+        thread.stand.how.split_once("; ").map(|(_, why)| why)
     }
 
     /// The exception that a Cortex-M is in.
