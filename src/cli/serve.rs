@@ -71,6 +71,7 @@ mod served {
         let mut session = Session::open(inputs)?;
         let name = session.name().to_owned();
         let mut subject = find(&mut session)?;
+        let offset = session.load_offset().value;
         message::issues(&subject.issues);
         let program = Program { inputs: program, clock, names };
         let Some((mut memory, told)) = session.into_memory() else {
@@ -81,8 +82,9 @@ mod served {
             monitor::run(line, &program, Lent::Memory(memory, told.clone()), out);
         };
         let threads = std::mem::take(&mut subject.threads);
-        let mut served =
-            PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads).answering(Box::new(answer));
+        let mut served = PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads)
+            .loaded_at(offset)
+            .answering(Box::new(answer));
         let Some(at) = listen else {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {

@@ -154,6 +154,21 @@ fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
     }
 }
 
+/// A position-independent program lay elsewhere than GDB thought: its variables were not to be read.
+#[test]
+fn gdb_was_not_told_where_a_program_was_loaded() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&["host.elf", "host.core"]);
+    let mut inner = gdb("gdb-multiarch");
+    inner.args(["-nh", "-batch", "-iex", "set confirm off", "-ex", &format!("target remote :{}", image.port)]);
+    inner.args(["-ex", "print &watchdog", "-ex", "print watchdog.tx_thread_name", "-ex", "detach", "host.elf"]);
+    inner.current_dir(fixture(""));
+    let text = run(&mut inner).out;
+    assert!(text.contains("0x555555560940 <watchdog>") && text.contains("\"watchdog\""), "{text}");
+}
+
 /// No kernel that can be read: the CPU alone, with the registers of the core.
 #[test]
 fn without_a_kernel_there_is_the_cpu() {
