@@ -332,18 +332,19 @@ fn the_debugger_interrupts_a_line() {
     rig.stub.hears_nothing();
 }
 
-/// A line that prints `line 0`, `line 1` and so on: more than the links hold.
-fn talkative() -> Rig {
-    Rig::new(PATIENCE, |_, _, out| (0..LINES).for_each(|n| writeln!(out, "line {n}").unwrap()))
+/// A line that prints `line 0`, `line 1` and so on.
+fn talkative(lines: usize) -> Rig {
+    Rig::new(PATIENCE, move |_, _, out| (0..lines).for_each(|n| writeln!(out, "line {n}").unwrap()))
 }
 
-const LINES: usize = 1_500_000;
+/// More than the links hold.
+const LINES: usize = 700_000;
 const CUT: &str = "\ntx-trace: the rest is not shown: the debugger has interrupted it\n";
 
 /// Once its first packet was out, all of a line was sent, whatever the debugger said.
 #[test]
 fn a_line_that_printed_was_not_cut_by_an_interrupt() {
-    let mut rig = talkative();
+    let mut rig = talkative(1000);
     rig.debugger.say(line("tx-trace list"));
     rig.debugger.hears("+$O");
     let mut byte = [0];
@@ -361,7 +362,7 @@ fn a_line_that_printed_was_not_cut_by_an_interrupt() {
     rig.passes(&frame("m0,4"), "+");
     assert_eq!(rig.end(), End::Debugger);
     // Without acknowledgements as much is on its way as the links hold.
-    let mut rig = talkative().without_acks();
+    let mut rig = talkative(LINES).without_acks();
     rig.debugger.say(line("tx-trace list"));
     rig.debugger.hears("$O");
     rig.debugger.say([3]);
