@@ -362,6 +362,87 @@ fn show_tells_each_state() {
     }
 }
 
+/// Runs the command on an image of the target.
+fn on_image(target: &Target, words: &[&str]) -> (Option<i32>, String, String) {
+    let scratch = tools::Scratch::new();
+    let file = scratch.path("ram.bin");
+    std::fs::write(&file, &target.ram).unwrap();
+    let (elf, image) = (fixture("cm3.elf").display().to_string(), format!("{file}@0x20000000"));
+    let done = tx_trace(&[words, &["--elf", &elf, "--image", &image]].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn last_of_a_paused_trace_said_that_it_was_switched_off() {
+    let paused = Target::new().set("_tx_trace_buffer_current_ptr", 0);
+    let (code, out, err) = on_image(&paused, &["last", "3"]);
+    assert!(code == Some(0) && out.lines().count() >= 4, "{out}{err}");
+    assert!(err.contains("tracing is paused") && err.contains("`control resume`"), "{err}");
+    assert!(!err.contains("switched off"), "{err}");
+    let (_, out, _) = on_image(&paused, &["last", "1", "--format", "json"]);
+    let code = "trace-paused";
+    assert!(out.contains(&format!("\"code\":\"{code}\"")), "{out}");
+    let off = paused.set("_tx_trace_registry_start_ptr", 0);
+    let (_, _, err) = on_image(&off, &["last", "3"]);
+    assert!(err.contains("switched off (tx_trace_disable)") && !err.contains("pause"), "{err}");
+}
+
+/// Paused in the middle of an insertion, a kernel goes on from 0. That was told as an ELF of another build.
+#[test]
+fn a_kernel_that_went_on_from_0_was_called_another_build() {
+    let target = Target::new();
+    let header = Target::at("trace_buffer");
+    let crashed = target.clone().with(header + 32, 0x40).set("_tx_trace_buffer_current_ptr", 0x40);
+    for broken in [crashed.clone(), crashed.clone().set("_tx_trace_buffer_current_ptr", 0)] {
+        let absence = broken.plan(Action::Resume).unwrap_err();
+        assert_eq!(absence.code, "header-damaged");
+        assert!(absence.message.contains("0x40") && absence.message.contains("went on from 0"), "{absence}");
+        assert!(absence.hint.contains("reset the target"), "{absence}");
+    }
+    let (_, out, err) = on_image(&crashed, &["control", "show", "--width", "400"]);
+    assert!(out.contains("went on from 0") && out.contains("not known"), "{out}{err}");
+    // Elsewhere it is another build still.
+    let other = target.clone().set("_tx_trace_buffer_current_ptr", 0x2100_0004);
+    let absence = other.plan(Action::Resume).unwrap_err();
+    assert!(!absence.message.contains("from 0") && absence.hint.contains("check that the ELF"), "{absence}");
+    // Cut off between the two stores.
+    let between = target.clone().set("_tx_trace_buffer_current_ptr", target.word(header + 32) + 32);
+    assert!(between.plan(Action::Resume).unwrap_err().hint.contains("crashed"));
+    let (_, out, _) = on_image(&between, &["control", "show", "--width", "400"]);
+    assert!(out.contains("one is being made, or was cut off"), "{out}");
+}
+
+#[test]
+fn a_pause_of_a_core_said_to_write_before_it_refused() {
+    let (code, out, err) = on_image(&Target::new(), &["control", "pause", "--yes"]);
+    assert!(code == Some(2) && out.is_empty() && err.contains("no live target"), "{out}{err}");
+    assert!(!err.contains("to write"), "{err}");
+}
+
+/// It was "the target runs while it is written to", or a way to give what was given.
+#[test]
+fn a_door_that_only_reads_was_told_to_halt() {
+    for (remote, hint) in [("qmp::9", "QEMU's GDB stub"), ("qmp:./no.sock", "-gdb tcp"), ("openocd::9", "usually 3333")]
+    {
+        let done = tx_trace(&["control", "pause", "--yes", "--remote", remote]);
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && err.contains("only reads memory") && err.contains(hint), "{err}");
+    }
+}
+
+#[test]
+fn an_unexpected_word_was_a_file_that_does_not_exist() {
+    for verb in ["show", "pause", "resume"] {
+        let (code, out, err) = on_image(&Target::new(), &["control", verb, "extra"]);
+        assert!(code == Some(2) && out.is_empty(), "{out}{err}");
+        assert!(err.contains(&format!("control {verb}: unexpected argument 'extra'")), "{err}");
+    }
+    let elf = fixture("cm3.elf").display().to_string();
+    let done = tx_trace(&["control", "show", &elf, &fixture("cm3.core").display().to_string()]);
+    assert_eq!(done.status.code(), Some(0), "files are still taken");
+}
+
 /// The firmware that runs for ever, in a directory of its own.
 fn live(scratch: &tools::Scratch) -> Option<String> {
     if !tools::installed(&["gdb-multiarch", "qemu-system-arm", "arm-none-eabi-gcc"]) {

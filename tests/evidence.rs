@@ -284,6 +284,40 @@ fn is_served(core: &str) {
     }
 }
 
+/// The program's debug information names them, and is not there when the core is read.
+#[test]
+fn events_of_the_application_were_numbers_without_the_program() {
+    let scratch = Scratch::new("evidence-events");
+    let (core, said) = core(&scratch, "x.core", &[&path("cm3.elf"), &path("cm3.core")]);
+    assert!(said.contains("11 names of events"), "{said}");
+    let named = |core: &str| done(&["list", "--class", "user", core]).0;
+    let with = done(&["list", "--class", "user", &path("cm3.elf"), &path("cm3.core")]).0;
+    assert!(with.contains("APP_LATE") && with.contains("APP_FAULT"), "{with}");
+    assert_eq!(named(&core), with);
+    assert!(done(&["last", "1", "--event", "APP_LATE", &core]).0.contains("APP_LATE"));
+    // What knows better wins, and a core of a core has them still.
+    let file = scratch.path("mine.tsv").display().to_string();
+    std::fs::write(&file, "id\tname\n4105\tMY_LATE\n").unwrap();
+    let (mine, _) = done(&["list", "--class", "user", "--events", &file, &core]);
+    assert!(mine.contains("MY_LATE") && mine.contains("APP_FAULT") && !mine.contains("APP_LATE"), "{mine}");
+    let again = scratch.path("again.core").display().to_string();
+    done(&["dump", "-o", &again, &core]);
+    assert_eq!(named(&again), with);
+    // The note is text that anybody may have written.
+    let bytes = std::fs::read(&core).unwrap();
+    let at = bytes.windows(8).rposition(|w| w == b"APP_LATE").unwrap();
+    for (name, shown) in [(b"A\x1b[2JXXX", false), (b"APP\tLATE", false), (b"APP_SOON", true)] {
+        let mut hostile = bytes.clone();
+        hostile[at..at + 8].copy_from_slice(name);
+        let file = scratch.path("hostile.core");
+        std::fs::write(&file, hostile).unwrap();
+        let out = tx_trace(&["list", "--class", "user", file.to_str().unwrap()]);
+        let text = format!("{}{}", text(&out.stdout), text(&out.stderr));
+        assert_eq!(out.status.code(), Some(0), "{text}");
+        assert!(!text.contains('\u{1b}') && text.contains("APP_SOON") == shown, "{text}");
+    }
+}
+
 #[test]
 fn gdb_opens_a_core_made_of_files() {
     if !installed("gdb-multiarch") {

@@ -129,7 +129,7 @@ struct Stream {
     qmp: String,
     /// A second monitor, for the test.
     monitor: std::path::PathBuf,
-    _child: Running,
+    child: Running,
     _scratch: Scratch,
 }
 
@@ -154,7 +154,7 @@ impl Stream {
             .spawn()
             .unwrap();
         let this =
-            Self { gdb, qmp: format!("qmp:{}", qmp.display()), monitor, _child: Running(child), _scratch: scratch };
+            Self { gdb, qmp: format!("qmp:{}", qmp.display()), monitor, child: Running(child), _scratch: scratch };
         wait_for("the stream", || this.read(&["objects"]).status.success());
         Some(this)
     }
@@ -171,14 +171,21 @@ impl Stream {
     }
 
     fn say(&self, command: &str) {
+        self.ask(command);
+    }
+
+    /// The monitor's answer to a command.
+    fn ask(&self, command: &str) -> String {
+        let mut answer = String::new();
         let mut socket = UnixStream::connect(&self.monitor).unwrap();
         let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
         lines.next().unwrap().unwrap();
         for command in ["qmp_capabilities", command] {
             socket.write_all(format!("{{\"execute\": \"{command}\"}}\n").as_bytes()).unwrap();
             // Events may come before the answer.
-            while !lines.next().unwrap().unwrap().contains("\"return\"") {}
+            answer = lines.find_map(|l| l.ok().filter(|l| l.contains("\"return\""))).unwrap();
         }
+        answer
     }
 }
 
@@ -604,6 +611,96 @@ fn reports_over_intervals() {
         assert_eq!(Some(counted), interval["events"].as_u64(), "{text}");
     }
     assert!(intervals.iter().any(|i| i["lost_before"].as_u64().unwrap() > 0 && i["seen"].as_f64().unwrap() < 100.0));
+}
+
+/// Where the ring went around at every look, no interval was ever printed.
+#[test]
+fn intervals_in_which_all_was_lost_were_not_printed() {
+    let stub = || {
+        OpenOcd::start(
+            Target::new(false),
+            Box::new(|asked, target| {
+                let count = if asked < 20 { 1 } else { SLOTS + 5 };
+                (0..count).for_each(|_| target.insert());
+                Deed::Answer
+            }),
+        )
+    };
+    let words = ["--report", "services", "--every", "100ms", "--for", "2s"];
+    let output = follow(&stub(), &words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lost: Vec<&Value> = rows.iter().filter(|r| r["report"] == "interval" && r["events"] == 0).collect();
+    assert!(!lost.is_empty(), "{text}");
+    for interval in lost {
+        assert!(interval["lost_before"].as_u64().unwrap() >= u64::from(SLOTS), "{interval}");
+        assert!(interval["from"].is_null() && interval["seen"].as_f64() == Some(0.0), "{interval}");
+        assert!(!rows.iter().any(|r| r["report"] == "services" && r["interval"] == interval["interval"]), "{text}");
+    }
+    assert!(stderr(&output).contains("at least"), "{}", stderr(&output));
+    let output = follow(&stub(), &[&words[..], &["--strict"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+/// The head of the table stood above the error.
+#[test]
+fn an_event_that_does_not_exist_is_told_before_anything_is_printed() {
+    for option in ["--until", "--event"] {
+        let stub = OpenOcd::start(Target::new(false), Box::new(|_, _| Deed::Answer));
+        let fixed = ["--symbol", "_tx_trace_header_ptr=0x20000000", "--timeout", "20", "--remote", &stub.endpoint()];
+        let output = tx_trace(&[&["follow", option, "nosuch"][..], &fixed].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(stderr(&output).contains("nosuch"), "{}", stderr(&output));
+    }
+}
+
+/// `timeout` sends its signal to the child and to the group: the second one ended the program at once, and QEMU stood.
+#[test]
+fn two_signals_at_once_left_qemu_paused() {
+    let Some(stream) = Stream::start(20_000) else { return };
+    let (elf, remote) = (fixture("cm3-stream.elf"), format!("127.0.0.1:{}", stream.gdb));
+    for _ in 0..5 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+            .args(["follow", "--halt-every", "1ms", "--format", "json", "--timeout", "20"])
+            .args(["--elf", elf.to_str().unwrap(), "--remote", &remote])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+        for _ in 0..2 {
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        }
+        lines.for_each(drop);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "it ends in order");
+        let status = stream.ask("query-status");
+        assert!(status.contains("\"running\": true"), "{status}");
+    }
+}
+
+/// QEMU's end was told with the start of a line of JSON.
+#[test]
+fn a_killed_qemu_is_told_in_plain_words() {
+    let Some(mut stream) = Stream::start(20_000) else { return };
+    let elf = fixture("cm3-stream.elf");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--format", "json", "--timeout", "20"])
+        .args(["--elf", elf.to_str().unwrap(), "--remote", &stream.qmp])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+    stream.child.0.kill().unwrap();
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.code() == Some(2) && !said.contains(['{', '\\']), "{said}");
+    assert!(said.contains("closed the connection") || said.contains("was sending"), "{said}");
 }
 
 #[test]

@@ -260,6 +260,21 @@ fn stacks_that_were_used_up_and_pointers_that_lie_elsewhere() {
 }
 
 #[test]
+fn priorities_that_no_kernel_has_were_printed_without_a_word() {
+    let mut builder = Builder::new(CORTEX_M, false).build();
+    for (name, value) in [("asleep", 0x2000_1234), ("done", 1024)] {
+        builder.put(builder.thread(name) + CORTEX_M.priority as u64, value, 4);
+    }
+    let kernel = read(&builder).unwrap();
+    let issue = kernel.issues.iter().find(|i| i.message.contains("priority or threshold")).unwrap();
+    assert_eq!((issue.code, issue.count), ("kernel-damaged", 2), "{issue:?}");
+    assert!(issue.message.contains("no kernel has more than 1024"), "{issue:?}");
+    // A sound one has none of it.
+    let sound = read(&Builder::new(CORTEX_M, false).build()).unwrap();
+    assert!(!sound.issues.iter().any(|i| i.message.contains("priority or threshold")), "{:?}", sound.issues);
+}
+
+#[test]
 fn no_kernel_for_three_reasons() {
     let builder = Builder::new(CORTEX_M, false).build();
     let none = read_bytes(builder.base, builder.bytes(), Vec::new()).unwrap_err();

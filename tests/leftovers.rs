@@ -224,3 +224,60 @@ fn a_file_name_that_is_no_text_was_refused() {
         assert!(out.status.success(), "{command}: {}", said(&out));
     }
 }
+
+/// An older file stayed, and nobody said that it is not this report.
+#[test]
+fn an_older_report_was_left_in_place_without_a_word() {
+    let scratch = Scratch::new("older");
+    let file = scratch.path("report.txt");
+    let name = file.display().to_string();
+    let image = |stem: &str| format!("{}@0x20000000", fixture(&format!("{stem}.ram.bin")).display());
+    let elf = |stem: &str| fixture(&format!("{stem}.elf")).display().to_string();
+    for command in ["report", "last", "dump"] {
+        let file = if command == "dump" { scratch.path("older.trx") } else { file.clone() };
+        std::fs::write(&file, "older").unwrap();
+        let name = file.display().to_string();
+        let words = [command, "--elf", &elf("cm3-never"), "--image", &image("cm3-never"), "-o", &name];
+        let out = tx_trace(&words);
+        assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+        assert!(said(&out).contains(&format!("tx-trace: {name} is left as it was\n")), "{}", said(&out));
+        assert_eq!(std::fs::read(&file).unwrap(), b"older");
+    }
+    // Where there was none, none is left.
+    std::fs::remove_file(&file).unwrap();
+    let words = ["report", "--elf", &elf("cm3-never"), "--image", &image("cm3-never"), "-o", &name];
+    let out = tx_trace(&words);
+    assert!(out.status.code() == Some(1) && !said(&out).contains("is left as it was"), "{}", said(&out));
+    assert!(!file.exists());
+    // What was found, with something lost in it, is there.
+    std::fs::write(&file, "older").unwrap();
+    let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    // The last slots of the ring are missing.
+    let end = machine::symbol(&fixture("cm3.elf"), "trace_buffer") - 0x2000_0000 + 0x2000;
+    ram.truncate(usize::try_from(end).unwrap());
+    std::fs::write(scratch.path("ram.bin"), ram).unwrap();
+    let damaged = format!("{}@0x20000000", scratch.path("ram.bin").display());
+    let out = tx_trace(&["report", "--strict", "--elf", &elf("cm3"), "--image", &damaged, "-o", &name]);
+    assert!(out.status.code() == Some(2) && !said(&out).contains("is left as it was"), "{}", said(&out));
+    assert!(text(&std::fs::read(&file).unwrap()).contains("profile"), "{}", said(&out));
+}
+
+/// The option file was written over.
+#[test]
+fn an_option_file_was_no_input() {
+    let scratch = Scratch::new("options");
+    let (outer, inner) = (scratch.path("outer.txt"), scratch.path("inner.core"));
+    let source =
+        format!("--elf {}\n--image {}@0x20000000\n", fixture("cm3.elf").display(), fixture("cm3.ram.bin").display());
+    std::fs::write(&inner, &source).unwrap();
+    std::fs::write(&outer, "@inner.core\n").unwrap();
+    let options = format!("@{}", outer.display());
+    for (command, file) in [("last", &outer), ("last", &inner), ("report", &outer), ("dump", &inner)] {
+        let before = std::fs::read(file).unwrap();
+        let name = file.display().to_string();
+        let out = tx_trace(&[command, &options, "-o", &name]);
+        assert_eq!(out.status.code(), Some(2), "{command} {name}: {}", said(&out));
+        assert!(said(&out).contains("which is read; give another name"), "{}", said(&out));
+        assert_eq!(std::fs::read(file).unwrap(), before);
+    }
+}

@@ -99,10 +99,17 @@ impl Ends {
         match self.debugger.receive(&mut bytes, Instant::now()) {
             Ok(count) => {
                 let bytes = bytes.get(..count).unwrap_or_default();
+                // In a packet 0x03 is a byte as any other.
+                let outside = match self.heard.pending() {
+                    [] => bytes.iter().position(|b| *b == b'$').unwrap_or(count),
+                    _ => 0,
+                };
+                let (outside, packets) = bytes.split_at_checked(outside).unwrap_or((&[], bytes));
                 // The interrupt is meant for us: the stub stands still already.
-                let rest: Vec<u8> = bytes.iter().copied().filter(|b| *b != 3).collect();
+                let rest: Vec<u8> = outside.iter().copied().filter(|b| *b != 3).collect();
                 self.heard.push(&rest);
-                Ok(rest.len() < count)
+                self.heard.push(packets);
+                Ok(rest.len() < outside.len())
             }
             Err(TransportError::Timeout) => Ok(false),
             Err(_) => Err(TransportError::Io("the debugger has gone".into())),
@@ -273,6 +280,12 @@ impl Relay {
                     self.send_own()?;
                     continue;
                 }
+                Kind::Interrupt if ours => {
+                    // The first is on its way, and to be acknowledged.
+                    let first = self.own.pop_front();
+                    self.own = first.into_iter().chain(cut(&self.own)).collect();
+                    continue;
+                }
                 Kind::Packet(body) if body.checksum_ok && !begun => {
                     // It goes on, so it has what it wanted of us.
                     self.own.clear();
@@ -352,8 +365,23 @@ impl Relay {
             }
             return Ok(());
         }
-        let all: Vec<u8> = self.own.drain(..).flatten().collect();
-        ends.debugger_gets(&all).map_err(gone)
+        while let Some(frame) = self.own.pop_front() {
+            ends.debugger_gets(&frame).map_err(gone)?;
+            if !self.own.is_empty() && ends.hear_debugger().map_err(|_| End::Debugger)? {
+                self.own = cut(&self.own);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is left to send of an answer that the debugger has interrupted: that it was, and the end.
+fn cut(left: &VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
+    // The last one is the end alone.
+    match left.len() {
+        0 => VecDeque::new(),
+        1 => left.clone(),
+        _ => line::answer(b"\ntx-trace: the rest is not shown: the debugger has interrupted it\n").into(),
     }
 }
 

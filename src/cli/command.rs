@@ -22,13 +22,18 @@ use crate::session::{Lent, Loaded, Session};
 use crate::trace::{Event, Issue, Severity};
 
 /// Runs a plan and says how it ended.
-pub fn run(plan: Plan) -> Outcome {
+pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
     let output = plan.output;
-    if let Some(path) = &output.path
-        && let Err(failure) = evidence::keep(&files_read(&plan.task), path)
-    {
-        // Not even the failure goes there.
-        return report_failure(&failure, &Output { path: None, ..output });
+    let target = match &plan.task {
+        Task::Dump(task) => Some(task.path.clone()),
+        _ => output.path.clone(),
+    };
+    if let Some(path) = &target {
+        let read = [&files_read(&plan.task), option_files].concat();
+        if let Err(failure) = evidence::keep(&read, path) {
+            // Not even the failure goes there.
+            return report_failure(&failure, &Output { path: None, ..output });
+        }
     }
     let result = match plan.task {
         Task::Read(question) => read(*question, &output),
@@ -42,10 +47,18 @@ pub fn run(plan: Plan) -> Outcome {
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
     };
-    result.unwrap_or_else(|failure| report_failure(&failure, &output))
+    result.unwrap_or_else(|failure| {
+        let outcome = report_failure(&failure, &output);
+        // JSON has its `error` line there.
+        let untouched = output.path.is_none() || output.format != args::Format::Json;
+        if let Some(path) = target.filter(|path| untouched && path.is_file()) {
+            message::say(&format!("tx-trace: {} is left as it was", output::escape(&path.display().to_string())));
+        }
+        outcome
+    })
 }
 
-/// The files that a task reads; `dump` knows its output for itself.
+/// The files that a task reads.
 fn files_read(task: &Task) -> Vec<PathBuf> {
     match task {
         Task::Read(question) => evidence::files(&question.inputs),
@@ -53,7 +66,8 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Follow(task) => evidence::files(&task.inputs),
         Task::Threads(inputs) => evidence::files(inputs),
-        Task::Dump(_) | Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
+        Task::Dump(task) => evidence::files(&task.inputs),
+        Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::output::{self, NoNames, TableOptions};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::rsp::Endpoint;
 use crate::rsp::transport::{self, deadline_in};
-use crate::session::{INTERRUPT, Inputs, Session};
+use crate::session::{INTERRUPT, Inputs, Session, SourceSpec};
 
 /// What to do, and to which target.
 pub struct ControlTask {
@@ -61,6 +61,12 @@ impl ControlTask {
         };
         if !matches!(action, None | Some(Action::Pause | Action::Resume)) {
             rest.clear();
+        }
+        // What lies beside it: a core, an ELF. A word that is none is more likely a slip than a name.
+        if let Some(word) = rest.iter().find(|w| *w != "-" && !std::path::Path::new(w).exists()) {
+            return Err(wrong(format!(
+                "control {verb}: unexpected argument '{word}': it takes no word but a FILE (an ELF, a core), and there is none of that name"
+            )));
         }
         Ok((Self { inputs: Inputs::default(), action, yes }, rest))
     }
@@ -111,6 +117,11 @@ pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
     let ControlTask { inputs, action, yes } = task;
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
+    if action.is_some()
+        && let Some(failure) = only_reads(&inputs)
+    {
+        return Err(failure);
+    }
     let mut session = Session::open(inputs)?;
     let result = work(&mut session, action, yes, stdio);
     if result.is_err() {
@@ -129,6 +140,23 @@ pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
     }
     drop(attached);
     printed
+}
+
+/// Why nothing can be written through a door that reads memory alone.
+fn only_reads(inputs: &Inputs) -> Option<Failure> {
+    let SourceSpec::Remote(remote) = &inputs.source else { return None };
+    let hint = match remote.endpoint {
+        Endpoint::OpenOcd { .. } => "give the GDB port of the same OpenOCD, usually 3333: --remote HOST:3333",
+        Endpoint::QmpTcp { .. } | Endpoint::QmpUnix(_) => {
+            "give QEMU's GDB stub (start it with -gdb tcp::1234): --remote HOST:1234"
+        }
+        _ => return None,
+    };
+    Some(Failure::failed(
+        "not-written",
+        format!("{} only reads memory: nothing can be written through it", remote.endpoint),
+        hint,
+    ))
 }
 
 /// What was found, or done.
@@ -150,7 +178,13 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
     let (memory, symbols) = session.parts();
     let plan = control::plan(&state, action, memory, symbols)?;
-    let name = session.name().to_owned();
+    if !plan.changes.is_empty() && session.writable().is_none() {
+        return Err(Failure::failed(
+            "not-written",
+            format!("{} is no live target: nothing is written to it", session.name()),
+            "give --remote, or use it in GDB",
+        ));
+    }
     for change in &plan.changes {
         message::say(&format!("tx-trace: to write: {change}"));
     }
@@ -163,14 +197,7 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
             "tx-trace: the target ran, and was halted wherever it was: in the middle of an insertion this may break it; halt it first, at a breakpoint in a thread's own code",
         );
     }
-    if !plan.changes.is_empty() {
-        let Some(memory) = session.writable() else {
-            return Err(Failure::failed(
-                "not-written",
-                format!("{name} is no live target: nothing is written to it"),
-                "give --remote, or use it in GDB",
-            ));
-        };
+    if let Some(memory) = session.writable().filter(|_| !plan.changes.is_empty()) {
         if !yes {
             confirm(stdio)?;
         }
@@ -230,7 +257,9 @@ fn shown(state: &State) -> Report {
 fn facts(state: &State) -> Vec<(&'static str, String)> {
     let mut rows = vec![("compiled in", compiled_in(state))];
     let said = |yes: bool| if yes { "yes" } else { "no" };
-    if !state.found.is_empty() {
+    if state.header.is_some_and(|h| !h.sound) {
+        rows.extend([("enabled", "not known"), ("paused", "not known")].map(|(what, v)| (what, v.to_owned())));
+    } else if !state.found.is_empty() {
         let enabled = match (&state.header, state.registry_start) {
             (None, _) if state.wrong.is_none() => "no: never since the last start".to_owned(),
             (Some(_), Some(0)) if !state.is_enabled() => "no: disabled by tx_trace_disable".to_owned(),
@@ -250,6 +279,14 @@ fn facts(state: &State) -> Vec<(&'static str, String)> {
             let copy = header.place(header.raw.current);
             let slot = header.slot(copy).map_or("no slot".to_owned(), |s| format!("slot {s}"));
             rows.push(("next event", format!("{slot}, at {copy:#x}")));
+            if let Some((current, copy)) = state.inserting() {
+                rows.push((
+                    "insertion",
+                    format!(
+                        "one is being made, or was cut off by a crash: the kernel's pointer is {current:#x}, the header's {copy:#x}"
+                    ),
+                ));
+            }
         }
     } else {
         rows.extend(state.wrong.as_ref().map(|why| ("header", why.clone())));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::message::{self, Failure};
 use super::plan::{Output, number};
 use super::sink::Sink;
-use super::{Outcome, evidence, interrupt};
+use super::{Outcome, interrupt};
 use crate::mem::Region;
 use crate::session::{Evidence, Inputs, Raw, Session};
 
@@ -62,7 +62,6 @@ fn range(text: &str) -> Result<Region, Failure> {
 /// Reads the trace, lets the target go, writes the file.
 pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
     let DumpTask { inputs, path, what } = task;
-    evidence::keep(&evidence::files(&inputs), &path)?;
     let stdio = inputs.is_stdio();
     let attached = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = Session::open(inputs)?;

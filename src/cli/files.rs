@@ -11,19 +11,19 @@ const DEPTH: usize = 8;
 /// The largest option file that is read.
 const MOST: u64 = 1 << 20;
 
-/// Puts the words of every `@FILE` in its place.
-pub fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-    let mut out = Vec::with_capacity(words.len());
+/// Puts the words of every `@FILE` in its place, and tells which files these were.
+pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Failure> {
+    let (mut out, mut read) = (Vec::with_capacity(words.len()), Vec::new());
     for word in words {
         match word.to_str().and_then(|w| w.strip_prefix('@')).filter(|p| !p.is_empty()) {
-            Some(path) => insert(Path::new(path), 0, &mut out)?,
+            Some(path) => insert(Path::new(path), 0, &mut out, &mut read)?,
             None => out.push(word),
         }
     }
-    Ok(out)
+    Ok((out, read))
 }
 
-fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>) -> Result<(), Failure> {
+fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let fail = |why: String| Failure::usage("option-file", format!("option file {}: {why}", path.display()));
     if depth >= DEPTH {
         return Err(fail(format!("option files name each other more than {DEPTH} deep")));
@@ -36,6 +36,7 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>) -> Result<(), Fail
     if text.contains('\0') {
         return Err(fail("not a text file".to_owned()));
     }
+    read.push(path.to_owned());
     let dir = path.parent().unwrap_or(Path::new(""));
     let options = args::options_with_values();
     // What the word before said of the next one: nothing, a plain value, or a path.
@@ -44,7 +45,7 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>) -> Result<(), Fail
         let word = if let Some(is_path) = value.take() {
             if is_path { relative(dir, &word) } else { word.into() }
         } else if let Some(inner) = word.strip_prefix('@') {
-            insert(&dir.join(inner), depth.saturating_add(1), out)?;
+            insert(&dir.join(inner), depth.saturating_add(1), out, read)?;
             continue;
         } else if let Some((option, given)) = word.split_once('=').filter(|(o, _)| o.starts_with("--")) {
             match options.iter().find(|(name, _)| name == option) {
@@ -127,7 +128,8 @@ mod tests {
         std::fs::write(&file, "--image ram.bin@0x20000000\n--symbol a=0x10 --elf=/abs/x.elf dump.bin 50\n").unwrap();
         let mut at = OsString::from("@");
         at.push(&file);
-        let words = expand(vec!["last".into(), at]).unwrap();
+        let (words, read) = expand(vec!["last".into(), at]).unwrap();
+        assert_eq!(read, [file]);
         let image = dir.join("ram.bin@0x20000000").into_os_string();
         let dump = dir.join("dump.bin").into_os_string();
         let expected: Vec<OsString> = vec![

@@ -71,8 +71,8 @@ pub fn takes_monitor_line(line: &str) -> bool {
 #[must_use]
 pub fn run(words: Vec<OsString>) -> Outcome {
     let typed = message::wants_json(&words);
-    let words = match files::expand(words) {
-        Ok(words) => words,
+    let (words, option_files) = match files::expand(words) {
+        Ok(expanded) => expanded,
         Err(e) => return message::refuse(&e, typed),
     };
     let json = message::wants_json(&words);
@@ -81,7 +81,7 @@ pub fn run(words: Vec<OsString>) -> Outcome {
         Err(e) => return message::usage(&e, json),
     };
     match plan::plan(args) {
-        Ok(plan) => command::run(plan),
+        Ok(plan) => command::run(plan, &option_files),
         Err(e) => message::refuse(&e, json),
     }
 }

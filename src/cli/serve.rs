@@ -71,6 +71,7 @@ mod served {
         let mut session = Session::open(inputs)?;
         let name = session.name().to_owned();
         let mut subject = find(&mut session)?;
+        let offset = session.load_offset().value;
         message::issues(&subject.issues);
         let program = Program { inputs: program, clock, names };
         let Some((mut memory, told)) = session.into_memory() else {
@@ -81,8 +82,9 @@ mod served {
             monitor::run(line, &program, Lent::Memory(memory, told.clone()), out);
         };
         let threads = std::mem::take(&mut subject.threads);
-        let mut served =
-            PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads).answering(Box::new(answer));
+        let mut served = PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads)
+            .loaded_at(offset)
+            .answering(Box::new(answer));
         let Some(at) = listen else {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
@@ -216,6 +218,8 @@ mod served {
             }
             if registers.is_none() && thread.core.is_some() {
                 extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
+            } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)) {
+                extra.push_str(&format!("; {why}"));
             } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
                 extra.push_str(&format!("; {}", thread.stand.how));
             }
@@ -241,6 +245,14 @@ mod served {
             let at = if none_runs { 0 } else { self.threads.len() };
             self.threads.splice(at..at, others);
         }
+    }
+
+    /// What is wrong with the registers that a thread left at PSP when an exception came: a debugger unwinds through
+    /// them without a word.
+    fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
+        exception(cpu)?;
+        cpu.get("psp").filter(|_| thread.stand.pc.is_none())?;
+        thread.stand.how.split_once("; ").map(|(_, why)| why)
     }
 
     /// The exception that a Cortex-M is in.

@@ -37,7 +37,7 @@ pub fn mark(
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
 ) -> Result<Plan, Absence> {
-    not_inserting(state, header)?;
+    not_inserting(state)?;
     let current = state.current.filter(|c| c.value != 0).ok_or_else(|| {
         Absence::none("not-inserting", "nothing is inserted now: the trace is paused or disabled", "`control resume`")
     })?;

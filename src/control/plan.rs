@@ -64,7 +64,7 @@ pub fn plan(state: &State, action: Action, memory: &mut dyn Memory, symbols: &dy
         Action::On(bits) => mask(state, |mask| mask | bits),
         Action::Off(bits) => mask(state, |mask| mask & !bits),
         Action::Only(bits) => mask(state, |_| bits),
-        Action::Pause => pause(state, &header),
+        Action::Pause => pause(state),
         Action::Resume => resume(state, &header),
         Action::Mark { id, info } => mark::mark(state, &header, id, info, memory, symbols),
     }
@@ -80,11 +80,13 @@ fn sound(state: &State) -> Result<Header, Absence> {
         ));
     }
     if let Some(why) = &state.wrong {
-        return Err(Absence::broken(
-            "header-damaged",
-            format!("nothing is written: {why}"),
-            "check that the ELF is that of the running program",
-        ));
+        let hint = if state.ran_from_zero {
+            "reset the target: what it holds from address 0 on is overwritten, and no write mends that; `last` and `dump` \
+             still read the ring. Where nothing was paused: check that the ELF is that of the running program"
+        } else {
+            "check that the ELF is that of the running program"
+        };
+        return Err(Absence::broken("header-damaged", format!("nothing is written: {why}"), hint));
     }
     state.header.ok_or_else(|| {
         Absence::none(
@@ -130,20 +132,20 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
 }
 
 /// Fails where the kernel stands between its two stores of the current pointer.
-pub fn not_inserting(state: &State, header: &Header) -> Result<(), Absence> {
-    let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
-    let copy = header.place(header.raw.current);
-    if current.value != 0 && current.value != copy {
-        return Err(Absence::broken(
+pub fn not_inserting(state: &State) -> Result<(), Absence> {
+    if state.current.is_none() {
+        return Err(no_symbol(CURRENT));
+    }
+    match state.inserting() {
+        None => Ok(()),
+        Some((current, copy)) => Err(Absence::broken(
             "insertion-in-progress",
             format!(
-                "nothing is written: {CURRENT} is {:#x}, the header's copy {copy:#x}: an event is being inserted",
-                current.value
+                "nothing is written: {CURRENT} is {current:#x}, the header's copy {copy:#x}: an event is being inserted"
             ),
-            "let the target run on for a moment, and halt it again",
-        ));
+            "let the target run on for a moment, and halt it again; one that has crashed right there stays so until it is reset",
+        )),
     }
-    Ok(())
 }
 
 fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
@@ -156,8 +158,8 @@ fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
     })
 }
 
-fn pause(state: &State, header: &Header) -> Result<Plan, Absence> {
-    not_inserting(state, header)?;
+fn pause(state: &State) -> Result<Plan, Absence> {
+    not_inserting(state)?;
     if !state.is_enabled() {
         let notes = vec!["nothing is inserted already: nothing is written".to_owned()];
         return Ok(Plan { changes: Vec::new(), notes });
@@ -166,7 +168,7 @@ fn pause(state: &State, header: &Header) -> Result<Plan, Absence> {
 }
 
 fn resume(state: &State, header: &Header) -> Result<Plan, Absence> {
-    not_inserting(state, header)?;
+    not_inserting(state)?;
     if state.is_enabled() {
         let notes = vec!["events are inserted already: nothing is written".to_owned()];
         return Ok(Plan { changes: Vec::new(), notes });

@@ -102,6 +102,8 @@ pub struct State {
     pub(super) m_profile: bool,
     /// Why the header is not sound.
     pub wrong: Option<String>,
+    /// The current pointer lies where a kernel comes that inserts from 0 on.
+    pub(super) ran_from_zero: bool,
 }
 
 /// Reads a word.
@@ -144,6 +146,7 @@ impl State {
             pointer,
             m_profile,
             wrong: None,
+            ran_from_zero: false,
         };
         let Some(header_symbol) = header_symbol else { return Ok(state) };
         let address = word_at(memory, header_symbol.address, endian, pointer)?;
@@ -200,13 +203,23 @@ impl State {
             }
         }
         let copy = header.place(header.raw.current);
-        for (what, place) in
-            [("the header's current pointer", Some(copy)), (CURRENT, current.map(|v| v.value).filter(|v| *v != 0))]
-        {
-            if let Some(place) = place.filter(|p| header.slot(*p).is_none()) {
-                header.sound = false;
-                self.wrong = Some(format!("{what} is {place:#x}, which is no slot of the ring"));
-            }
+        let size = layout::entry_size(header.word) as u64;
+        // A copy that leads nowhere is shown as it is stored.
+        let stored = header.slot(copy).map_or(header.raw.current, |_| copy);
+        let kernels = current.map(|v| v.value).filter(|v| *v != 0);
+        for (what, place) in [("the header's current pointer", Some(stored)), (CURRENT, kernels)] {
+            let Some(place) = place.filter(|p| header.slot(*p).is_none()) else { continue };
+            header.sound = false;
+            // Clearing the pointer within an insertion makes the kernel go on from 0, one entry after the other.
+            self.ran_from_zero = place != 0 && place < first && place.is_multiple_of(size);
+            let why = if self.ran_from_zero {
+                "; so it stands where the pointer was cleared (a pause) in the middle of an insertion and the kernel went \
+                 on from 0, writing events over what lies there, often its vectors"
+            } else {
+                ""
+            };
+            self.wrong =
+                Some(format!("{what} is {place:#x}, which is no slot of the ring ({first:#x} to {past:#x}){why}"));
         }
     }
 
@@ -228,6 +241,16 @@ impl State {
         }
         self.registry = Some((total, total.saturating_sub(live)));
         Ok(())
+    }
+
+    /// The kernel's current pointer and the header's copy of it where they differ and both are slots: an event is being
+    /// inserted, or its insertion was cut off.
+    #[must_use]
+    pub fn inserting(&self) -> Option<(Addr, Addr)> {
+        let header = self.header.filter(|h| h.sound)?;
+        let copy = header.place(header.raw.current);
+        let current = self.current?.value;
+        (current != 0 && current != copy).then_some((current, copy))
     }
 
     /// True where events are inserted.

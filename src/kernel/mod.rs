@@ -84,6 +84,10 @@ pub struct NoKernel {
     pub hint: &'static str,
 }
 
+/// The fewest and the most priorities that a kernel is built with.
+const FEWEST: u64 = 32;
+const MOST: u64 = 1024;
+
 /// What `_tx_thread_system_state` holds before the scheduler starts.
 pub const INITIALIZING: u64 = 0xF0F0_F0F0;
 
@@ -122,6 +126,9 @@ impl Kernel {
             kernel.read_kind(memory, about, &globals, kind);
         }
         kernel.resolve(memory);
+        let list = about.symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
+        let own = list.and_then(|size| size.checked_div(shape.pointer.bytes() as u64));
+        kernel.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
         Ok(kernel)
     }
 
@@ -228,6 +235,25 @@ impl Kernel {
             }
         }
         self.check_stacks();
+    }
+
+    /// Priorities that this kernel cannot have, of which it has `own` where its list tells.
+    fn check_priorities(&mut self, own: Option<u64>) {
+        let most = own.unwrap_or(MOST);
+        let wild = |p: &Option<u32>| p.filter(|p| u64::from(*p) >= most);
+        // A thread in the middle of a change has its threshold there first: all three are looked at.
+        let of = |t: &Thread| [t.priority, t.own_priority, t.threshold].iter().find_map(wild);
+        let mut all = self.threads.iter().filter_map(|t| Some((t, of(t)?)));
+        let Some((thread, value)) = all.next() else { return };
+        let count = all.fold(1u64, |n, _| n.saturating_add(1));
+        let has =
+            if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
+        let message = format!(
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
+            thread.label()
+        );
+        let issue = Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address));
+        self.issues.push(issue.times(count));
     }
 
     /// Stacks that were used up, and stack pointers that lie elsewhere.

@@ -60,13 +60,14 @@ struct Wire {
 }
 
 impl Wire {
-    fn send(&mut self, bytes: &[u8]) -> Result<(), RspError> {
+    /// Sends a question; `asked` says it shortly, for the message where that fails.
+    fn send(&mut self, bytes: &[u8], asked: &[u8]) -> Result<(), RspError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
         let sent = self.transport.send(bytes, deadline_in(self.timeout));
         sent.map_err(|e| {
-            let error = self.error(e, bytes);
+            let error = self.error(e, asked);
             self.fail(error)
         })
     }

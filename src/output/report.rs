@@ -151,7 +151,15 @@ fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) 
     let head = |at: usize| heads.get(at).map_or(0, |h| width_of(h));
     let widest = |at: usize| rows.iter().filter_map(|r| r.get(at)).map(|c| width_of(c)).max().unwrap_or(0);
     let natural: Vec<usize> = (0..columns.len()).map(|i| head(i).max(widest(i))).collect();
+    // Where no name is known a cell of code, a thread or an object is an address.
+    let bare = |cell: &&String| cell.strip_prefix("0x").is_some_and(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
+    let addresses = columns.iter().enumerate().map(|(at, column)| {
+        let cells = rows.iter().filter(|_| column.kind.is_named()).filter_map(|r| r.get(at));
+        cells.filter(bare).map(String::len).max().unwrap_or(0)
+    });
+    let addresses: Vec<usize> = addresses.collect();
     let least = |at: usize, text: usize| {
+        let text = text.max(addresses.get(at).copied().unwrap_or(0));
         // Half an address is another address, as half a number is another number.
         let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right() && c.kind != Kind::Address);
         let folds = at.saturating_add(1) == columns.len() && at > 0;
@@ -513,5 +521,19 @@ mod tests {
         wide[1].kind = Kind::Address;
         assert_eq!(fit(&wide, &heads, &rows, 80)[1], 14);
         assert!(fit(&columns, &heads, &rows, 60).len() < columns.len());
+    }
+
+    /// Without a symbol the place where a thread stands is a long address.
+    #[test]
+    fn half_of_a_64_bit_address_was_shown_where_no_function_is_known() {
+        let kinds = [Kind::Text, Kind::Text, Kind::Code, Kind::Text];
+        let columns = kinds.map(|kind| Column { name: "", kind });
+        let heads = ["thread", "owns", "at", "state"].map(str::to_owned);
+        let row =
+            ["a thread with a long name", "some mutexes, of long names", "0xffffffff80001234", "semaphore rx_ready"];
+        let rows = [row.map(str::to_owned).to_vec()];
+        for most in [60, 80, 120] {
+            assert_eq!(fit(&columns, &heads, &rows, most).get(2), Some(&18), "{most}");
+        }
     }
 }

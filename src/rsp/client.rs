@@ -175,24 +175,37 @@ impl Client {
             how_to_run: Vec::new(),
         };
         client.link.send_raw(b"+")?;
+        if let Err(error) = client.meet(line_limit) {
+            // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
+            // was cut short by Ctrl-C is: what it takes to leave is not known yet.
+            if matches!(error, RspError::Interrupted { .. }) && client.left && !held {
+                client.link.begin_to_leave(leave::SHORT);
+                drop(client.meet(line_limit));
+            }
+            return Err(error);
+        }
+        Ok(client)
+    }
+
+    /// Asks what the stub can do, and how the target stands.
+    fn meet(&mut self, line_limit: usize) -> Result<(), RspError> {
         let answer =
-            client.link.ask(reply::SUPPORTED, &|b| b.is_empty() || reply::is_features(b) || reply::is_error(b))?;
+            self.link.ask(reply::SUPPORTED, &|b| b.is_empty() || reply::is_features(b) || reply::is_error(b))?;
         // From here on somebody is there who may have halted the target for us.
-        client.left = false;
+        self.left = false;
         let features = if reply::is_error(&answer) { Features::default() } else { Features::parse(&answer) };
-        client.max_chunk = read::chunk_limit(features.packet_size(), line_limit);
-        client.binary = features.has("binary-upload");
+        self.max_chunk = read::chunk_limit(features.packet_size(), line_limit);
+        self.binary = features.has("binary-upload");
         let no_ack = features.has("QStartNoAckMode");
-        client.link.features = Some(features);
-        if held {
+        self.link.features = Some(features);
+        if self.held {
             // The debugger has time-outs of its own towards its target, and a user who can end us.
-            client.link.timeout = client.link.timeout.max(HELD_TIMEOUT);
+            self.link.timeout = self.link.timeout.max(HELD_TIMEOUT);
         }
         if no_ack {
-            client.link.start_no_ack()?;
+            self.link.start_no_ack()?;
         }
-        client.find_stop()?;
-        Ok(client)
+        self.find_stop()
     }
 
     /// Asks why the target stands, and stops it where it does not.

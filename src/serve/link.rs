@@ -28,6 +28,8 @@ pub(super) struct Link<'a> {
     wire: Box<dyn Wire + 'a>,
     roster: Rc<Roster>,
     regions: Rc<Option<Vec<Region>>>,
+    /// What was added to the program's addresses when it was loaded.
+    offset: u64,
     /// Bytes read and not looked at.
     ahead: VecDeque<u8>,
     /// A packet for gdbstub.
@@ -45,11 +47,17 @@ pub(super) struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    pub(super) fn new(wire: Box<dyn Wire + 'a>, roster: Rc<Roster>, regions: Rc<Option<Vec<Region>>>) -> Self {
+    pub(super) fn new(
+        wire: Box<dyn Wire + 'a>,
+        roster: Rc<Roster>,
+        regions: Rc<Option<Vec<Region>>>,
+        offset: u64,
+    ) -> Self {
         Self {
             wire,
             roster,
             regions,
+            offset,
             ahead: VecDeque::new(),
             inbox: VecDeque::new(),
             outbox: Vec::new(),
@@ -174,6 +182,10 @@ impl<'a> Link<'a> {
             "qSupported" => self.features().into_bytes(),
             "qXfer" if rest.starts_with("threads:read:") => {
                 piece(&describe::threads(&self.roster), rest.strip_prefix("threads:read::")?)
+            }
+            "qOffsets" if self.offset != 0 => {
+                let offset = format!("{:x}", self.offset);
+                format!("Text={offset};Data={offset};Bss={offset}").into_bytes()
             }
             "jThreadsInfo" => escaped(describe::threads_json(&self.roster).as_bytes()),
             "qHostInfo" => self.host().into_bytes(),

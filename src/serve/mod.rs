@@ -33,6 +33,7 @@ pub struct PostMortem<'a> {
     roster: Rc<Roster>,
     regions: Rc<Option<Vec<Region>>>,
     answer: Option<Box<Answer<'a>>>,
+    offset: u64,
 }
 
 impl<'a> PostMortem<'a> {
@@ -44,13 +45,20 @@ impl<'a> PostMortem<'a> {
         threads: Vec<Thread>,
     ) -> Self {
         let regions = Rc::new(memory.regions());
-        Self { memory, roster: Rc::new(Roster::new(architecture, endian, threads)), regions, answer: None }
+        Self { memory, roster: Rc::new(Roster::new(architecture, endian, threads)), regions, answer: None, offset: 0 }
     }
 
     /// Who answers `monitor tx-trace`.
     #[must_use]
     pub fn answering(mut self, answer: Box<Answer<'a>>) -> Self {
         self.answer = Some(answer);
+        self
+    }
+
+    /// What was added to the program's addresses when it was loaded: a debugger asks for it.
+    #[must_use]
+    pub const fn loaded_at(mut self, offset: u64) -> Self {
+        self.offset = offset;
         self
     }
 
@@ -64,7 +72,7 @@ impl<'a> PostMortem<'a> {
 
     fn serve<'w>(&'w mut self, wire: Box<dyn Wire + 'w>) -> io::Result<()> {
         self.roster.begin();
-        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions));
+        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions), self.offset);
         let mut target = DeadTarget {
             memory: &mut *self.memory,
             roster: Rc::clone(&self.roster),

@@ -29,6 +29,8 @@ struct File {
 /// The names of the application's events, from wherever they come.
 #[derive(Default)]
 pub struct EventNames {
+    /// What a core of ours says: whatever else is there knows better.
+    noted: Option<File>,
     /// The file beside the ELF.
     beside: Option<File>,
     /// Files that were named, in that order: a later one wins.
@@ -87,6 +89,23 @@ impl EventNames {
         Ok(all)
     }
 
+    /// Takes what a core's own notes say of events. Text of a file that anybody may have written: what is no table is
+    /// passed over.
+    pub fn of_core(&mut self, table: &str) {
+        const NAME: &str = "the core's own note";
+        if table.is_empty() {
+            return;
+        }
+        // Nothing but our own table is written there; ids matter to headers alone.
+        match user::parse(table, &(0..=0)) {
+            Ok(parsed) if parsed.kind == Some(user::Kind::Tsv) => {
+                self.noted = Some(File { name: NAME.to_owned(), parsed });
+            }
+            Ok(_) => self.issues.push(passed_over(format!("{NAME} of events is no table"))),
+            Err(wrong) => self.issues.push(passed_over(format!("{NAME}:{wrong}"))),
+        }
+    }
+
     /// Names that somebody asks for, as in `--event`: patterns too. An enumeration that has them is preferred.
     pub fn ask(&mut self, names: Vec<String>) {
         self.asked = names;
@@ -110,7 +129,7 @@ impl EventNames {
     /// [`Absence`] where a file that was named gives the system's own ids another meaning.
     pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Absence> {
         self.told.clear();
-        if let Some(file) = &self.beside {
+        for file in self.noted.iter().chain(&self.beside) {
             match put(file, catalogue) {
                 Ok(told) => self.told.push(told),
                 Err(why) if self.issues.iter().any(|i| i.message.starts_with(&why)) => {}
@@ -178,7 +197,7 @@ impl EventNames {
 
     /// The sentence of an event, as it was written.
     fn template(&self, id: u32) -> String {
-        let all = self.files.iter().rev().chain(&self.beside);
+        let all = self.files.iter().rev().chain(&self.beside).chain(&self.noted);
         let found = all.flat_map(|f| &f.parsed.user.events).find(|e| e.id == id);
         found.map_or(String::new(), |e| e.template.clone())
     }

@@ -8,6 +8,7 @@ use super::Session;
 use super::gather::{Gathered, Wanted};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::catalogue::Catalogue;
 use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MOST_PIECES};
 use crate::elf::{Machine, SHF_ALLOC, SymbolKind};
@@ -47,6 +48,8 @@ struct Parts<'a> {
     header: Option<Addr>,
     endian: Endian,
     width: Width,
+    /// The application's events, as a table.
+    events: &'a str,
 }
 
 impl Session<'_> {
@@ -59,6 +62,7 @@ impl Session<'_> {
         let mut said = Vec::new();
         let mut wanted = Wanted::default();
         let (mut header, mut endian) = (None, self.hints.endian);
+        let mut table = String::new();
         let registry = match self.capture(Extent::All) {
             Ok((format, capture)) => {
                 let ranges = format.ranges(&capture);
@@ -69,7 +73,18 @@ impl Session<'_> {
                     header = (!place.by_symbols).then_some(place.header);
                 }
                 let catalogue = format.catalogue_of(&capture, crate::catalogue::Names::default());
-                format.decode(&capture, &catalogue, &crate::format::DecodeOptions::default()).ok()
+                let options = crate::format::DecodeOptions::default();
+                let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, &options);
+                let named = self.named(catalogue, decode).ok();
+                issues.extend(self.events.issues().iter().cloned());
+                named.map(|(trace, catalogue)| {
+                    let events = self.events.collect(&catalogue);
+                    if !events.events.is_empty() {
+                        table = events.to_tsv();
+                        said.push(format!("{} names of events", events.events.len()));
+                    }
+                    trace
+                })
             }
             Err(absence) if absence.code == "source-failed" => return Err(absence),
             Err(absence) => {
@@ -121,7 +136,7 @@ impl Session<'_> {
         }
         let endian = kernel.as_ref().map(|k| k.layout.shape.endian).or(endian).unwrap_or(Endian::Little);
         let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.hints.pointer).unwrap_or(Width::W4);
-        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width };
+        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events: &table };
         let file = self.core_file(&parts, &mut issues);
         let places: Vec<(Addr, u64)> =
             pieces.iter().map(|(at, b)| (*at, u64::try_from(b.len()).unwrap_or(u64::MAX))).collect();
@@ -252,6 +267,9 @@ impl Session<'_> {
         let exceptions = (0..=255).filter_map(|n| Some((n, self.symbols.exception(n)?)));
         let exceptions: Vec<(u32, String)> = exceptions.collect();
         notes.push((noted::OWNER, noted::MEMBERS, noted::members(&members, &exceptions)));
+        if !parts.events.is_empty() {
+            notes.push((noted::OWNER, noted::EVENTS, noted::events(parts.events)));
+        }
         let elf = self.elf();
         CoreFile {
             width: parts.width,

@@ -329,7 +329,7 @@ impl<'m> Opened<'m> {
         Ok(())
     }
 
-    fn build(mut self, options: Options_) -> Result<Session<'m>, Absence> {
+    fn build(mut self, mut options: Options_) -> Result<Session<'m>, Absence> {
         let link = self.remote.clone();
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
@@ -357,6 +357,7 @@ impl<'m> Opened<'m> {
             // Under an ELF's own: it knows more.
             symbols = symbols.then(Arc::clone(noted));
             issues.extend(kept.as_deref().and_then(|elf| other_program(noted, elf)));
+            options.events.of_core(noted.events());
         }
         Ok(Session {
             memory: source,

@@ -1,7 +1,8 @@
 //! Names that a core holds in notes of its own: what was known of the program when the core was written.
 //!
-//! Three notes of text, so that any tool shows them: facts (`key: value`), symbols (`address size kind name`, in
-//! hexadecimal) and members (`struct member offset`; `exception number name`).
+//! Four notes of text, so that any tool shows them: facts (`key: value`), symbols (`address size kind name`, in
+//! hexadecimal), members (`struct member offset`; `exception number name`) and the application's events (the table that
+//! `--events` reads).
 
 use std::collections::HashMap;
 
@@ -17,9 +18,13 @@ pub const FACTS: u32 = 1;
 pub const SYMBOLS: u32 = 2;
 /// Type of the note of members of structs.
 pub const MEMBERS: u32 = 3;
+/// Type of the note of the application's events.
+pub const EVENTS: u32 = 4;
 
 /// The most lines of one note.
 const MOST: usize = 1 << 16;
+/// The most bytes of a note of events.
+const MOST_EVENTS: usize = 4 << 20;
 
 /// What the notes say.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +35,7 @@ pub struct Noted {
     by_name: HashMap<String, usize>,
     members: HashMap<(String, String), u64>,
     exceptions: HashMap<u32, String>,
+    events: String,
 }
 
 impl Noted {
@@ -40,6 +46,12 @@ impl Noted {
         let mut any = false;
         for note in core.notes().filter_map(Result::ok).filter(|n| n.name == OWNER.as_bytes()) {
             any = true;
+            if note.kind == EVENTS {
+                // What does not fit is a damaged note, or not one of ours.
+                let text = note.desc.get(..MOST_EVENTS.min(note.desc.len())).unwrap_or_default();
+                noted.events = String::from_utf8_lossy(text).into_owned();
+                continue;
+            }
             let text = String::from_utf8_lossy(note.desc);
             for line in text.lines().take(MOST) {
                 // A line that is damaged says nothing.
@@ -82,6 +94,12 @@ impl Noted {
     #[must_use]
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// The application's events, as the table that `--events` reads; empty where there are none. Hostile text.
+    #[must_use]
+    pub fn events(&self) -> &str {
+        &self.events
     }
 
     /// Every symbol by address, with whether it is a function.
@@ -139,6 +157,20 @@ pub fn symbols(list: &[(Symbol, bool)]) -> Vec<u8> {
         format!("{:x} {:x} {kind} {}\n", s.address, s.size, s.name.replace(['\n', '\r'], " "))
     };
     list.iter().take(MOST).map(line).collect::<String>().into_bytes()
+}
+
+/// The text of a note of events: whole lines of a table, as many as are read back.
+#[must_use]
+pub fn events(table: &str) -> Vec<u8> {
+    let mut end = 0usize;
+    for line in table.split_inclusive('\n').take(MOST) {
+        let next = end.saturating_add(line.len());
+        if next > MOST_EVENTS {
+            break;
+        }
+        end = next;
+    }
+    table.as_bytes().get(..end).unwrap_or_default().to_vec()
 }
 
 /// The text of a note of members and exceptions.

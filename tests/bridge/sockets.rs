@@ -332,6 +332,52 @@ fn the_debugger_interrupts_a_line() {
     rig.stub.hears_nothing();
 }
 
+/// A line that prints `line 0`, `line 1` and so on.
+fn talkative(lines: usize) -> Rig {
+    Rig::new(PATIENCE, move |_, _, out| (0..lines).for_each(|n| writeln!(out, "line {n}").unwrap()))
+}
+
+/// More than the links hold.
+const LINES: usize = 700_000;
+const CUT: &str = "\ntx-trace: the rest is not shown: the debugger has interrupted it\n";
+
+/// Once its first packet was out, all of a line was sent, whatever the debugger said.
+#[test]
+fn a_line_that_printed_was_not_cut_by_an_interrupt() {
+    let mut rig = talkative(1000);
+    rig.debugger.say(line("tx-trace list"));
+    rig.debugger.hears("+$O");
+    let mut byte = [0];
+    while byte != *b"#" {
+        rig.debugger.0.read_exact(&mut byte).unwrap();
+    }
+    rig.debugger.0.read_exact(&mut [0; 2]).unwrap();
+    rig.debugger.say([3]);
+    rig.debugger.say("+");
+    rig.debugger.hears(console(CUT));
+    rig.debugger.say("+");
+    rig.debugger.hears(frame("OK"));
+    rig.debugger.say("+");
+    // The stub has heard nothing of it.
+    rig.passes(&frame("m0,4"), "+");
+    assert_eq!(rig.end(), End::Debugger);
+    // Without acknowledgements as much is on its way as the links hold.
+    let mut rig = talkative(LINES).without_acks();
+    rig.debugger.say(line("tx-trace list"));
+    rig.debugger.hears("$O");
+    rig.debugger.say([3]);
+    // A packet behind it, in which 0x03 is a byte as any other.
+    rig.debugger.say(b"$X0,1:\x03#e8");
+    let (mut text, mut part) = (Vec::new(), vec![0; 1 << 20]);
+    while !text.ends_with(b"$OK#9a") {
+        let count = rig.debugger.0.read(&mut part).unwrap();
+        text.extend(&part[..count]);
+    }
+    assert!(text.ends_with(&[console(CUT), frame("OK")].concat()));
+    assert!(!String::from_utf8(text).unwrap().contains(&hex(&format!("line {}\n", LINES - 1))));
+    rig.stub.hears(b"$X0,1:\x03#e8");
+}
+
 #[test]
 fn each_end_is_told() {
     let rig = Rig::peeking(PATIENCE);

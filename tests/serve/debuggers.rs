@@ -139,6 +139,36 @@ fn registers_that_were_typed() {
     assert!(of(&text, "info threads").contains("* 1    Thread 536891096 \"watchdog\" (running, priority 1)"), "{text}");
 }
 
+/// GDB goes on behind the exception by whatever lies at PSP.
+#[test]
+fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    for (psp, doubt) in [("psp=0x20002f00", false), ("psp=0x20002f04", true)] {
+        let image = Image::serve(&["cm3.elf", "cm3.core", "--reg", psp]);
+        let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
+        let first = of(&text, "info threads").lines().find(|l| l.starts_with('*')).unwrap();
+        assert!(first.contains("\"watchdog\" (running, in exception 3, priority 1"), "{text}");
+        assert_eq!(first.contains("at 0x20002f04 there are none of a thread: pc 0x"), doubt, "{text}");
+    }
+}
+
+/// A position-independent program lay elsewhere than GDB thought: its variables were not to be read.
+#[test]
+fn gdb_was_not_told_where_a_program_was_loaded() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&["host.elf", "host.core"]);
+    let mut inner = gdb("gdb-multiarch");
+    inner.args(["-nh", "-batch", "-iex", "set confirm off", "-ex", &format!("target remote :{}", image.port)]);
+    inner.args(["-ex", "print &watchdog", "-ex", "print watchdog.tx_thread_name", "-ex", "detach", "host.elf"]);
+    inner.current_dir(fixture(""));
+    let text = run(&mut inner).out;
+    assert!(text.contains("0x555555560940 <watchdog>") && text.contains("\"watchdog\""), "{text}");
+}
+
 /// No kernel that can be read: the CPU alone, with the registers of the core.
 #[test]
 fn without_a_kernel_there_is_the_cpu() {

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::message::Failure;
+use super::super::message::{self, Failure};
 use super::printer::Shared;
 use super::time;
 use crate::analysis::{self, Name, Wish};
 use crate::follow::{Gap, Gather, News};
+use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
 use crate::query::{Filters, Query, Wrong};
 use crate::report::{Cell, Column, Kind, Report};
@@ -58,8 +59,10 @@ pub struct Intervals {
     reached: Option<i64>,
     /// Ticks between there and the first event of this interval that nobody saw.
     unseen: i64,
-    /// Events that were lost before this interval, and whether more may be.
-    lost: (u64, bool),
+    /// What was lost before this interval, all in one.
+    gap: Option<Gap>,
+    /// Something is missing since the last events that were printed.
+    missed: bool,
     begun: bool,
 }
 
@@ -76,7 +79,8 @@ impl Intervals {
             number: 0,
             reached: None,
             unseen: 0,
-            lost: (0, false),
+            gap: None,
+            missed: false,
             begun: false,
         }
     }
@@ -87,19 +91,24 @@ impl Intervals {
             && let (Some(first), Some(reached)) = (news.events.first(), self.reached)
         {
             // Between intervals without a gap nothing was missed.
-            self.unseen = if self.lost == (0, false) { 0 } else { first.ticks.saturating_sub(reached) };
+            self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
         }
         self.gather.add(news)
     }
 
-    /// Something is missing behind what was gathered.
-    pub fn gap(&mut self, gap: &Gap) {
-        // The interval before it is printed first; this is what the next one begins with.
-        self.pending(gap.lost.count, gap.lost.at_least || gap.restarted);
-    }
-
-    fn pending(&mut self, count: u64, at_least: bool) {
-        self.lost = (self.lost.0.saturating_add(count), self.lost.1 || at_least);
+    /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
+    pub fn gap(&mut self, gap: &Gap, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Failure> {
+        // Where nothing was seen since the last gap the interval goes on: time is what ends it.
+        if !self.gather.is_empty() {
+            self.print(filters, view, out)?;
+        }
+        let before = self.gap.map_or(Lost::default(), |g| g.lost);
+        let lost =
+            Lost { count: before.count.saturating_add(gap.lost.count), at_least: before.at_least || gap.lost.at_least };
+        let restarted = gap.restarted || self.gap.is_some_and(|g| g.restarted);
+        self.gap = Some(Gap { lost, restarted, seq: gap.seq });
+        self.missed = true;
+        Ok(())
     }
 
     /// True once the interval has lasted long enough.
@@ -107,16 +116,27 @@ impl Intervals {
         self.since.elapsed() >= self.every
     }
 
-    /// Prints the interval and begins the next one.
+    /// Prints the interval and begins the next one. An interval in which all was lost is told too.
     pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Failure> {
         self.since = Instant::now();
-        let Some((from, to)) = self.gather.span() else { return Ok(()) };
+        let span = self.gather.span();
+        let gap = self.gap.take();
+        if span.is_none() && gap.is_none() {
+            return Ok(());
+        }
+        // Once for each interval: a ring that goes around at every look would drown the reports.
+        message::issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
+        let (from, to) = span.unwrap_or_default();
         let events = self.gather.len() as u64;
         let trace = self.gather.take(view.trace);
         let seqs = (trace.about.origin, trace.newest().map_or(0, |e| e.seq));
         let seen = to.saturating_sub(from);
         let whole = seen.saturating_add(self.unseen);
-        let share = if whole > 0 { analysis::share(seen, whole) } else { 100.0 };
+        let share = match span {
+            Some(_) if whole > 0 => analysis::share(seen, whole),
+            Some(_) => 100.0,
+            None => 0.0,
+        };
         let view = View { trace: &trace, ..*view };
         let query = match Query::compile_with(filters, &trace, view.catalogue, &|_| None) {
             Ok(query) => Some(query),
@@ -124,8 +144,8 @@ impl Intervals {
             Err(e) => return Err(e.into()),
         };
         let mut reports = match &query {
-            Some(query) => analysis::reports(&trace, view.catalogue, query, &self.wish)?,
-            None => Vec::new(),
+            Some(query) if span.is_some() => analysis::reports(&trace, view.catalogue, query, &self.wish)?,
+            _ => Vec::new(),
         };
         let data = matches!(self.format, Format::Json | Format::Csv);
         let column = |name, kind| Column { name, kind };
@@ -142,11 +162,11 @@ impl Intervals {
             ],
             rows: vec![vec![
                 Cell::Count(self.number),
-                Cell::Count(seqs.0),
-                Cell::Count(seqs.1),
+                span.map_or(Cell::Empty, |_| Cell::Count(seqs.0)),
+                span.map_or(Cell::Empty, |_| Cell::Count(seqs.1)),
                 Cell::Count(events),
                 Cell::Ticks(seen),
-                Cell::Count(self.lost.0),
+                Cell::Count(gap.map_or(0, |g| g.lost.count)),
                 Cell::Real(share),
             ]],
             notes: Vec::new(),
@@ -170,9 +190,11 @@ impl Intervals {
         }
         writer.flush()?;
         self.number = self.number.saturating_add(1);
-        self.reached = Some(to);
+        if span.is_some() {
+            self.reached = Some(to);
+            self.missed = false;
+        }
         self.unseen = 0;
-        self.lost = (0, false);
         Ok(())
     }
 

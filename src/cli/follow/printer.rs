@@ -99,11 +99,24 @@ impl<'t> Printer<'t> {
                 !matches!(i.code, "torn" | "lapped" | "insertion-in-progress" | "slot-overwritten" | "unused-slot")
             });
         }
+        self.check(follower, news)?;
         self.begin_with(follower, news, sink)?;
         if self.format != Format::Json {
             message::issues(&issues);
         }
         self.issues = issues;
+        Ok(())
+    }
+
+    /// Fails where a filter names what cannot come, before anything is printed.
+    fn check(&self, follower: &Follower, news: &News) -> Result<(), Failure> {
+        let names = SymbolNames::new(follower.session(), &news.trace);
+        for filters in self.task.until.iter().chain([&self.task.filters]) {
+            match Query::compile_with(filters, &news.trace, follower.catalogue(), &|name| names.address_of(name)) {
+                Err(e) if e.wrong != Wrong::NotHere => return Err(e.into()),
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -166,18 +179,17 @@ impl<'t> Printer<'t> {
             let issue = gap.issue();
             self.lost = true;
             if let Some(intervals) = &mut self.intervals {
-                intervals.print(&self.task.filters, &view, &self.bytes)?;
-                intervals.gap(&gap);
+                intervals.gap(&gap, &self.task.filters, &view, &self.bytes)?;
             }
-            match self.writer.as_mut().filter(|_| self.format == Format::Json) {
-                Some(writer) => writer.issue(&view, &issue)?,
-                None => {
-                    if let Some(writer) = &mut self.writer {
-                        writer.flush()?;
-                    }
+            match &mut self.writer {
+                Some(writer) if self.format == Format::Json => writer.issue(&view, &issue)?,
+                Some(writer) => {
+                    writer.flush()?;
                     self.bytes.hand_on(sink)?;
                     message::issues(&[issue]);
                 }
+                // The interval behind it tells.
+                None => self.bytes.hand_on(sink)?,
             }
         }
         for issue in news.trace.issues.iter().filter(|i| i.code == "slot-overwritten") {

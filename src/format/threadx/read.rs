@@ -40,13 +40,7 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
     remember(located, &mut capture);
     let running = located.known.iter().filter(|(n, _)| *n == "_tx_thread_current_ptr");
     capture.values.extend(running.map(|(_, v)| ("running", *v)));
-    if located.known("_tx_trace_buffer_current_ptr") == Some(0) {
-        capture.issues.push(Issue::new(
-            "trace-disabled",
-            Severity::Note,
-            "tracing was switched off (tx_trace_disable): these are the events up to then",
-        ));
-    }
+    capture.issues.extend(standing_still(located));
     let mut reader = Reader { memory, geometry: &geometry, capture: &mut capture };
     let registry_bytes = usize::try_from(geometry.objects)
         .ok()
@@ -59,6 +53,31 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
         look_again(memory, &geometry, &mut capture);
     }
     Ok(capture)
+}
+
+/// What to say of a trace into which nothing is inserted. `tx_trace_disable` clears the registry's start with the current
+/// pointer; who pauses (`control pause`, a debugger) clears the pointer alone.
+fn standing_still(located: &Located) -> Option<Issue> {
+    if located.known("_tx_trace_buffer_current_ptr") != Some(0) {
+        return None;
+    }
+    Some(match located.known("_tx_trace_registry_start_ptr") {
+        Some(0) => Issue::new(
+            "trace-disabled",
+            Severity::Note,
+            "tracing was switched off (tx_trace_disable): these are the events up to then",
+        ),
+        Some(_) => Issue::new(
+            "trace-paused",
+            Severity::Note,
+            "tracing is paused (_tx_trace_buffer_current_ptr is 0 and the rest is whole, as `control pause` leaves it): these are the events up to then; `control resume` lets it go on",
+        ),
+        None => Issue::new(
+            "trace-disabled",
+            Severity::Note,
+            "nothing is inserted (_tx_trace_buffer_current_ptr is 0): tracing was switched off (tx_trace_disable), or paused (`control pause`): these are the events up to then",
+        ),
+    })
 }
 
 /// What decoding needs of the kernel's variables.

@@ -22,7 +22,7 @@ pub struct OpenOcd {
 
 impl OpenOcd {
     pub(super) fn greet(mut wire: Wire) -> Result<Self, RspError> {
-        let asked = wire.send(ORDER.as_bytes()).and_then(|()| wire.send(&[END]));
+        let asked = wire.send(&[ORDER.as_bytes(), &[END]].concat(), ORDER.as_bytes());
         let answer = match asked.and_then(|()| wire.answer(END, ORDER.as_bytes())) {
             Ok(answer) => answer,
             Err(RspError::Stalled { .. }) if !wire.rest.is_empty() => {
@@ -47,7 +47,8 @@ impl OpenOcd {
         let len = count.saturating_mul(4);
         let mut asked = command.clone().into_bytes();
         asked.push(END);
-        let answer = self.wire.send(&asked).and_then(|()| self.wire.answer(END, command.as_bytes()));
+        let answer =
+            self.wire.send(&asked, command.as_bytes()).and_then(|()| self.wire.answer(END, command.as_bytes()));
         let answer = answer.map_err(|e| fatal(addr, len, &e))?;
         let text = String::from_utf8_lossy(&answer);
         let word = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();

@@ -39,16 +39,17 @@ impl Qmp {
             return Err(wire.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
         }
         let mut this = Self { wire };
-        match this.ask("{\"execute\": \"qmp_capabilities\"}")? {
+        match this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
             Answer::Done(_) => Ok(this),
             Answer::Refused(why) => Err(this.wire.wrong(why)),
         }
     }
 
-    fn ask(&mut self, command: &str) -> Result<Answer, RspError> {
-        self.wire.send(format!("{command}\r\n").as_bytes())?;
+    /// Asks; `asked` says it for people.
+    fn ask(&mut self, command: &str, asked: &str) -> Result<Answer, RspError> {
+        self.wire.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
         for _ in 0..MOST_EVENTS {
-            let line = self.wire.answer(END, command.as_bytes())?;
+            let line = self.wire.answer(END, asked.as_bytes())?;
             let Some(all) = json::members(&line) else { break };
             let value = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
             if let Some(done) = value("return") {
@@ -60,16 +61,16 @@ impl Qmp {
                 return Ok(Answer::Refused(desc.unwrap_or_else(|| excerpt(error))));
             }
         }
-        let (endpoint, packet) = (self.wire.name.clone(), excerpt(command.as_bytes()));
+        let (endpoint, packet) = (self.wire.name.clone(), excerpt(asked.as_bytes()));
         let error = RspError::BadReply { endpoint, packet, reply: "no answer of QMP".into() };
         Err(self.wire.fail(error))
     }
 
     fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
-        let command = format!(
-            "{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"xp /{len}xb {addr:#x}\"}}}}"
-        );
-        let text = match self.ask(&command).map_err(|e| fatal(addr, len, &e))? {
+        let asked = format!("xp /{len}xb {addr:#x}");
+        let command =
+            format!("{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"{asked}\"}}}}");
+        let text = match self.ask(&command, &asked).map_err(|e| fatal(addr, len, &e))? {
             Answer::Done(text) => text,
             Answer::Refused(why) => {
                 let why = format!("{}: QEMU refuses to read memory: {why}", self.wire.name);

@@ -65,7 +65,7 @@ enum Stub {
 }
 
 /// For the way out after an error.
-const SHORT: Duration = Duration::from_secs(1);
+pub(super) const SHORT: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -159,7 +159,10 @@ impl Client {
         let mut say = |packet: &[u8]| {
             self.link.prepare().ok()?;
             self.link.send(&[packet]).ok()?;
+            self.link.parting = true;
             let answer = self.link.answer(packet, &accept, Wait::Alone).ok()?;
+            // Where it is refused, the target stands.
+            self.link.parting = !reply::is_error(&answer);
             self.link.outstanding = false;
             Some(answer)
         };

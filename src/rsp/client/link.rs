@@ -86,6 +86,9 @@ pub(super) struct Link {
     pub(super) deaf: bool,
     /// Packets are acknowledged.
     pub(super) acks: bool,
+    /// `D` is on its way: nothing but its answer is acknowledged. A stub that lets the target run halts it again for a
+    /// byte that it does not wait for, as QEMU does.
+    pub(super) parting: bool,
     /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
     ack_first: Option<bool>,
     /// The first question went without an answer once.
@@ -129,6 +132,7 @@ impl Link {
             guest: false,
             deaf: false,
             acks: true,
+            parting: false,
             ack_first: None,
             hasty: false,
             cautious: false,
@@ -161,6 +165,13 @@ impl Link {
             self.broken = Some(error.clone());
         }
         error
+    }
+
+    /// On the way out after Ctrl-C, before the first answer has come: that is waited for, not long, and may come twice.
+    pub(super) fn begin_to_leave(&mut self, patience: Duration) {
+        self.deaf = true;
+        self.hasty = true;
+        self.timeout = self.timeout.min(patience);
     }
 
     /// Forgets what broke the link, for one more attempt on the way out.
@@ -370,10 +381,10 @@ impl Link {
                     self.send_raw(b"-").map_err(Failure::Fatal)?;
                 }
                 Kind::Packet(packet) => {
-                    if self.acks {
+                    let data = packet.data;
+                    if self.acks && (!self.parting || accept(&data)) {
                         self.send_raw(b"+").map_err(Failure::Fatal)?;
                     }
-                    let data = packet.data;
                     if self.take_console(&data) {
                         heard.console = true;
                     } else if (acked || self.ack_first.is_none()) && accept(&data) {
