@@ -66,9 +66,11 @@ impl Ids {
 /// alone is no damage, and what else is in doubt is shown.
 #[inline]
 pub(super) fn is_entry(entry: &Entry, ids: &Ids) -> bool {
-    if ids.has_meaning(entry.id) {
-        return true;
-    }
+    ids.has_meaning(entry.id) || makes_sense(entry)
+}
+
+/// The same for an id that nobody knows.
+fn makes_sense(entry: &Entry) -> bool {
     let filled = u64::from(entry.id) == entry.context && entry.info.iter().all(|w| *w == entry.context);
     let thread = matches!(kind_of(entry.context), ContextKind::Thread);
     !(filled || thread && entry.priority & PRIORITY_UNUSED != 0)
