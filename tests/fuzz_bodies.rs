@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets on damaged fixtures, without a fuzzer: a fixed number of rounds from a fixed seed.
 //!
-//! `FUZZ_ROUNDS=100000 cargo test --test fuzz_bodies` looks further.
+//! `FUZZ_ROUNDS=100000 cargo test --test fuzz_bodies` looks further; `FUZZ_CORPUS=DIR` writes the seeds there, for the
+//! fuzzer itself (`scripts/fuzz`).
 #![cfg(feature = "cli")]
 #![allow(
     missing_docs,
@@ -85,6 +86,13 @@ fn run(name: &'static str, body: fn(&[u8]) -> usize, seeds: Vec<Vec<u8>>) {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}.bin"));
     for (number, seed) in seeds.iter().enumerate() {
         assert!(body(seed) > 0, "{name}: seed {number} does not reach the code that it is meant for");
+    }
+    if let Some(corpus) = std::env::var_os("FUZZ_CORPUS") {
+        let folder = Path::new(&corpus).join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (number, seed) in seeds.iter().enumerate() {
+            std::fs::write(folder.join(format!("seed-{number}")), seed).unwrap();
+        }
     }
     let (told, rounds_done) = channel();
     let worker = std::thread::spawn(move || {

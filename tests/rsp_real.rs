@@ -11,45 +11,20 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "support/children.rs"]
+mod children;
 #[path = "support/programs.rs"]
 mod programs;
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
+use children::{Running, connect, quiet};
 use programs::{free_port, installed};
 use tx_trace::mem::Memory;
 use tx_trace::mem::remote::Remote;
-use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError};
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Connects once the program listens.
-fn connect(port: u16, leave: Leave) -> Client {
-    let endpoint = Endpoint::parse(&format!("127.0.0.1:{port}")).unwrap();
-    let began = Instant::now();
-    loop {
-        match Client::connect(&endpoint, Options { leave, ..Options::default() }) {
-            Ok(client) => return client,
-            Err(RspError::Refused { .. }) if began.elapsed() < Duration::from_secs(20) => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-fn quiet(command: &mut Command) -> Running {
-    Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-}
+use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options};
 
 /// A program for a Cortex-M3 that counts in the first word of its RAM.
 fn counter() -> PathBuf {

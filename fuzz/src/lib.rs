@@ -4,6 +4,7 @@
 //! A body fails by panicking, by not ending, or by one of the claims that it checks. It returns how much it understood
 //! (tokens, segments, events), so that a test can tell whether its seeds reach the code that they are meant for.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -335,8 +336,12 @@ fn catalogue() -> &'static Catalogue {
 }
 
 /// The catalogue that a capture is decoded with.
-fn catalogue_for(format: &dyn Format, capture: &Capture) -> Catalogue {
-    if format.name() == "threadx" { catalogue().clone() } else { format.catalogue_of(capture, Names::Duo) }
+fn catalogue_for(format: &dyn Format, capture: &Capture) -> Cow<'static, Catalogue> {
+    if format.name() == "threadx" {
+        Cow::Borrowed(catalogue())
+    } else {
+        Cow::Owned(format.catalogue_of(capture, Names::Duo))
+    }
 }
 
 /// Reads every region that the memory lists, whole and across its edges; returns where traces begin.
@@ -370,7 +375,8 @@ fn follow(format: &dyn Format, memory: &mut dyn Memory, header: u64) -> usize {
         by_symbols: false,
     };
     let mut events = read_out(format, memory, &found);
-    if let Ok(located) = format.locate(memory, &NoSymbols, &hints) {
+    let located = format.locate(memory, &NoSymbols, &hints).ok();
+    if let Some(located) = located.filter(|l| (l.endian, l.pointer, l.header) != (None, None, header)) {
         events = events.saturating_add(read_out(format, memory, &located));
     }
     events
@@ -395,7 +401,7 @@ fn decode(
     memory: &mut dyn Memory,
     located: &Located,
     extent: Extent,
-) -> Option<(Trace, Catalogue)> {
+) -> Option<(Trace, Cow<'static, Catalogue>)> {
     let capture: Capture = format.capture(memory, &NoSymbols, located, extent).ok()?;
     let catalogue = catalogue_for(format, &capture);
     let trace = format.decode(&capture, &catalogue, &DecodeOptions::default()).ok()?;
@@ -431,7 +437,10 @@ fn walk(trace: &Trace, format: &dyn Format, extent: Extent) {
     }
 }
 
-/// Writes all events in one of the forms, and asks for some of them.
+/// So many are written: under a sanitizer a line takes a hundred times as long, and a fuzzer lives by its runs.
+const PRINTED: usize = 100;
+
+/// Writes events in one of the forms, and asks for some of them.
 fn print(trace: &Trace, catalogue: &Catalogue) {
     let view = View { trace, catalogue, names: &NoNames, source: "fuzz" };
     // Which one is chance, but the same each time.
@@ -443,7 +452,7 @@ fn print(trace: &Trace, catalogue: &Catalogue) {
     if let Some(mut sink) = output::event_sink(format, io::sink(), &TableOptions::default()) {
         let mut go = || -> io::Result<()> {
             sink.begin(&view, &Window::of(trace.events()))?;
-            for event in trace.events() {
+            for event in trace.events().take(PRINTED) {
                 sink.event(&view, &event)?;
             }
             sink.finish(&view, &trace.issues)

@@ -90,7 +90,26 @@ struct Names<'a> {
     strings: &'a [u8],
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    /// What each half of a long table gives, in their order: two looks at once take half the time. A short one is one part.
+    fn by_halves<T: Send>(&self, look: impl Fn(&Names<'a>) -> T + Sync) -> Vec<T> {
+        let middle = match self.width {
+            Width::W4 => (self.entries.len() / 32).saturating_mul(16),
+            Width::W8 => (self.entries.len() / 48).saturating_mul(24),
+        };
+        let Some((one, two)) = self.entries.split_at_checked(middle).filter(|_| self.entries.len() > LONG) else {
+            return vec![look(self)];
+        };
+        let part = |entries| Names { entries, ..*self };
+        std::thread::scope(|scope| {
+            let there = std::thread::Builder::new().spawn_scoped(scope, || look(&part(two)));
+            let here = look(&part(one));
+            // Where there was no thread to be had, this one does it.
+            let there = there.ok().and_then(|there| there.join().ok()).unwrap_or_else(|| look(&part(two)));
+            vec![here, there]
+        })
+    }
+
     /// The symbols, in the order of the table. A program of 200 MB may have 600000, and nearly all are passed over by a
     /// look at one field: an entry's fields are taken from their places (gABI, `Elf32_Sym` and `Elf64_Sym`), and what
     /// nobody asks for costs nothing.
@@ -147,6 +166,8 @@ const fn container(width: Width) -> Container {
     }
 }
 
+/// Bytes of a symbol table from which a second thread is worth its start.
+const LONG: usize = 1 << 20;
 /// How far back an address is searched among nested symbols.
 const NESTING: usize = 256;
 /// The most entries that [`Elf::symbols_with_prefix`] returns.
@@ -202,25 +223,38 @@ impl Elf {
 
     /// One pass for all of `wanted`. Most symbols are dismissed by their first bytes.
     fn search(&self, wanted: &[&str]) -> Vec<Option<ElfSymbol>> {
-        let mut best: Vec<Option<(Binding, ElfSymbol)>> = vec![None; wanted.len()];
         let sieve = Sieve::new(wanted);
+        let mut best: Vec<Option<ElfSymbol>> = vec![None; wanted.len()];
+        let keep = |best: &mut [Option<ElfSymbol>], at: usize, symbol: ElfSymbol| {
+            if let Some(slot) = best.get_mut(at)
+                && slot.as_ref().is_none_or(|best| symbol.binding > best.binding)
+            {
+                *slot = Some(symbol);
+            }
+        };
         for table in self.tables() {
-            for sym in table.symbols() {
-                if !sieve.may_be(table.strings, sym.st_name) {
-                    continue;
-                }
-                for (slot, name) in best.iter_mut().zip(wanted) {
-                    if !string_is(table.strings, sym.st_name, name.as_bytes()) {
-                        continue;
-                    }
-                    let Some(symbol) = self.defined(&sym, name.as_bytes()) else { continue };
-                    if slot.as_ref().is_none_or(|(binding, _)| symbol.binding > *binding) {
-                        *slot = Some((symbol.binding, symbol));
+            let parts = table.by_halves(|part| {
+                let mut best: Vec<Option<ElfSymbol>> = vec![None; wanted.len()];
+                for sym in part.symbols().filter(|sym| sieve.may_be(part.strings, sym.st_name)) {
+                    for (at, name) in wanted.iter().enumerate() {
+                        if string_is(part.strings, sym.st_name, name.as_bytes())
+                            && let Some(symbol) = self.defined(&sym, name.as_bytes())
+                        {
+                            keep(&mut best, at, symbol);
+                        }
                     }
                 }
+                best
+            });
+            for part in parts {
+                part.into_iter().enumerate().for_each(|(at, symbol)| {
+                    if let Some(symbol) = symbol {
+                        keep(&mut best, at, symbol);
+                    }
+                });
             }
         }
-        best.into_iter().map(|slot| slot.map(|(_, symbol)| symbol)).collect()
+        best
     }
 
     /// Every defined symbol whose name begins so, in the order of the tables; at most 4096.
@@ -291,20 +325,27 @@ impl Elf {
         let mut places: Vec<(Addr, Option<Place>)> = addresses.iter().map(|a| (*a, None)).collect();
         places.sort_unstable_by_key(|(address, _)| *address);
         places.dedup_by_key(|(address, _)| *address);
+        let first = |a: Option<Place>, b: Option<Place>| a.into_iter().chain(b).min_by_key(Place::order);
         let mut sieve = Bits::default();
         places.iter().for_each(|(address, _)| sieve.add(*address));
         for (number, table) in self.tables().enumerate() {
-            for sym in table.symbols() {
-                let address = self.address(&sym);
-                if !sieve.may_have(address) {
-                    continue;
+            let parts = table.by_halves(|part| {
+                let mut best: Vec<Option<Place>> = vec![None; places.len()];
+                for sym in part.symbols() {
+                    let address = self.address(&sym);
+                    if sieve.may_have(address)
+                        && let Ok(at) = places.binary_search_by_key(&address, |(address, _)| *address)
+                        && let Some(place) = self.place(&sym, part.strings, number, &sections)
+                        && let Some(slot) = best.get_mut(at)
+                    {
+                        *slot = first(*slot, Some(place));
+                    }
                 }
-                let Ok(at) = places.binary_search_by_key(&address, |(address, _)| *address) else { continue };
-                let Some(place) = self.place(&sym, table.strings, number, &sections) else { continue };
-                if let Some((_, best)) = places.get_mut(at)
-                    && best.is_none_or(|best| place.order() < best.order())
-                {
-                    *best = Some(place);
+                best
+            });
+            for (at, place) in parts.into_iter().flat_map(|part| part.into_iter().enumerate()) {
+                if let Some((_, best)) = places.get_mut(at) {
+                    *best = first(*best, place);
                 }
             }
         }

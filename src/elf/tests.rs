@@ -327,3 +327,34 @@ fn what_begins_at_an_address_is_what_covers_it() {
         assert_eq!(names, ["variable", "seen", "", "no_size", "seen", "", ""]);
     }
 }
+
+/// A long table is looked at in halves: what is found, and which of several, is as in one look.
+#[test]
+fn a_long_table_is_as_a_short_one() {
+    for (wide, big) in SHAPES {
+        // An odd number, so that one half is longer; what counts stands at both ends and on both sides of the middle.
+        let mut syms = vec![sym("filler", 0x1030, 1, LOCAL_FUNC, 1); 66_001];
+        let last = syms.len() - 1;
+        for (at, symbol) in [
+            (0, sym("both", 0x1001, 2, LOCAL_FUNC, 1)),
+            (1, sym("once", 0x1005, 2, GLOBAL_FUNC, 1)),
+            (2, sym("twice", 0x2000, 4, GLOBAL_OBJECT, 2)),
+            (last / 2 - 1, sym("before", 0x1009, 2, LOCAL_FUNC, 1)),
+            (last / 2, sym("middle", 0x100D, 2, LOCAL_FUNC, 1)),
+            (last / 2 + 1, sym("behind", 0x1011, 2, LOCAL_FUNC, 1)),
+            (last - 1, sym("twice", 0x2010, 4, GLOBAL_OBJECT, 2)),
+            (last, sym("both", 0x1015, 2, GLOBAL_FUNC, 1)),
+        ] {
+            syms[at] = symbol;
+        }
+        let elf = open(&program(wide, big, 2, 40, syms));
+        let names = ["both", "once", "twice", "before", "middle", "behind", "nowhere"];
+        let found: Vec<_> = elf.lookup_many(&names).into_iter().map(|s| s.map(|s| s.address)).collect();
+        let places = [0x1014, 0x1004, 0x2000, 0x1008, 0x100C, 0x1010];
+        assert_eq!(found[..6], places.map(Some), "a global one, else the first");
+        assert_eq!(found[6], None);
+        let at: Vec<_> = elf.starting_at(&[0x1000, 0x1014, 0x1030, 0x2010, 0x1031]).into_iter().collect();
+        let at: Vec<_> = at.iter().map(|s| s.as_ref().map(|s| s.name.as_str())).collect();
+        assert_eq!(at, [Some("both"), Some("both"), Some("filler"), Some("twice"), None]);
+    }
+}

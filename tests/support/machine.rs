@@ -2,18 +2,22 @@
 
 #![allow(dead_code)]
 
+#[path = "children.rs"]
+mod children;
 #[path = "programs.rs"]
 mod programs;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
-use tx_trace::rsp::{Client, Endpoint, Leave, Options, RspError};
+use tx_trace::rsp::Leave;
 
+#[allow(unused_imports, reason = "each test file uses a part")]
+pub use children::{Running, connect, quiet};
 #[allow(unused_imports, reason = "each test file uses a part")]
 pub use programs::{free_port, installed};
 
@@ -60,16 +64,6 @@ impl Drop for Scratch {
     }
 }
 
-/// A child that does not outlive the test.
-pub struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Waits until something is so.
 pub fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -77,24 +71,6 @@ pub fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(30), "{what} did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn connect(port: u16, leave: Leave) -> Client {
-    let endpoint = Endpoint::parse(&format!("127.0.0.1:{port}")).unwrap();
-    let began = Instant::now();
-    loop {
-        match Client::connect(&endpoint, Options { leave, ..Options::default() }) {
-            Ok(client) => return client,
-            Err(RspError::Refused { .. }) if began.elapsed() < Duration::from_secs(20) => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-fn quiet(command: &mut Command) -> Running {
-    Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
 /// QEMU with the Cortex-M3 fixture in it.
