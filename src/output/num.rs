@@ -3,7 +3,8 @@
 /// All numbers of two digits.
 const TWO: [[u8; 2]; 100] = {
     let mut all = [[b'0'; 2]; 100];
-    let (mut rest, mut tens, mut ones) = (all.as_mut_slice(), b'0', b'0');
+    let (mut tens, mut ones) = (b'0', b'0');
+    let mut rest: &mut [[u8; 2]] = &mut all;
     while let [first, more @ ..] = rest {
         *first = [tens, ones];
         (tens, ones) = if ones == b'9' { (tens.wrapping_add(1), b'0') } else { (tens, ones.wrapping_add(1)) };
