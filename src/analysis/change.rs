@@ -229,6 +229,28 @@ pub enum Change {
     },
 }
 
+/// What the tracker tells of one event.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// Who had the core up to it.
+    pub spans: Vec<Span>,
+    /// What it changes, in that order.
+    pub changes: Vec<Change>,
+}
+
+impl Told {
+    /// Makes room for the next event.
+    pub(super) fn clear(&mut self) {
+        self.spans.clear();
+        self.changes.clear();
+    }
+
+    #[inline]
+    pub(super) fn change(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+}
+
 /// A wait that is over.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait {

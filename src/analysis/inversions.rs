@@ -29,8 +29,6 @@ struct Waiting {
     kept: bool,
     /// Who has the lock, or had it last: giving back is its owner's work still.
     owner: Option<ThreadNo>,
-    /// What it waits through now; a new one each time that the lock gets another owner.
-    window: Option<Window>,
 }
 
 /// What is counted over all inversions, listed or not.
@@ -48,12 +46,16 @@ struct Sums {
 #[derive(Debug, Default)]
 pub struct Inversions {
     waiting: Vec<Waiting>,
+    /// What each of them waits through now, in the same order; a new one each time that the lock gets another owner.
+    windows: Vec<Option<Window>>,
     /// Those that are over, but of which some core has not told its time yet.
     closing: Vec<Window>,
     done: Vec<Window>,
     sums: Sums,
     /// Priorities that threads have of their own.
     raised: BTreeMap<ThreadNo, u16>,
+    /// What was put there last: a span after the other tells the same.
+    last_raised: Option<(ThreadNo, u16)>,
     /// Ticks up to which each core has told its time.
     told: Vec<i64>,
     /// The last event that the filters keep, by context.
@@ -66,14 +68,15 @@ pub struct Inversions {
     lost: u64,
     begun: Option<i64>,
     several: bool,
-    /// Who waits for which lock and whom, for as long as a span is looked at.
-    chain: Vec<(ThreadNo, Addr, Option<ThreadNo>)>,
 }
 
 impl Inversions {
     fn blocks(&mut self, seen: &Seen<'_>, thread: ThreadNo, call: Option<Call>, tracker: &Tracker<'_>) {
         // One that blocks again was woken, though no event says so.
-        self.waiting.retain(|w| w.thread != thread);
+        if let Some(at) = self.waiting.iter().position(|w| w.thread == thread) {
+            self.waiting.remove(at);
+            self.windows.remove(at);
+        }
         let (Some(lock), Some(call)) = (tracker.lock_of(call), call) else { return };
         if self.waiting.len() >= MOST_OPEN {
             self.lost = self.lost.saturating_add(1);
@@ -88,7 +91,15 @@ impl Inversions {
             self.ownerless = self.ownerless.saturating_add(u64::from(seen.inside && kept));
         }
         let window = owner.and_then(|owner| self.window(lock, thread, owner, moment(seen.event), kept, tracker));
-        self.waiting.push(Waiting { thread, lock, kept, owner, window });
+        self.waiting.push(Waiting { thread, lock, kept, owner });
+        self.windows.push(window);
+    }
+
+    /// A thread waits no more: what it waited through; `None` where it did not wait.
+    fn went_on(&mut self, thread: ThreadNo) -> Option<Option<Window>> {
+        let at = self.waiting.iter().position(|w| w.thread == thread)?;
+        self.waiting.swap_remove(at);
+        Some(self.windows.swap_remove(at))
     }
 
     /// A window, unless it is known that nothing is inverted.
@@ -169,8 +180,13 @@ impl Inversions {
 
     /// The windows of a lock are over: it was given back, or is no more.
     fn close_all(&mut self, lock: Addr, end: End, seen: &Seen<'_>, tracker: &Tracker<'_>) {
-        let over: Vec<Window> =
-            self.waiting.iter_mut().filter(|w| w.lock == lock).filter_map(|w| w.window.take()).collect();
+        let over: Vec<Window> = self
+            .waiting
+            .iter()
+            .zip(&mut self.windows)
+            .filter(|(w, _)| w.lock == lock)
+            .filter_map(|(_, w)| w.take())
+            .collect();
         for window in over {
             self.close(window, end, seen, tracker);
         }
@@ -179,19 +195,23 @@ impl Inversions {
     /// A lock has another owner: who waits still, waits for that one.
     fn owned(&mut self, lock: Addr, owner: ThreadNo, seen: &Seen<'_>, tracker: &Tracker<'_>) {
         self.close_all(lock, End::Released, seen, tracker);
-        let mut list = std::mem::take(&mut self.waiting);
-        for waiting in list.iter_mut().filter(|w| w.lock == lock && w.thread != owner) {
+        for at in 0..self.waiting.len() {
+            let Some(waiting) = self.waiting.get_mut(at).filter(|w| w.lock == lock && w.thread != owner) else {
+                continue;
+            };
             waiting.owner = Some(owner);
-            waiting.window = self.window(lock, waiting.thread, owner, moment(seen.event), waiting.kept, tracker);
+            let (thread, kept) = (waiting.thread, waiting.kept);
+            let window = self.window(lock, thread, owner, moment(seen.event), kept, tracker);
+            if let Some(place) = self.windows.get_mut(at) {
+                *place = window;
+            }
         }
-        self.waiting = list;
     }
 
     fn readied(&mut self, seen: &Seen<'_>, change: &Change, tracker: &Tracker<'_>) {
         let Change::Readied { thread, by, waited, call, .. } = *change else { return };
-        if let Some(at) = self.waiting.iter().position(|w| w.thread == thread) {
-            let waiting = self.waiting.swap_remove(at);
-            let Some(window) = waiting.window else { return };
+        if let Some(window) = self.went_on(thread) {
+            let Some(window) = window else { return };
             let end = match waited.map(|wait| ending(thread, &wait, call, tracker)) {
                 Some(Ending::Given) => End::Released,
                 Some(Ending::Deleted) => End::Deleted,
@@ -216,14 +236,14 @@ impl Inversions {
     }
 
     /// True where a thread works for the owner: it is the owner, or has what the owner waits for, and so on.
-    fn is_on_behalf(waiting: &[(ThreadNo, Addr, Option<ThreadNo>)], owner: ThreadNo, thread: ThreadNo) -> bool {
+    fn is_on_behalf(waiting: &[Waiting], owner: ThreadNo, thread: ThreadNo) -> bool {
         let mut at = owner;
         for _ in 0..16 {
             if at == thread {
                 return true;
             }
-            let Some((.., Some(next))) = waiting.iter().find(|(t, ..)| *t == at) else { return false };
-            at = *next;
+            let Some(next) = waiting.iter().find(|w| w.thread == at).and_then(|w| w.owner) else { return false };
+            at = next;
         }
         false
     }
@@ -247,25 +267,21 @@ impl Visitor for Inversions {
         if let Some(told) = self.told.get_mut(core) {
             *told = span.to;
         }
-        if self.waiting.is_empty() && self.closing.is_empty() {
+        if self.closing.is_empty() && self.windows.iter().all(Option::is_none) {
             return;
         }
-        let mut chain = std::mem::take(&mut self.chain);
-        chain.clear();
-        chain.extend(self.waiting.iter().map(|w| (w.thread, w.lock, w.owner)));
         let several = self.several;
-        let open = self.waiting.iter_mut().filter_map(|w| w.window.as_mut());
-        for window in open.chain(&mut self.closing) {
+        for window in self.windows.iter_mut().flatten().chain(&mut self.closing) {
             let on_behalf = match span.who {
-                Who::Thread(no) => Self::is_on_behalf(&chain, window.owner, no),
+                Who::Thread(no) => Self::is_on_behalf(&self.waiting, window.owner, no),
                 _ => false,
             };
             window.span(span, on_behalf, several, tracker);
             if window.to.is_some() {
                 continue;
             }
-            if let Some((_, lock, _)) = chain.iter().find(|(t, ..)| *t == window.owner) {
-                window.owner_waits.get_or_insert(*lock);
+            if let Some(waiting) = self.waiting.iter().find(|w| w.thread == window.owner) {
+                window.owner_waits.get_or_insert(waiting.lock);
             }
             // The owner's own event is the one to tell its priority.
             let urgent = |a, b| tracker.catalogue.is_more_urgent(a, b);
@@ -274,14 +290,18 @@ impl Visitor for Inversions {
                 (None, Some(now), Some(waiter)) if urgent(waiter, now) => window.owner_priority = Some(now),
                 (Some(own), Some(now), Some(waiter)) if urgent(waiter, own) && !urgent(waiter, now) => {
                     window.inherited = true;
-                    if self.raised.len() < MOST_RAISED {
+                    let raised = Some((window.owner, own));
+                    if self.last_raised != raised && self.raised.len() < MOST_RAISED {
                         self.raised.insert(window.owner, own);
+                        self.last_raised = raised;
                     }
                 }
                 _ => {}
             }
         }
-        self.chain = chain;
+        if self.closing.is_empty() {
+            return;
+        }
         let told = self.told.iter().copied().min().unwrap_or(i64::MAX);
         let mut at = 0;
         while let Some(window) = self.closing.get(at) {
@@ -309,9 +329,7 @@ impl Visitor for Inversions {
             Change::Deleted { object } => self.close_all(object, End::Deleted, seen, tracker),
             Change::Readied { .. } => self.readied(seen, change, tracker),
             Change::Ended { thread, .. } => {
-                if let Some(at) = self.waiting.iter().position(|w| w.thread == thread)
-                    && let Some(window) = self.waiting.swap_remove(at).window
-                {
+                if let Some(Some(window)) = self.went_on(thread) {
                     self.close(window, End::Terminated, seen, tracker);
                 }
             }
@@ -336,8 +354,7 @@ impl Visitor for Inversions {
             self.file(window, tracker.catalogue);
         }
         let (mut open, mut unjudged) = (Vec::new(), 0u64);
-        for waiting in std::mem::take(&mut self.waiting) {
-            let Some(window) = waiting.window.filter(|w| w.kept) else { continue };
+        for window in std::mem::take(&mut self.windows).into_iter().flatten().filter(|w| w.kept) {
             match window.inverts(tracker.catalogue) {
                 Some(true) => open.push(window),
                 Some(false) => {}

@@ -37,18 +37,28 @@ impl Latency {
     }
 }
 
+impl Latency {
+    /// Tells those who were asked for by name.
+    fn asked(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        if let Some(every) = &mut self.every {
+            every.event(event);
+        }
+        if let Some(spans) = &mut self.spans {
+            spans.event(event, tracker);
+        }
+    }
+}
+
 impl Visitor for Latency {
     fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
         self.threads.change(event, change);
         self.interrupts.change(event, change, tracker);
     }
 
+    #[inline]
     fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        if let Some(every) = &mut self.every {
-            every.event(event);
-        }
-        if let Some(spans) = &mut self.spans {
-            spans.event(event, tracker);
+        if self.every.is_some() || self.spans.is_some() {
+            self.asked(event, tracker);
         }
     }
 

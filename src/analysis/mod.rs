@@ -25,7 +25,7 @@ use crate::query::{Query, QueryError};
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
-pub use change::{Call, Change, Patience, Span, State, ThreadNo, Wait, Who};
+pub use change::{Call, Change, Patience, Span, State, ThreadNo, Told, Wait, Who};
 pub use outcome::{Outcome, Outcomes, Waker};
 pub use state::Tracker;
 
@@ -128,6 +128,20 @@ pub trait Visitor {
         let _ = (event, tracker);
     }
 
+    /// All of these for one event. No report writes it for itself: made anew for each of them, it costs one call an event,
+    /// and what a report does not look at costs nothing.
+    fn step(&mut self, step: &Step<'_>, tracker: &Tracker<'_>) {
+        let event = step.seen.event;
+        step.spans.iter().for_each(|s| self.span(s, tracker));
+        if step.in_sight {
+            step.changes.iter().for_each(|c| self.seen(&step.seen, c, tracker));
+        }
+        if step.seen.kept {
+            step.changes.iter().for_each(|c| self.change(event, c, tracker));
+            self.event(event, tracker);
+        }
+    }
+
     /// Everything was seen.
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report>;
 }
@@ -141,6 +155,19 @@ pub struct Seen<'e> {
     pub inside: bool,
     /// True where the filters keep it.
     pub kept: bool,
+}
+
+/// What reports are told of one event.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'s> {
+    /// The event.
+    pub seen: Seen<'s>,
+    /// Who had its core up to it, within the window.
+    pub spans: &'s [Span],
+    /// What it changes.
+    pub changes: &'s [Change],
+    /// False behind the window.
+    pub in_sight: bool,
 }
 
 /// What was looked at.
@@ -189,37 +216,34 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
         cores: trace.about.cores,
         ..Whole::default()
     };
-    let mut spans: Vec<Span> = Vec::new();
-    let mut changes: Vec<Change> = Vec::new();
-    trace.visit(|event| {
+    let mut told = Told::default();
+    let all = query.keeps_all();
+    trace.visit_ahead(|event| {
         whole.events = whole.events.saturating_add(1);
-        let in_range = query.is_in_range(event);
-        let kept = in_range && query.keeps(event);
-        tracker.step(event, &mut |s| spans.push(s), &mut |_, c| changes.push(c));
-        if in_range {
-            let from = whole.span.map_or(event.ticks, |(from, _)| from);
+        let in_range = all || query.is_in_range(event);
+        let kept = all || in_range && query.keeps(event);
+        tracker.step(event, &mut told);
+        match whole.span {
+            Some((from, to)) if in_range => {
+                if told.spans.iter().any(|s| s.from < from) {
+                    told.spans.retain(|s| s.from >= from);
+                }
+                whole.span = Some((from.min(event.ticks), to.max(event.ticks)));
+            }
             // The time up to the first event of the window lies outside it.
-            let inside = whole.span.is_some();
-            whole.span = Some((from.min(event.ticks), whole.span.map_or(event.ticks, |(_, to)| to).max(event.ticks)));
-            for span in spans.iter().filter(|s| inside && s.from >= from) {
-                visitors.iter_mut().for_each(|v| v.span(span, &tracker));
+            before => {
+                told.spans.clear();
+                whole.span = before.or(in_range.then_some((event.ticks, event.ticks)));
             }
         }
-        if in_range || whole.span.is_none() {
-            let seen = Seen { event, inside: in_range, kept };
-            for change in &changes {
-                visitors.iter_mut().for_each(|v| v.seen(&seen, change, &tracker));
-            }
-        }
-        if kept {
-            whole.kept = whole.kept.saturating_add(1);
-            for change in &changes {
-                visitors.iter_mut().for_each(|v| v.change(event, change, &tracker));
-            }
-            visitors.iter_mut().for_each(|v| v.event(event, &tracker));
-        }
-        spans.clear();
-        changes.clear();
+        whole.kept = whole.kept.saturating_add(u64::from(kept));
+        let step = Step {
+            seen: Seen { event, inside: in_range, kept },
+            spans: &told.spans,
+            changes: &told.changes,
+            in_sight: in_range || whole.span.is_none(),
+        };
+        visitors.iter_mut().for_each(|v| v.step(&step, &tracker));
         ControlFlow::Continue(())
     });
     visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect()

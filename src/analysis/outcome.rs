@@ -1,6 +1,6 @@
 //! What became of a call: whether it blocked, for how long, and who ended it.
 
-use super::{Change, State, Tracker, Who};
+use super::{Change, State, Told, Tracker, Who};
 use crate::catalogue::Catalogue;
 use crate::trace::{ContextId, Trace};
 
@@ -38,24 +38,20 @@ impl Outcomes {
     pub fn of(trace: &Trace, catalogue: &Catalogue, first: u64, last: u64) -> Self {
         let mut tracker = Tracker::new(trace, catalogue);
         let mut all = Vec::new();
-        let mut ended = Vec::new();
+        let mut told = Told::default();
         let mut newest = 0i64;
         for event in trace.events() {
             newest = event.ticks;
-            tracker.step(&event, &mut |_| {}, &mut |_, change| {
-                if let Change::Readied { by, waited: Some(wait), .. } = change
-                    && let Some(call) = wait.call.filter(|c| (first..=last).contains(&c.seq))
-                {
-                    ended.push((call.seq, event.ticks.saturating_sub(wait.from), by));
-                }
-            });
-            for (seq, ticks, by) in ended.drain(..) {
+            tracker.step(&event, &mut told);
+            for change in &told.changes {
+                let Change::Readied { by, waited: Some(wait), .. } = *change else { continue };
+                let Some(call) = wait.call.filter(|c| (first..=last).contains(&c.seq)) else { continue };
                 let by = match by {
                     Who::Thread(no) => tracker.thread(no).and_then(|t| t.context).map_or(Waker::Unknown, Waker::Thread),
                     Who::Isr => Waker::Interrupt(event.isr),
                     _ => Waker::Unknown,
                 };
-                all.push(Outcome { seq, ticks, by });
+                all.push(Outcome { seq: call.seq, ticks: event.ticks.saturating_sub(wait.from), by });
             }
         }
         for (_, thread) in tracker.threads().filter(|(_, t)| matches!(t.state, State::Blocked(_))) {

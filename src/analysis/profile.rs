@@ -7,12 +7,34 @@ use super::{Span, Tracker, Visitor, Who, Whole, object_cell, share, who_cell, wo
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind, Report};
 
+/// How many sums are kept at hand.
+const AT_HAND: usize = 64;
+
 /// Adds up the time of everybody, by core.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Profile {
     by: BTreeMap<(u16, Who), i64>,
-    /// Who had a core last, and the time that is not in the sums yet: most spans go on with the one before.
-    last: Option<((u16, Who), i64)>,
+    /// Who had a core lately, and the time that is not in the sums yet: most spans are of one of them.
+    lately: [Option<((u16, Who), i64)>; AT_HAND],
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { by: BTreeMap::new(), lately: [None; AT_HAND] }
+    }
+}
+
+/// The place of somebody among those who had a core lately.
+#[inline]
+fn place((core, who): (u16, Who)) -> usize {
+    let own = match who {
+        Who::Isr => 0,
+        Who::Idle => 1,
+        Who::Init => 2,
+        Who::Unknown => 3,
+        Who::Thread(no) => no.index().wrapping_add(4),
+    };
+    own.wrapping_add(usize::from(core).wrapping_mul(13)) % AT_HAND
 }
 
 /// Who had a core where threads belong to processes.
@@ -34,18 +56,20 @@ fn party(who: Who, tracker: &Tracker<'_>) -> Party {
 impl Visitor for Profile {
     fn span(&mut self, span: &Span, _: &Tracker<'_>) {
         let (key, ticks) = ((span.core, span.who), span.to.saturating_sub(span.from));
-        match &mut self.last {
-            Some((last, sum)) if *last == key => *sum = sum.saturating_add(ticks),
-            last => {
-                let before = last.replace((key, ticks));
+        match self.lately.get_mut(place(key)) {
+            Some(Some((own, sum))) if *own == key => *sum = sum.saturating_add(ticks),
+            Some(other) => {
+                let before = other.replace((key, ticks));
                 self.add(before);
             }
+            None => self.add(Some((key, ticks))),
         }
     }
 
     fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let last = self.last.take();
-        self.add(last);
+        for part in std::mem::replace(&mut self.lately, [None; AT_HAND]) {
+            self.add(part);
+        }
         // A core's last event at the same tick as its first gives nobody any time.
         self.by.retain(|(_, who), ticks| *ticks != 0 || *who != Who::Unknown);
         let mut reports = vec![self.threads(whole, tracker)];

@@ -1,6 +1,6 @@
 //! What each definition is for, looked up once: no report searches effects or field names event by event.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::catalogue::{ArgKind, Catalogue, Effect, EventDef};
 use crate::trace::DefId;
@@ -137,13 +137,13 @@ impl Role {
 
 /// The roles of a catalogue, by definition. Each is shared: who acts on one holds it while the tracker changes.
 #[derive(Debug, Clone)]
-pub struct Roles(Vec<Arc<Role>>);
+pub struct Roles(Vec<Rc<Role>>);
 
 impl Roles {
     /// Looks at every definition once.
     #[must_use]
     pub fn of(catalogue: &Catalogue) -> Self {
-        Self(catalogue.iter().map(|def| Arc::new(Role::of(def))).collect())
+        Self(catalogue.iter().map(|def| Rc::new(Role::of(def))).collect())
     }
 
     /// True where some call tells how long its caller is ready to wait: then one that does not tell waits for nothing.
@@ -156,13 +156,13 @@ impl Roles {
     #[must_use]
     #[inline]
     pub fn get(&self, def: DefId) -> Option<&Role> {
-        self.0.get(usize::try_from(def.0).ok()?).map(Arc::as_ref)
+        self.0.get(usize::try_from(def.0).ok()?).map(Rc::as_ref)
     }
 
-    /// The role of a definition that has effects, to be held.
+    /// The role of a definition, to be held.
     #[must_use]
     #[inline]
-    pub fn acting(&self, def: DefId) -> Option<Arc<Role>> {
-        self.0.get(usize::try_from(def.0).ok()?).filter(|role| role.acts).map(Arc::clone)
+    pub fn held(&self, def: DefId) -> Option<Rc<Role>> {
+        self.0.get(usize::try_from(def.0).ok()?).map(Rc::clone)
     }
 }

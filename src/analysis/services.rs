@@ -1,7 +1,8 @@
 //! `services`: how often each event was inserted, in the whole and by whom.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::addresses::ByAddress;
 use super::{Tracker, Visitor, Whole, share};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{ContextId, ContextKind, DefId, Event};
@@ -50,8 +51,8 @@ type Key = (String, u64, bool);
 #[derive(Debug, Default)]
 pub struct Services {
     contexts: Vec<Pages>,
-    /// Events whose ids the catalogue does not know.
-    unknown: HashMap<(ContextId, u32), u64>,
+    /// Events whose ids the catalogue does not know, by context in the upper half of the key and id in the lower.
+    unknown: ByAddress<u64>,
     left_out: u64,
 }
 
@@ -90,12 +91,14 @@ fn context_key(id: ContextId, tracker: &Tracker<'_>) -> (String, u64) {
 impl Visitor for Services {
     fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
         let Some(def) = event.def else {
-            if self.unknown.len() >= MOST_UNKNOWN && !self.unknown.contains_key(&(event.context, event.id)) {
+            let key = u64::from(event.context.0) << 32 | u64::from(event.id);
+            if let Some(n) = self.unknown.get_mut(&key) {
+                *n = n.saturating_add(1);
+            } else if self.unknown.len() < MOST_UNKNOWN {
+                self.unknown.insert(key, 1);
+            } else {
                 self.left_out = self.left_out.saturating_add(1);
-                return;
             }
-            let n = self.unknown.entry((event.context, event.id)).or_default();
-            *n = n.saturating_add(1);
             return;
         };
         // Behind all contexts there is one for events of nobody known.
@@ -127,8 +130,9 @@ impl Visitor for Services {
             // Several definitions may share a name: the same event as several releases or modes record it.
             pages.iter().for_each(|(def, n)| take(id, tracker.catalogue[def].name.clone(), n));
         }
-        for ((id, number), n) in &self.unknown {
-            take(*id, tracker.catalogue.made_up_name(*number), *n);
+        for (key, n) in &self.unknown {
+            let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+            take(ContextId(half(key >> 32)), tracker.catalogue.made_up_name(half(*key)), *n);
         }
         let numbers = [Column { name: "count", kind: Kind::Count }, Column { name: "share", kind: Kind::Real(2) }];
         let event = Column { name: "event", kind: Kind::Event };

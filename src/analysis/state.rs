@@ -2,7 +2,7 @@
 //! of all this is unknown. It asks definitions for their effects, never for ids.
 
 use super::addresses::ByAddress;
-use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Who};
+use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, Told, Who};
 use super::roles::{Role, Roles};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effect};
@@ -176,6 +176,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// The thread that a context is.
+    #[inline]
     fn thread_of(&mut self, id: ContextId) -> Option<ThreadNo> {
         let index = usize::try_from(id.0).ok()?;
         if let Some(Some(no)) = self.by_context.get(index) {
@@ -192,17 +193,28 @@ impl<'a> Tracker<'a> {
         Some(no)
     }
 
+    #[inline]
     fn core(&mut self, core: u16) -> &mut Core {
         let index = usize::from(core);
         if index >= self.cores.len() {
-            self.cores.resize(index.saturating_add(1), Core::new());
+            self.add_cores(index);
         }
         // Just made long enough; the spare core is never used.
         self.cores.get_mut(index).unwrap_or(&mut self.spare)
     }
 
+    #[cold]
+    fn add_cores(&mut self, last: usize) {
+        self.cores.resize(last.saturating_add(1), Core::new());
+    }
+
     /// Who an event says is at work on its core: itself, and who is below where it is an interrupt.
+    #[inline]
     fn told(&mut self, event: &Event) -> (ContextKind, Option<Who>) {
+        // Nearly always it is a thread that was met before.
+        if let Some(Some(no)) = usize::try_from(event.context.0).ok().and_then(|c| self.by_context.get(c)) {
+            return (ContextKind::Thread, Some(Who::Thread(*no)));
+        }
         let Some(context) = self.trace.contexts.get(event.context) else { return (ContextKind::Unknown, None) };
         match context.kind {
             ContextKind::Thread => (ContextKind::Thread, self.thread_of(event.context).map(Who::Thread)),
@@ -220,35 +232,57 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Takes one event. `span` hears who had the core up to it, `change` what it changes.
-    pub fn step(&mut self, event: &Event, span: &mut dyn FnMut(Span), change: &mut dyn FnMut(&Self, Change)) {
+    /// Takes one event, and tells in `told` who had the core up to it and what it changes.
+    pub fn step(&mut self, event: &Event, told: &mut Told) {
+        told.clear();
         let (kind, below) = self.told(event);
-        self.arrive(event, kind, below, span, change);
+        let role = event.def.and_then(|d| self.roles.held(d));
+        let role = role.as_deref();
+        if !self.goes_on(event, kind, below, told) {
+            self.arrive(event, role, kind, below, told);
+        }
         let trace = self.trace;
         let words = trace.words(event);
-        self.calls(event, words, kind, below);
-        let Some((def, role)) = event.def.and_then(|d| Some((d, self.roles.acting(d)?))) else { return };
+        self.calls(event, role, words, kind, below);
+        let Some((def, role)) = event.def.zip(role.filter(|r| r.acts)) else { return };
         let by = match kind {
             ContextKind::Thread => below.unwrap_or(Who::Unknown),
             ContextKind::Isr => Who::Isr,
             ContextKind::Init => Who::Init,
             _ => Who::Unknown,
         };
-        self.interrupts(event, &role, words, change);
-        self.states(event, def, &role, words, by, change);
-        self.locks(&role, words, by, change);
-        self.runs(event, def, &role, words, kind, change);
+        self.interrupts(event, role, words, told);
+        self.states(event, def, role, words, by, told);
+        self.locks(role, words, by, told);
+        self.runs(event, def, role, words, kind, told);
+    }
+
+    /// What [`Tracker::arrive`] does where the thread that had the core goes on, as it does most of the time; false where
+    /// it may be otherwise, and nothing was done.
+    #[inline]
+    fn goes_on(&mut self, event: &Event, kind: ContextKind, below: Option<Who>, told: &mut Told) -> bool {
+        let (ContextKind::Thread, Some(who @ Who::Thread(no))) = (kind, below) else { return false };
+        let core = self.core(event.core);
+        if core.running != who || core.pending.is_some() || !core.frames.is_empty() {
+            return false;
+        }
+        let last = core.last.replace(event.ticks);
+        (core.bare_isr, core.gave_up, core.ended, core.isr_call) = (false, false, None, None);
+        core.seen = event.ticks;
+        if let Some(from) = last.filter(|from| *from <= event.ticks) {
+            told.spans.push(Span { core: event.core, who, from, to: event.ticks, seq: event.seq });
+        }
+        if let Some(thread) = self.threads.get_mut(no.index()) {
+            thread.priority = event.priority.or(thread.priority);
+            if thread.state != State::Running {
+                (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, None);
+            }
+        }
+        true
     }
 
     /// The time up to an event, and what its context tells of the core.
-    fn arrive(
-        &mut self,
-        event: &Event,
-        kind: ContextKind,
-        below: Option<Who>,
-        span: &mut dyn FnMut(Span),
-        change: &mut dyn FnMut(&Self, Change),
-    ) {
+    fn arrive(&mut self, event: &Event, role: Option<&Role>, kind: ContextKind, below: Option<Who>, told: &mut Told) {
         let core = self.core(event.core);
         let last = core.last.replace(event.ticks);
         let is_isr = kind == ContextKind::Isr;
@@ -272,7 +306,7 @@ impl<'a> Tracker<'a> {
             && core.frames.is_empty()
             && let Some(next) = core.pending.take()
         {
-            self.switch(event, ended.or(Some(event.ticks)), next, change);
+            self.switch(event, ended.or(Some(event.ticks)), next, told);
         }
         let core = self.core(event.core);
         let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
@@ -281,15 +315,13 @@ impl<'a> Tracker<'a> {
         if kind == ContextKind::Thread {
             core.seen = event.ticks;
         }
-        // The thread begins to run at this event, not before.
-        let begins = kind == ContextKind::Thread && below.is_some_and(|own| self.tells_itself(event, own));
         let core = self.core(event.core);
         // What the event's own context says is certain.
         let agrees = below.is_none_or(|b| b == running);
         core.bare_isr = is_isr && core.frames.is_empty();
         let mut spans = |who, from: i64, to: i64| {
             if from <= to {
-                span(Span { core: event.core, who, from, to, seq: event.seq });
+                told.spans.push(Span { core: event.core, who, from, to, seq: event.seq });
             }
         };
         match (last, below.filter(|_| !agrees)) {
@@ -303,6 +335,8 @@ impl<'a> Tracker<'a> {
                     }
                     _ => None,
                 };
+                // The thread begins to run at this event, not before.
+                let begins = kind == ContextKind::Thread && self.tells_itself(event, below);
                 match since {
                     _ if begins => spans(predicted, from, event.ticks),
                     Some(at) => {
@@ -318,11 +352,10 @@ impl<'a> Tracker<'a> {
             (None, _) => {}
         }
         if let Some(below) = below.filter(|_| !agrees) {
-            self.surprise(event, below, change);
+            self.surprise(event, below, told);
         }
         // A thread that has blocked and tells itself to whom its core goes: it does not run on.
-        let hands_over = running == Who::Unknown
-            && event.def.and_then(|d| self.roles.get(d)).is_some_and(|r| r.run && !r.ready && !r.block);
+        let hands_over = running == Who::Unknown && role.is_some_and(|r| r.run && !r.ready && !r.block);
         if let Some(Who::Thread(no)) = below
             && let Some(thread) = self.threads.get_mut(no.index())
         {
@@ -340,13 +373,9 @@ impl<'a> Tracker<'a> {
                 (thread.state, thread.since, thread.since_seq) = (State::Running, event.ticks, None);
             }
         }
-        if is_isr && self.core(event.core).frames.is_empty() && !self.enters(event) {
-            change(self, Change::Unannounced);
+        if is_isr && self.core(event.core).frames.is_empty() && !role.is_some_and(|r| r.isr_enter) {
+            told.change(Change::Unannounced);
         }
-    }
-
-    fn enters(&self, event: &Event) -> bool {
-        event.def.and_then(|d| self.roles.get(d)).is_some_and(|r| r.isr_enter)
     }
 
     /// Ticks since which a thread is ready, where an event told so.
@@ -356,20 +385,20 @@ impl<'a> Tracker<'a> {
     }
 
     /// The core is found with somebody else than the events so far told.
-    fn surprise(&mut self, event: &Event, below: Who, change: &mut dyn FnMut(&Self, Change)) {
-        let told = self.tells_itself(event, below).then_some(event.ticks);
+    fn surprise(&mut self, event: &Event, below: Who, told: &mut Told) {
+        let at = self.tells_itself(event, below).then_some(event.ticks);
         // A thread that was made ready before the eyes of the trace has been given the core since.
         let given = matches!(below, Who::Thread(no) if self.ready_since(no).is_some());
         let core = self.core(event.core);
         core.pending = None;
         if core.running == Who::Unknown && !given {
             core.running = below;
-            if let (Who::Thread(no), Some(_)) = (below, told) {
-                self.dispatched(event, told, no, change);
+            if let (Who::Thread(no), Some(_)) = (below, at) {
+                self.dispatched(event, at, no, told);
             }
             return;
         }
-        self.switch(event, told, below, change);
+        self.switch(event, at, below, told);
     }
 
     /// True where the event says of its own context that it begins to run.
@@ -383,7 +412,7 @@ impl<'a> Tracker<'a> {
         effects.has(Effect::Run) && target.is_none_or(|t| self.thread(no).is_some_and(|own| own.address == t))
     }
 
-    fn interrupts(&mut self, event: &Event, role: &Role, words: &[u64], change: &mut dyn FnMut(&Self, Change)) {
+    fn interrupts(&mut self, event: &Event, role: &Role, words: &[u64], told: &mut Told) {
         if role.isr_enter {
             let number = role.isr_number.and_then(|w| words.get(w)).copied();
             let core = self.core(event.core);
@@ -393,29 +422,21 @@ impl<'a> Tracker<'a> {
             }
             core.bare_isr = false;
             core.isr_call = None;
-            change(self, Change::Entered { number, depth });
+            told.change(Change::Entered { number, depth });
         } else if role.isr_exit {
             let core = self.core(event.core);
             let frame = core.frames.pop();
             core.bare_isr = false;
             core.isr_call = None;
             if let Some(frame) = frame {
-                change(self, Change::Exited { frame });
+                told.change(Change::Exited { frame });
             }
             // Who runs now is seen at the next event: it may be of an interrupt that followed at once.
             self.core(event.core).ended = Some(event.ticks);
         }
     }
 
-    fn runs(
-        &mut self,
-        event: &Event,
-        def: DefId,
-        role: &Role,
-        words: &[u64],
-        kind: ContextKind,
-        change: &mut dyn FnMut(&Self, Change),
-    ) {
+    fn runs(&mut self, event: &Event, def: DefId, role: &Role, words: &[u64], kind: ContextKind, told: &mut Told) {
         if role.yields && kind == ContextKind::Thread {
             self.core(event.core).gave_up = true;
         }
@@ -449,17 +470,17 @@ impl<'a> Tracker<'a> {
         let in_isr = matches!(kind, ContextKind::Isr | ContextKind::Init) || !self.core(event.core).frames.is_empty();
         if sliced {
             let from = self.core(event.core).running;
-            change(self, Change::Sliced { from, to: next });
+            told.change(Change::Sliced { from, to: next });
         }
         if in_isr {
             self.core(event.core).pending = Some(next);
         } else {
-            self.switch(event, Some(event.ticks), next, change);
+            self.switch(event, Some(event.ticks), next, told);
         }
     }
 
     /// The core goes to somebody, at these ticks where they are known.
-    fn switch(&mut self, event: &Event, at: Option<i64>, next: Who, change: &mut dyn FnMut(&Self, Change)) {
+    fn switch(&mut self, event: &Event, at: Option<i64>, next: Who, told: &mut Told) {
         let since = at.unwrap_or(event.ticks);
         let core = self.core(event.core);
         let before = std::mem::replace(&mut core.running, next);
@@ -474,15 +495,15 @@ impl<'a> Tracker<'a> {
             (thread.state, thread.since, thread.since_seq) = (State::Ready, since, Some(event.seq));
             preempted = Some(no);
         }
-        change(self, Change::Switch { from: before, to: next });
+        told.change(Change::Switch { from: before, to: next });
         let Who::Thread(no) = next else { return };
         if let Some(thread) = preempted {
-            change(self, Change::Preempted { thread, by: no });
+            told.change(Change::Preempted { thread, by: no });
         }
-        self.dispatched(event, at, no, change);
+        self.dispatched(event, at, no, told);
     }
 
-    fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, change: &mut dyn FnMut(&Self, Change)) {
+    fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, told: &mut Told) {
         let since = at.unwrap_or(event.ticks);
         let mut ready = None;
         if let Some(thread) = self.threads.get_mut(no.index()) {
@@ -491,6 +512,6 @@ impl<'a> Tracker<'a> {
             }
             (thread.state, thread.since, thread.since_seq) = (State::Running, since, Some(event.seq));
         }
-        change(self, Change::Dispatched { thread: no, ready, at });
+        told.change(Change::Dispatched { thread: no, ready, at });
     }
 }

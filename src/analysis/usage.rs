@@ -1,7 +1,7 @@
 //! `objects --use`: how queues, locks, semaphores, groups of flags and pools were used, and how full they were, as far
 //! as the trace shows.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use super::addresses::ByAddress;
 use super::{Change, State, Tracker, Visitor, Whole};
@@ -45,6 +45,8 @@ struct Act {
     is_object: bool,
     puts: bool,
     gets: bool,
+    /// True where it asks for a lock, or gives one back.
+    is_lock: bool,
     /// What other words say of the object.
     levels: Vec<(usize, Level)>,
     /// Words with the size of a queue and of its messages.
@@ -72,6 +74,7 @@ impl Act {
             is_object,
             puts: puts.is_some(),
             gets: puts.is_none() && gets.is_some(),
+            is_lock: word(Effect::Acquire).or_else(|| word(Effect::Release)).is_some(),
             levels,
             queue,
             label: field.label.clone(),
@@ -102,7 +105,7 @@ struct One {
 /// Looks at what is done to objects.
 #[derive(Debug)]
 pub struct Use {
-    acts: Vec<Option<Arc<Act>>>,
+    acts: Vec<Option<Rc<Act>>>,
     by_address: ByAddress<usize>,
     all: Vec<One>,
     word: u64,
@@ -126,7 +129,7 @@ impl Use {
     #[must_use]
     pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
         Self {
-            acts: catalogue.iter().map(|def| Act::of(def).map(Arc::new)).collect(),
+            acts: catalogue.iter().map(|def| Act::of(def).map(Rc::new)).collect(),
             by_address: ByAddress::default(),
             all: Vec::new(),
             word: bytes(trace.about.word),
@@ -136,7 +139,7 @@ impl Use {
         }
     }
 
-    fn act(&self, def: crate::trace::DefId) -> Option<&Arc<Act>> {
+    fn act(&self, def: crate::trace::DefId) -> Option<&Rc<Act>> {
         self.acts.get(usize::try_from(def.0).ok()?)?.as_ref()
     }
 
@@ -258,16 +261,15 @@ impl Visitor for Use {
             self.unnamed = self.unnamed.saturating_add(1);
             return;
         }
-        let (act, word) = (Arc::clone(act), self.word);
+        let (act, word) = (Rc::clone(act), self.word);
         let words = tracker.trace.words(event);
         let Some(address) = words.get(act.object).copied().filter(|a| *a != 0) else { return };
         let is_thread = tracker.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread);
-        let is_lock = tracker.role(event).is_some_and(|r| r.acquire.is_some() || r.release.is_some());
         let Some(one) = self.at(address, &act.label).and_then(|i| self.all.get_mut(i)) else { return };
         if one.label.is_empty() {
             one.label.clone_from(&act.label);
         }
-        one.is_lock |= is_lock;
+        one.is_lock |= act.is_lock;
         one.called(event, &act, words, word, is_thread);
     }
 

@@ -132,6 +132,12 @@ impl Effects {
         self.list.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
     }
 
+    /// True where two words together name what some effect acts on.
+    #[must_use]
+    pub const fn takes_two(&self) -> bool {
+        self.high.is_some()
+    }
+
     /// The target that this word and another name together.
     #[must_use]
     pub fn named_with(&self, word: usize, words: &[u64]) -> Option<Addr> {

@@ -385,13 +385,14 @@ fn selection(
         Ask::Last(amount) => from = start_of(*amount, loaded)?,
         _ => {}
     }
-    let shown = |ahead: bool, each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
+    let all = query.keeps_all();
+    let shown = |each: &mut dyn FnMut(&Event) -> ControlFlow<()>| {
         let mut skip = skip;
-        let chosen = |event: &Event| {
-            if query.is_past(event) {
+        loaded.trace.visit_ahead(|event| {
+            if !all && query.is_past(event) {
                 return ControlFlow::Break(());
             }
-            if event.ticks < from || !query.keeps_all() && !query.keeps(event) {
+            if event.ticks < from || !all && !query.keeps(event) {
                 return ControlFlow::Continue(());
             }
             if skip > 0 {
@@ -399,11 +400,10 @@ fn selection(
                 return ControlFlow::Continue(());
             }
             each(event)
-        };
-        if ahead { loaded.trace.visit_ahead(chosen) } else { loaded.trace.visit(chosen) }
+        });
     };
     let mut window = Window::default();
-    shown(false, &mut |event| {
+    shown(&mut |event| {
         window.add(event);
         ControlFlow::Continue(())
     });
@@ -412,7 +412,7 @@ fn selection(
     }
     if format == Format::Table && options.width >= output::WIDEST {
         let (mut first, mut last) = (u64::MAX, 0);
-        shown(false, &mut |event| {
+        shown(&mut |event| {
             (first, last) = (first.min(event.seq), last.max(event.seq));
             ControlFlow::Continue(())
         });
@@ -423,7 +423,7 @@ fn selection(
     };
     writer.begin(view, &window)?;
     let mut written = Ok(());
-    shown(true, &mut |event| match writer.event(view, event) {
+    shown(&mut |event| match writer.event(view, event) {
         Ok(output::Flow::More) => ControlFlow::Continue(()),
         Ok(output::Flow::Enough) => ControlFlow::Break(()),
         Err(e) => {

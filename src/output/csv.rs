@@ -109,7 +109,7 @@ impl<W: Write> EventSink for Csv<W> {
         def.into_iter().for_each(|d| field(out, &d.macro_name));
         out.push(b',');
         args.clear();
-        rows.table_args(view, event, |label, text| {
+        let _ = rows.table_args(view, event, |label, text| {
             if !args.is_empty() {
                 args.push(' ');
             }

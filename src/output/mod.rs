@@ -16,6 +16,7 @@ mod row;
 mod scale;
 mod show;
 mod table;
+mod tail;
 mod window;
 
 use std::io::{self, Write};

@@ -1,21 +1,64 @@
 //! Numbers to text by hand: rows are built without a format machine.
 
+/// All numbers of two digits.
+const TWO: [[u8; 2]; 100] = {
+    let mut all = [[b'0'; 2]; 100];
+    let (mut tens, mut ones) = (b'0', b'0');
+    let mut rest: &mut [[u8; 2]] = &mut all;
+    while let [first, more @ ..] = rest {
+        *first = [tens, ones];
+        (tens, ones) = if ones == b'9' { (tens.wrapping_add(1), b'0') } else { (tens, ones.wrapping_add(1)) };
+        rest = more;
+    }
+    all
+};
+
+/// The last two digits of a number: two at a time, as a division takes longer than all else here.
+#[inline]
+fn two_of(n: u64) -> [u8; 2] {
+    usize::try_from(n % 100).ok().and_then(|i| TWO.get(i)).copied().unwrap_or([b'0'; 2])
+}
+
 /// A number in decimal, at the end of `room`.
 #[inline]
 pub(super) fn digits(mut n: u64, room: &mut [u8; 20]) -> &[u8] {
     let mut from = room.len();
-    let mut two = 0;
-    // Two at a time: a division takes longer than all else here.
+    let mut tens = b'0';
     for pair in room.as_chunks_mut::<2>().0.iter_mut().rev() {
-        two = u8::try_from(n % 100).unwrap_or(0);
+        *pair = two_of(n);
+        [tens, _] = *pair;
         n /= 100;
-        *pair = [b'0'.wrapping_add(two / 10), b'0'.wrapping_add(two % 10)];
         from = from.wrapping_sub(2);
         if n == 0 {
             break;
         }
     }
-    room.get(from.wrapping_add(usize::from(two < 10))..).unwrap_or(&[])
+    room.get(from.wrapping_add(usize::from(tens == b'0'))..).unwrap_or(&[])
+}
+
+/// Writes a number in decimal at the end of a field of spaces; false, and nothing that means anything there, where it is
+/// too long.
+#[inline]
+pub(super) fn right(mut n: u64, field: &mut [u8]) -> bool {
+    let (head, pairs) = field.as_rchunks_mut::<2>();
+    for pair in pairs.iter_mut().rev() {
+        let two = two_of(n);
+        n /= 100;
+        *pair = two;
+        if n == 0 {
+            if let [tens @ b'0', _] = pair {
+                *tens = b' ';
+            }
+            return true;
+        }
+    }
+    match (head, u8::try_from(n)) {
+        ([one], Ok(n @ 0..10)) => {
+            *one = b'0'.wrapping_add(n);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Adds a number in decimal.
@@ -101,6 +144,19 @@ mod tests {
             assert_eq!(dec_len(n), n.to_string().len());
             assert_eq!(text(|o| hex(o, n, 1)), format!("{n:#x}"));
             assert_eq!(text(|o| hex(o, n, 8)), format!("{n:#010x}"));
+        }
+        for (n, width) in
+            [(0u64, 1), (0, 2), (7, 3), (10, 2), (123, 3), (123, 4), (1234, 5), (u64::MAX, 20), (u64::MAX, 21)]
+        {
+            let mut field = vec![b' '; width];
+            assert!(right(n, &mut field));
+            assert_eq!(String::from_utf8(field).unwrap(), format!("{n:>width$}"));
+        }
+        for n in 0..=1000u64 {
+            assert_eq!(text(|o| dec(o, n)), n.to_string());
+        }
+        for (n, width) in [(0u64, 0), (10, 1), (100, 2), (1000, 3), (u64::MAX, 19)] {
+            assert!(!right(n, &mut vec![b' '; width]));
         }
         assert_eq!(text(|o| signed(o, i64::MIN)), i64::MIN.to_string());
         assert_eq!(text(|o| fixed(o, -1_234_567, 3)), "-1234.567");

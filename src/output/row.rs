@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use super::View;
 use super::num;
@@ -9,7 +10,7 @@ use super::scale::Scale;
 use crate::abi::{Addr, Endian};
 use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
-use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product};
+use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product, Takes};
 use crate::query::context_word;
 use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
 
@@ -52,7 +53,7 @@ pub struct Rows {
     strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
     /// Of the numbers that processors have, and of all others.
     exceptions: Exceptions,
-    orders: Vec<Order>,
+    orders: Rc<Vec<Order>>,
     text: Vec<u8>,
 }
 
@@ -96,9 +97,13 @@ impl<'d> Word<'d> {
     }
 }
 
-/// The fields of a definition in the order in which a table shows them.
+/// The fields of a definition in the order in which a table shows them, and by which words each is decided: `None` where
+/// by more than the event holds.
 #[derive(Debug, Clone, Default)]
-struct Order(Vec<usize>);
+struct Order(Vec<(usize, Option<u8>)>);
+
+/// Every word of an event, as bits.
+const EVERY: u8 = u8::MAX;
 
 impl Order {
     /// What happened first; raw addresses and stack pointers, which say least, last.
@@ -111,7 +116,17 @@ impl Order {
         let mut list: Vec<(u8, usize)> =
             def.fields.iter().enumerate().filter_map(|(i, f)| Some((rank(f.as_ref()?), i))).collect();
         list.sort_unstable();
-        Self(list.into_iter().map(|(_, i)| i).collect())
+        let decides = |i: usize| {
+            let field = def.field(i)?;
+            match field.kind {
+                // Told by what was read besides.
+                ArgKind::Str | ArgKind::Process => None,
+                ArgKind::Text => Some(EVERY),
+                _ if field.takes != Takes::One || def.effects.takes_two() => Some(EVERY),
+                _ => Some(u32::try_from(i).ok().and_then(|i| 1u8.checked_shl(i)).unwrap_or(EVERY)),
+            }
+        };
+        Self(list.into_iter().map(|(_, i)| (i, decides(i))).collect())
     }
 }
 
@@ -232,22 +247,36 @@ impl Rows {
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
     /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
     /// escaped, until `each` breaks: a narrow table has no room for most of them.
-    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &[u8]) -> ControlFlow<()>) {
+    ///
+    /// Returns a bit for each word that decided what was shown, and what was not; `None` where more did than the event
+    /// and its names.
+    pub fn table_args(
+        &mut self,
+        view: &View<'_>,
+        event: &Event,
+        mut each: impl FnMut(&str, &[u8]) -> ControlFlow<()>,
+    ) -> Option<u8> {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
-            return self.raw_args(view, event, words, |_| true, &mut each);
+            self.raw_args(view, event, words, |_| true, &mut each);
+            return Some(EVERY);
         };
         let own = def.product == Product::User;
         if let Some(said) = self.sentence(view, event) {
             let _ = each("", said.as_bytes());
-            return;
+            return None;
         }
         if own && def.fields.iter().all(Option::is_none) {
-            return self.raw_args(view, event, words, |_| true, &mut each);
+            self.raw_args(view, event, words, |_| true, &mut each);
+            return Some(EVERY);
         }
-        let order = self.take_order(view, id);
+        let orders = self.orders(view, id);
+        let order = orders.get(usize::try_from(id.0).unwrap_or(usize::MAX)).map_or(&[][..], |order| &order.0);
+        let mut looked = Some(0);
         let mut text = std::mem::take(&mut self.text);
-        let shown = order.0.iter().try_for_each(|word| {
+        let shown = order.iter().try_for_each(|(word, decides)| {
+            let before = looked;
+            looked = looked.zip(*decides).map(|(all, more)| all | more);
             let Some(of) = Word::at(view, def, *word, words, false) else { return ControlFlow::Continue(()) };
             let Some(field) = def.field(*word) else { return ControlFlow::Continue(()) };
             if of.repeats_who(view, event, field) {
@@ -258,16 +287,27 @@ impl Rows {
             if is_doubtful(event, *word) {
                 text.push(b'?');
             }
-            each(&field.label, &text)
+            let flow = each(&field.label, &text);
+            if flow.is_break() {
+                // It found no room at all, whatever it says.
+                looked = before;
+            }
+            flow
         });
         self.text = text;
-        if let Some(slot) = usize::try_from(id.0).ok().and_then(|i| self.orders.get_mut(i)) {
-            *slot = order;
-        }
         if own && shown.is_continue() {
             // What the application did not describe, but filled.
             self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
+            return looked.map(|_| EVERY);
         }
+        looked
+    }
+
+    /// The word of a definition that a table shows first.
+    #[inline]
+    pub fn first_word(&self, def: Option<DefId>) -> usize {
+        let order = def.and_then(|d| self.orders.get(usize::try_from(d.0).ok()?));
+        order.and_then(|o| o.0.first()).map_or(0, |(word, _)| *word)
     }
 
     /// The sentence in which an event tells its arguments, where somebody wrote one. Hostile: escape before printing.
@@ -305,13 +345,12 @@ impl Rows {
         String::from_utf8(out).ok()
     }
 
-    /// Takes the order of a definition out of its place; the caller puts it back.
-    fn take_order(&mut self, view: &View<'_>, id: DefId) -> Order {
-        let index = usize::try_from(id.0).unwrap_or(usize::MAX);
-        if index >= self.orders.len() {
-            self.orders = view.catalogue.iter().map(Order::of).collect();
+    /// The orders of all definitions, this one among them.
+    fn orders(&mut self, view: &View<'_>, id: DefId) -> Rc<Vec<Order>> {
+        if usize::try_from(id.0).is_ok_and(|i| i >= self.orders.len()) {
+            self.orders = Rc::new(view.catalogue.iter().map(Order::of).collect());
         }
-        self.orders.get_mut(index).map(std::mem::take).unwrap_or_default()
+        Rc::clone(&self.orders)
     }
 
     /// Words as they are, of those that `keep` names, up to the last that is not 0.

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::escape::{is_plain, is_plain_bytes};
 use super::line::{Cell, Line, width_of};
 use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
+use super::tail::{Key, Tails};
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, escape, num};
 use crate::analysis::Outcomes;
@@ -78,7 +80,10 @@ type Who = (ContextId, Option<u32>, Option<ContextId>, bool);
 /// How many cells of who are kept: a power of two.
 const PEOPLE: usize = 256;
 
-/// The place among them.
+/// How many names are kept of events that nobody knows: a power of two.
+const STRANGERS: usize = 64;
+
+/// The place among people.
 fn place_of((context, isr, behind, changes): &Who) -> usize {
     let mix = context.0.wrapping_mul(31).wrapping_add(isr.unwrap_or(0).wrapping_mul(7));
     let mix = mix.wrapping_add(behind.map_or(0, |b| b.0.wrapping_add(1)).wrapping_mul(17));
@@ -98,6 +103,10 @@ pub struct Table<W> {
     inks: Vec<Ink>,
     /// Names of events, by definition.
     names: Vec<Cell>,
+    /// The same of ids without one, for those that were shown last.
+    strangers: Vec<(Option<u32>, Cell)>,
+    /// The arguments of rows that were shown last.
+    tails: Tails,
     /// Who, for the contexts that were shown last.
     people: Vec<(Option<Who>, Cell)>,
     /// The last context shown on each core.
@@ -119,6 +128,8 @@ impl<W: Write> Table<W> {
             layout: Layout::default(),
             inks: Vec::new(),
             names: Vec::new(),
+            strangers: vec![(None, Cell::default()); STRANGERS],
+            tails: Tails::default(),
             people: vec![(None, Cell::default()); PEOPLE],
             before: Vec::new(),
             scratch: Vec::new(),
@@ -257,10 +268,38 @@ impl<W: Write> Table<W> {
         line.ascii(mark.as_bytes());
         line.cut(who, layout.who);
         line.unmark(off);
-        if who.len() <= layout.who
-            && let Some(place) = people.get_mut(place)
-        {
-            *place = (Some(key), Cell::plain(on, &[mark, who].concat(), off));
+        let Some(place) = people.get_mut(place).filter(|_| is_plain(who)) else { return };
+        // As the line cuts it.
+        let (own, more) = match who.get(..layout.who.saturating_sub(1)) {
+            Some(cut) if who.len() > layout.who => (cut, "~"),
+            _ => (who.as_str(), ""),
+        };
+        *place = (Some(key), Cell::plain(on, &[mark, own, more].concat(), off));
+    }
+
+    /// Writes what the event is called, from what was written before where it can.
+    fn name(&mut self, view: &View<'_>, event: &Event) {
+        let Self { line, options, inks, names, strangers, .. } = self;
+        let def = event.def.and_then(|d| usize::try_from(d.0).ok());
+        let known = match def {
+            Some(def) => names.get(def),
+            None => {
+                let place = usize::try_from(event.id).unwrap_or(0) & (STRANGERS - 1);
+                strangers.get(place).filter(|(id, _)| *id == Some(event.id)).map(|(_, cell)| cell)
+            }
+        };
+        if known.is_some_and(|name| line.whole(name)) {
+            return;
+        }
+        let ink = def.and_then(|d| inks.get(d)).copied().unwrap_or(Ink::Mark);
+        let (on, off) = options.paint.around(ink);
+        let name = Rows::event(view, event);
+        line.mark(on);
+        line.text(&name);
+        line.unmark(off);
+        let place = usize::try_from(event.id).unwrap_or(0) & (STRANGERS - 1);
+        if let Some(place) = strangers.get_mut(place).filter(|_| def.is_none()) {
+            *place = (Some(event.id), Cell::plain(on, &name, off));
         }
     }
 
@@ -334,6 +373,30 @@ impl<W: Write> Table<W> {
     }
 }
 
+/// Writes an argument, of at most so many columns; breaks where the line is full. `dim` is around its label.
+fn argument(line: &mut Line, dim: (&str, &str), most: usize, label: &str, text: &[u8]) -> ControlFlow<()> {
+    if line.is_full() {
+        return ControlFlow::Break(());
+    }
+    line.space(1);
+    let (on, off) = dim;
+    if !label.is_empty() && on.is_empty() && text.len() <= most && is_plain(label) && is_plain_bytes(text) {
+        line.pair(label, text);
+        return ControlFlow::Continue(());
+    }
+    let text = String::from_utf8_lossy(text);
+    if label.is_empty() {
+        line.text(&text);
+        return ControlFlow::Continue(());
+    }
+    line.mark(on);
+    line.text(label);
+    line.ascii(b"=");
+    line.unmark(off);
+    line.cut(&text, most);
+    ControlFlow::Continue(())
+}
+
 fn ends_isr(def: &EventDef) -> bool {
     def.effects.has(Effect::IsrExit)
 }
@@ -349,6 +412,8 @@ impl<W: Write> EventSink for Table<W> {
         };
         self.names = view.catalogue.iter().zip(&self.inks).map(cell).collect();
         self.people.fill((None, Cell::default()));
+        self.strangers.fill((None, Cell::default()));
+        self.tails.clear();
         self.head();
         Ok(())
     }
@@ -364,50 +429,34 @@ impl<W: Write> EventSink for Table<W> {
         self.who(view, event, changes);
         self.line.to(start.saturating_add(self.layout.who).saturating_add(GAP));
 
-        let Self { line, layout, options, rows, inks, names, .. } = self;
-        let paint = &options.paint;
-        let start = line.at();
-        let def = event.def.and_then(|d| usize::try_from(d.0).ok());
-        if !def.and_then(|d| names.get(d)).is_some_and(|name| line.whole(name)) {
-            let ink = def.and_then(|d| inks.get(d)).copied().unwrap_or(Ink::Mark);
-            let (on, off) = paint.around(ink);
-            line.mark(on);
-            line.text(&Rows::event(view, event));
-            line.unmark(off);
-        }
-        line.to(start.saturating_add(layout.event).saturating_add(1));
+        let start = self.line.at();
+        self.name(view, event);
+        self.line.to(start.saturating_add(self.layout.event).saturating_add(1));
 
-        let (on, off) = paint.around(Ink::Dim);
-        let most = layout.arg;
-        let mut argument = |label: &str, text: &[u8]| {
-            if line.is_full() {
-                return ControlFlow::Break(());
-            }
-            line.space(1);
-            if !label.is_empty() && on.is_empty() && text.len() <= most && line.pair(label, text) {
-                return ControlFlow::Continue(());
-            }
-            let text = String::from_utf8_lossy(text);
-            if label.is_empty() {
-                line.text(&text);
-                return ControlFlow::Continue(());
-            }
-            line.mark(on);
-            line.text(label);
-            line.ascii(b"=");
-            line.unmark(off);
-            line.cut(&text, most);
-            ControlFlow::Continue(())
-        };
+        let Self { line, layout, options, rows, tails, .. } = self;
+        let (dim, most) = (options.paint.around(Ink::Dim), layout.arg);
         view.trace.asides(event, |label, text| {
-            let _ = argument(label, text.as_bytes());
+            let _ = argument(line, dim, most, label, text.as_bytes());
         });
-        rows.table_args(view, event, &mut argument);
-        if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
+        let outcome = options.outcomes.as_ref().and_then(|o| o.get(event.seq));
+        // What follows may be cut, but not into what is there: so it is the same wherever it begins at the same column.
+        let alike = outcome.is_none() && line.goes_on();
+        let (key, words, first) = (Key::of(event, line.column()), view.trace.words(event), rows.first_word(event.def));
+        match tails.get(&key, words, first).filter(|_| alike) {
+            Some(tail) => line.rest(tail),
+            None => {
+                let from = line.len();
+                let looked = rows.table_args(view, event, |label, text| argument(line, dim, most, label, text));
+                if let Some(looked) = looked.filter(|_| alike) {
+                    tails.put(&key, words, rows.first_word(event.def), looked, line.since(from));
+                }
+            }
+        }
+        if let Some(outcome) = outcome {
             line.space(1);
-            line.mark(on);
+            line.mark(dim.0);
             line.text(&escape(&rows.outcome(view, outcome)));
-            line.unmark(off);
+            line.unmark(dim.1);
         }
         self.out.buf.extend_from_slice(self.line.end());
         self.out.row()?;
@@ -416,7 +465,9 @@ impl<W: Write> EventSink for Table<W> {
 
     fn renew(&mut self) {
         self.rows = Rows::new();
+        self.tails.clear();
         self.people.fill((None, Cell::default()));
+        self.strangers.fill((None, Cell::default()));
     }
 
     fn flush(&mut self) -> io::Result<()> {

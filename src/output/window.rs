@@ -25,15 +25,22 @@ pub struct Window {
     pub unknown: Option<u32>,
 }
 
+#[inline]
 fn set(list: &mut Vec<bool>, index: u32) {
+    let Ok(index) = usize::try_from(index) else { return };
+    match list.get_mut(index) {
+        Some(place) => *place = true,
+        None => grow(list, index),
+    }
+}
+
+#[cold]
+fn grow(list: &mut Vec<bool>, index: usize) {
     /// Numbers are dense; a foreign one must not take memory.
     const MOST: usize = 1 << 20;
-    let Ok(index) = usize::try_from(index) else { return };
-    if index >= list.len() && index < MOST {
-        list.resize(index.saturating_add(1), false);
-    }
-    if let Some(place) = list.get_mut(index) {
-        *place = true;
+    if index < MOST {
+        list.resize(index, false);
+        list.push(true);
     }
 }
 

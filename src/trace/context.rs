@@ -80,6 +80,7 @@ impl Contexts {
 
     /// The context of this number.
     #[must_use]
+    #[inline]
     pub fn get(&self, id: ContextId) -> Option<&Context> {
         self.list.get(usize::try_from(id.0).ok()?)
     }

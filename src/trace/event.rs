@@ -91,12 +91,14 @@ impl Words {
 
     /// True where the payload lies in the arena.
     #[must_use]
+    #[inline]
     pub const fn is_spilled(&self) -> bool {
         self.len == Self::SPILLED
     }
 
     /// The words held in place.
     #[must_use]
+    #[inline]
     pub fn inline(&self) -> &[u64] {
         self.inline.get(..usize::from(self.len)).unwrap_or(&[])
     }

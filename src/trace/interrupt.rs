@@ -36,6 +36,25 @@ impl Number {
 /// The events that begin and end interrupts; none unless told.
 pub type Interrupts = Vec<Mark>;
 
+/// The same for a walk, which asks each event.
+pub(super) struct Marks<'m> {
+    all: &'m [Mark],
+    /// The lowest and the highest number of their definitions: most events have none between them.
+    ends: (u32, u32),
+}
+
+impl<'m> Marks<'m> {
+    pub fn of(all: &'m [Mark]) -> Self {
+        let ends = all.iter().fold((u32::MAX, 0), |(low, high), m| (low.min(m.def.0), high.max(m.def.0)));
+        Self { all, ends }
+    }
+
+    #[inline]
+    fn has(&self, def: DefId) -> bool {
+        (self.ends.0..=self.ends.1).contains(&def.0) && self.all.iter().any(|m| m.def == def)
+    }
+}
+
 /// The interrupts that are open, by core, as a walk goes through a trace.
 #[derive(Debug, Default)]
 pub(super) struct Nest {
@@ -118,8 +137,8 @@ impl Nest {
 
     /// False for events that [`Nest::step`] need not see: nearly all of them.
     #[inline]
-    pub fn concerns(&self, event: &Event, marks: &[Mark]) -> bool {
-        self.open > 0 || marks.iter().any(|m| Some(m.def) == event.def)
+    pub fn concerns(&self, event: &Event, marks: &Marks<'_>) -> bool {
+        self.open > 0 || event.def.is_some_and(|def| marks.has(def))
     }
 
     /// The number of the interrupt that inserted `event`. Events must come in the order of the trace. What the events

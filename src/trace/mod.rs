@@ -224,6 +224,7 @@ impl Trace {
 
     /// The whole payload of an event.
     #[must_use]
+    #[inline]
     pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
         if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
     }
@@ -299,8 +300,9 @@ impl Walk<'_> {
         }
         self.index = self.index.saturating_add(self.filled as u64);
         self.at = 0;
+        let marks = interrupt::Marks::of(interrupts);
         for event in self.block.iter_mut().take(self.filled) {
-            if self.nest.concerns(event, interrupts) {
+            if self.nest.concerns(event, &marks) {
                 let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
                 event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
             }

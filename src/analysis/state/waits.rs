@@ -2,7 +2,7 @@
 
 use super::Tracker;
 use crate::abi::Addr;
-use crate::analysis::change::{Call, Change, Patience, State, ThreadNo, Wait, Who};
+use crate::analysis::change::{Call, Change, Patience, State, ThreadNo, Told, Wait, Who};
 use crate::analysis::roles::Role;
 use crate::catalogue::{ArgKind, Effect, Product};
 use crate::trace::{ContextKind, DefId, Event};
@@ -13,8 +13,14 @@ const MOST_LOCKS: usize = 1 << 16;
 impl Tracker<'_> {
     /// Remembers the call that an event tells of. A mark of the application, or an event that nobody knows, is none: who
     /// inserts it is back from the call before.
-    pub(super) fn calls(&mut self, event: &Event, words: &[u64], kind: ContextKind, below: Option<Who>) {
-        let role = event.def.and_then(|d| self.roles.get(d));
+    pub(super) fn calls(
+        &mut self,
+        event: &Event,
+        role: Option<&Role>,
+        words: &[u64],
+        kind: ContextKind,
+        below: Option<Who>,
+    ) {
         if role.is_some_and(|r| r.is_scheduling) {
             return;
         }
@@ -65,18 +71,13 @@ impl Tracker<'_> {
     }
 
     /// Threads that become ready, block or end.
-    pub(super) fn states(
-        &mut self,
-        event: &Event,
-        def: DefId,
-        role: &Role,
-        words: &[u64],
-        by: Who,
-        change: &mut dyn FnMut(&Self, Change),
-    ) {
+    pub(super) fn states(&mut self, event: &Event, def: DefId, role: &Role, words: &[u64], by: Who, told: &mut Told) {
+        if !(role.ready || role.block || role.end) {
+            return;
+        }
         let effects = &self.catalogue[def].effects;
-        let ready = effects.target(Effect::Ready, words).filter(|_| role.ready);
-        let block = effects.target(Effect::Block, words).filter(|_| role.block);
+        let ready = if role.ready { effects.target(Effect::Ready, words) } else { None };
+        let block = if role.block { effects.target(Effect::Block, words) } else { None };
         if let Some(address) = ready.filter(|a| *a != 0) {
             let no = self.thread_at(address);
             let was = role.state.and_then(|w| words.get(w)).copied();
@@ -100,9 +101,9 @@ impl Tracker<'_> {
                     (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
                 }
             }
-            change(self, Change::Readied { thread: no, by, interrupt, waited, was, call });
+            told.change(Change::Readied { thread: no, by, interrupt, waited, was, call });
             if let Some(lock) = self.lock_of(waited.and_then(|w| w.call)) {
-                self.handed(lock, no, change);
+                self.handed(lock, no, told);
             }
         }
         if let Some(address) = block.filter(|a| *a != 0) {
@@ -125,9 +126,9 @@ impl Tracker<'_> {
                 // Nobody waits for what he has: somebody took it before the first event that tells.
                 state.owner = state.owner.filter(|o| *o != no);
             }
-            change(self, Change::Blocked { thread: no, by, code, call });
+            told.change(Change::Blocked { thread: no, by, code, call });
             if code.is_some_and(|c| role.ended.contains(&c)) {
-                self.ends(no, event, change);
+                self.ends(no, event, told);
             }
         }
         if role.end
@@ -136,12 +137,12 @@ impl Tracker<'_> {
             let no = self.thread_at(address);
             // One that could run is also told to stop being ready, once it does.
             if self.thread(no).is_some_and(|t| matches!(t.state, State::Blocked(_) | State::Unknown)) {
-                self.ends(no, event, change);
+                self.ends(no, event, told);
             }
         }
     }
 
-    fn ends(&mut self, no: ThreadNo, event: &Event, change: &mut dyn FnMut(&Self, Change)) {
+    fn ends(&mut self, no: ThreadNo, event: &Event, told: &mut Told) {
         let Some(thread) = self.threads.get_mut(no.index()) else { return };
         let mut waited = None;
         if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq.filter(|seq| *seq != event.seq)) {
@@ -152,7 +153,7 @@ impl Tracker<'_> {
         if let Some(lock) = self.lock_of(waited.and_then(|w| w.call)).and_then(|lock| self.locks.get_mut(&lock)) {
             lock.waiters.retain(|w| *w != no);
         }
-        change(self, Change::Ended { thread: no, waited });
+        told.change(Change::Ended { thread: no, waited });
     }
 
     /// The lock that a call asks for.
@@ -163,14 +164,14 @@ impl Tracker<'_> {
     }
 
     /// A thread that waited for a lock goes on: it has it now, unless it gave up.
-    fn handed(&mut self, lock: Addr, thread: ThreadNo, change: &mut dyn FnMut(&Self, Change)) {
+    fn handed(&mut self, lock: Addr, thread: ThreadNo, told: &mut Told) {
         let Some(state) = self.locks.get_mut(&lock) else { return };
         state.waiters.retain(|w| *w != thread);
         // The owner still has it: the wait was given up, by its time or by somebody.
         if state.owner.is_none() {
             state.owner = Some(thread);
             self.forget_quiet(lock);
-            change(self, Change::Acquired { lock, thread });
+            told.change(Change::Acquired { lock, thread });
         } else {
             self.forget_quiet(lock);
         }
@@ -185,11 +186,11 @@ impl Tracker<'_> {
     }
 
     /// Locks that are asked for, given back and deleted.
-    pub(super) fn locks(&mut self, role: &Role, words: &[u64], by: Who, change: &mut dyn FnMut(&Self, Change)) {
+    pub(super) fn locks(&mut self, role: &Role, words: &[u64], by: Who, told: &mut Told) {
         let word = |at: Option<usize>| at.and_then(|w| words.get(w)).copied();
         if let Some(object) = word(role.delete) {
             self.locks.remove(&object);
-            change(self, Change::Deleted { object });
+            told.change(Change::Deleted { object });
         }
         let Who::Thread(no) = by else { return };
         if let Some(lock) = word(role.acquire) {
@@ -198,20 +199,19 @@ impl Tracker<'_> {
                 return;
             }
             let state = self.locks.entry(lock).or_default();
-            let told = role.owner.is_some();
-            if told {
+            if role.owner.is_some() {
                 state.owner = owner;
             }
             match state.owner {
                 Some(owner) if owner != no => {
-                    change(self, Change::Contended { lock, waiter: no, owner });
+                    told.change(Change::Contended { lock, waiter: no, owner });
                 }
                 Some(_) => {}
                 // It asks because somebody has it, or so it was when it looked.
                 None if self.catalogue.ways().quiet_locks => {}
                 None => {
                     state.owner = Some(no);
-                    change(self, Change::Acquired { lock, thread: no });
+                    told.change(Change::Acquired { lock, thread: no });
                 }
             }
         }
@@ -230,7 +230,7 @@ impl Tracker<'_> {
                 owner = Some(told);
             }
             let had = self.locks.get_mut(&lock).and_then(|s| s.owner.take());
-            change(self, Change::Released { lock, thread: owner.or(had).or(Some(no)) });
+            told.change(Change::Released { lock, thread: owner.or(had).or(Some(no)) });
         }
     }
 

@@ -30,7 +30,17 @@ fn feeds(tracker: &Tracker<'_>) -> Vec<Vec<usize>> {
 
 impl Companions {
     /// An event, which may feed counters.
+    #[inline]
     pub fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+        let fed = |by_def: &Vec<Vec<usize>>| {
+            event.def.and_then(|d| by_def.get(usize::try_from(d.0).ok()?)).is_some_and(|fed| !fed.is_empty())
+        };
+        if self.by_def.as_ref().is_none_or(fed) {
+            self.feed(event, tracker);
+        }
+    }
+
+    fn feed(&mut self, event: &Event, tracker: &Tracker<'_>) {
         let by_def = self.by_def.get_or_insert_with(|| feeds(tracker));
         let Some(fed) = event.def.and_then(|d| by_def.get(usize::try_from(d.0).ok()?)) else { return };
         if fed.is_empty() {

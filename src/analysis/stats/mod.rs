@@ -229,6 +229,7 @@ impl Visitor for Stats {
         }
     }
 
+    #[inline]
     fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
         self.companions.event(event, tracker);
     }

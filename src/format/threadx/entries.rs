@@ -1,8 +1,10 @@
 //! The events of a capture, decoded as they are asked for: nothing is kept but the bytes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 
 use super::entry::{Codec, Entry, id, kind_of};
+use super::met::Met;
 use super::order::Run;
 use super::survey::{Ids, is_entry};
 use crate::abi::Addr;
@@ -43,12 +45,11 @@ pub(super) struct Inferred {
     pub unknown: ContextId,
 }
 
-/// The last context of each kind: nearly every event has one of them.
+/// The contexts met last: nearly every event has one of them.
 #[derive(Default)]
 struct Recent {
-    thread: Option<(Addr, ContextId)>,
-    interrupted: Option<(Addr, ContextId)>,
-    other: Option<(Addr, ContextId)>,
+    own: Met,
+    interrupted: Met,
 }
 
 impl Entries {
@@ -59,6 +60,16 @@ impl Entries {
     /// Ticks and delta of an entry. One clock serves all cores unless each has its own.
     #[inline]
     fn time(&self, entry: &Entry, state: &mut WalkState) -> (i64, Option<i64>) {
+        if !self.codec.smp
+            && !self.per_core
+            && let Some(only) = state.cores.first_mut()
+        {
+            let delta = only.seen.then(|| step(&self.clock, only.stamp, entry.stamp));
+            let ticks = only.ticks.saturating_add(delta.unwrap_or(0));
+            *only = CoreClock { seen: true, stamp: entry.stamp, ticks };
+            state.ticks = ticks;
+            return (ticks, delta);
+        }
         let index = if self.codec.smp { usize::from(entry.core).saturating_add(1) } else { 0 };
         if index >= state.cores.len() {
             state.cores.resize(index.saturating_add(1), CoreClock::default());
@@ -91,8 +102,7 @@ impl Entries {
 
     /// Words that are not to be relied on.
     #[inline]
-    fn doubtful(&self, entry: &Entry, seq: u64, context: ContextId) -> u8 {
-        let late = self.ids.late(entry.id);
+    fn doubtful(&self, entry: &Entry, late: u8, seq: u64, context: ContextId) -> u8 {
         let oldest = if seq == 0 { self.oldest_doubt } else { 0 };
         if late == 0 {
             return oldest;
@@ -122,9 +132,15 @@ impl Entries {
     }
 
     #[inline]
-    fn event(&self, entry: &Entry, run: &Run, position: u64, state: &mut WalkState, recent: &mut Recent) -> Event {
+    fn event(
+        &self,
+        entry: &Entry,
+        (seq, slot): (u64, u64),
+        state: &mut WalkState,
+        recent: &mut Recent,
+        place: &mut Event,
+    ) {
         let (ticks, delta) = self.time(entry, state);
-        let seq = run.first_seq.wrapping_add(position);
         let kind = kind_of(entry.context);
         let (mut priority, mut threshold, mut interrupted) = (None, None, None);
         let context = match kind {
@@ -138,23 +154,23 @@ impl Entries {
             }
             ContextKind::Thread => {
                 (priority, threshold) = entry.priorities();
-                cached(&mut recent.thread, entry.context, || self.context(kind, entry.context))
+                recent.own.get(entry.context, || self.context(kind, entry.context))
             }
             ContextKind::Isr => {
                 if self.stores_interrupted {
                     let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                    interrupted =
-                        Some(cached(&mut recent.interrupted, entry.priority, || self.context(what, entry.priority)));
+                    interrupted = Some(recent.interrupted.get(entry.priority, || self.context(what, entry.priority)));
                 }
-                cached(&mut recent.other, entry.context, || self.context(kind, entry.context))
+                recent.own.get(entry.context, || self.context(kind, entry.context))
             }
-            _ => cached(&mut recent.other, entry.context, || self.context(kind, entry.context)),
+            _ => recent.own.get(entry.context, || self.context(kind, entry.context)),
         };
-        let doubtful = self.doubtful(entry, seq, context);
+        let (def, late) = self.ids.known(entry.id);
+        let doubtful = self.doubtful(entry, late, seq, context);
         // Built last, and whole, so that it is written straight to where it goes.
-        Event {
+        *place = Event {
             seq,
-            slot: run.first_slot.wrapping_add(position),
+            slot,
             ticks,
             delta,
             stamp: Some(entry.stamp),
@@ -165,10 +181,10 @@ impl Entries {
             interrupted,
             isr: None,
             id: entry.id,
-            def: self.ids.def(entry.id),
+            def,
             words: Words::four(entry.info),
             doubtful,
-        }
+        };
     }
 
     /// Who inserted an entry of the run before a reset, and whom it interrupted: the context word was cleared, the
@@ -195,18 +211,6 @@ fn step(clock: &Clock, before: u64, now: u64) -> i64 {
     i64::try_from(clock.step(before, now)).unwrap_or(i64::MAX)
 }
 
-#[inline]
-fn cached(recent: &mut Option<(Addr, ContextId)>, address: Addr, find: impl FnOnce() -> ContextId) -> ContextId {
-    match recent {
-        Some((a, id)) if *a == address => *id,
-        _ => {
-            let id = find();
-            *recent = Some((address, id));
-            id
-        }
-    }
-}
-
 impl Events for Entries {
     fn count(&self) -> u64 {
         self.count
@@ -223,20 +227,23 @@ impl Events for Entries {
                 state.place = (state.place.0.saturating_add(1), 0);
                 continue;
             }
-            for slot in rest.chunks_exact(size) {
-                let Some(place) = out.get_mut(filled) else { break };
-                let position = state.place.1 as u64;
-                state.place.1 = state.place.1.saturating_add(1);
-                let entry = self.codec.read(slot);
+            let mut position = state.place.1;
+            self.codec.entries(rest, |entry| {
+                let Some(place) = out.get_mut(filled) else { return ControlFlow::Break(()) };
+                let at = position as u64;
+                let own = (run.first_seq.wrapping_add(at), run.first_slot.wrapping_add(at));
+                position = position.saturating_add(1);
                 if entry.context == 0 && self.previous.is_none() {
-                    continue;
+                    return ControlFlow::Continue(());
                 }
                 if self.damaged && !is_entry(&entry, &self.ids) {
-                    continue;
+                    return ControlFlow::Continue(());
                 }
-                *place = self.event(&entry, run, position, state, &mut recent);
+                self.event(&entry, own, state, &mut recent, place);
                 filled = filled.saturating_add(1);
-            }
+                ControlFlow::Continue(())
+            });
+            state.place.1 = position;
             if filled == out.len() {
                 break;
             }

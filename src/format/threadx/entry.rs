@@ -1,5 +1,7 @@
 //! One slot of the ring: eight words, and what the kernel means by the first four.
 
+use std::ops::ControlFlow;
+
 use super::layout::{CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
 use crate::abi::{Endian, Width};
 use crate::trace::ContextKind;
@@ -87,6 +89,41 @@ impl Codec {
         #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
         let (id, core) = (id as u32, core as u16);
         Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
+    }
+
+    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once, not
+    /// slot by slot.
+    #[inline]
+    pub fn entries(&self, slots: &[u8], each: impl FnMut(Entry) -> ControlFlow<()>) {
+        const SMALL: usize = ENTRY_WORDS * 4;
+        const LARGE: usize = ENTRY_WORDS * 8;
+        match (self.word, self.endian) {
+            (Width::W4, Endian::Little) => {
+                self.each::<4, SMALL>(slots, |b| u64::from(u32::from_le_bytes(*b)), each);
+            }
+            (Width::W4, Endian::Big) => self.each::<4, SMALL>(slots, |b| u64::from(u32::from_be_bytes(*b)), each),
+            (Width::W8, Endian::Little) => self.each::<8, LARGE>(slots, |b| u64::from_le_bytes(*b), each),
+            (Width::W8, Endian::Big) => self.each::<8, LARGE>(slots, |b| u64::from_be_bytes(*b), each),
+        }
+    }
+
+    /// The same for words of `W` bytes, which make slots of `N`.
+    #[inline]
+    fn each<const W: usize, const N: usize>(
+        &self,
+        slots: &[u8],
+        word: impl Fn(&[u8; W]) -> u64,
+        mut each: impl FnMut(Entry) -> ControlFlow<()>,
+    ) {
+        for slot in slots.as_chunks::<N>().0 {
+            let mut words = [0; ENTRY_WORDS];
+            for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
+                *to = word(from);
+            }
+            if each(self.entry(words)).is_break() {
+                return;
+            }
+        }
     }
 
     /// The entry of a slot.

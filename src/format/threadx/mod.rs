@@ -7,6 +7,7 @@ mod entry;
 pub mod layout;
 mod locate;
 mod mend;
+mod met;
 mod newer;
 mod order;
 mod parse;

@@ -1,13 +1,15 @@
 //! One pass over the captured slots: what they tell together, before any is handed out.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 
 use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, is_user, kind_of};
 use super::layout::CONTEXT_ISR;
+use super::met::Met;
 use super::order::{Ring, Votes, rough_clock};
 use crate::abi::Addr;
 use crate::catalogue::Catalogue;
-use crate::trace::{ContextId, ContextKind, Contexts, DefId, Direction, ObjectTable};
+use crate::trace::{Clock, ContextId, ContextKind, Contexts, DefId, Direction, ObjectTable};
 
 /// Ids below this are found by indexing.
 const DENSE: usize = 2048;
@@ -18,19 +20,19 @@ const MOST_MARKS: usize = 1 << 16;
 
 /// Which ids are known, and which of their words the kernel fills in late.
 pub(super) struct Ids {
-    dense: Vec<Option<DefId>>,
+    /// The definition of each id, and its words that are filled in late.
+    dense: Vec<(Option<DefId>, u8)>,
     sparse: HashMap<u32, DefId>,
-    late: Vec<u8>,
 }
 
 impl Ids {
     pub fn of(catalogue: &Catalogue) -> Self {
-        let mut this = Self { dense: vec![None; DENSE], sparse: HashMap::new(), late: vec![0; DENSE] };
+        let mut this = Self { dense: vec![(None, 0); DENSE], sparse: HashMap::new() };
         for def in catalogue.iter() {
             let Some(number) = catalogue.find(def.id) else { continue };
             let index = usize::try_from(def.id).unwrap_or(usize::MAX);
-            match this.dense.get_mut(index).zip(this.late.get_mut(index)) {
-                Some((place, late)) => (*place, *late) = (Some(number), def.late),
+            match this.dense.get_mut(index) {
+                Some(place) => *place = (Some(number), def.late),
                 None => {
                     this.sparse.insert(def.id, number);
                 }
@@ -41,18 +43,20 @@ impl Ids {
 
     #[inline]
     pub fn def(&self, id: u32) -> Option<DefId> {
+        self.known(id).0
+    }
+
+    /// The definition of an id, and which of its words the kernel fills in late.
+    #[inline]
+    pub fn known(&self, id: u32) -> (Option<DefId>, u8) {
         match usize::try_from(id).ok().and_then(|i| self.dense.get(i)) {
-            Some(def) => *def,
-            None => self.sparse.get(&id).copied(),
+            Some(known) => *known,
+            None => (self.sparse.get(&id).copied(), 0),
         }
     }
 
-    #[inline]
-    pub fn late(&self, id: u32) -> u8 {
-        usize::try_from(id).ok().and_then(|i| self.late.get(i)).copied().unwrap_or(0)
-    }
-
     /// True where an id is known, or one that applications choose.
+    #[inline]
     pub fn has_meaning(&self, id: u32) -> bool {
         self.def(id).is_some() || is_user(id)
     }
@@ -62,9 +66,11 @@ impl Ids {
 /// alone is no damage, and what else is in doubt is shown.
 #[inline]
 pub(super) fn is_entry(entry: &Entry, ids: &Ids) -> bool {
-    if ids.has_meaning(entry.id) {
-        return true;
-    }
+    ids.has_meaning(entry.id) || makes_sense(entry)
+}
+
+/// The same for an id that nobody knows.
+fn makes_sense(entry: &Entry) -> bool {
     let filled = u64::from(entry.id) == entry.context && entry.info.iter().all(|w| *w == entry.context);
     let thread = matches!(kind_of(entry.context), ContextKind::Thread);
     !(filled || thread && entry.priority & PRIORITY_UNUSED != 0)
@@ -94,6 +100,8 @@ pub(super) struct Survey {
     pub votes: Votes,
     /// By core: the last stamp, and how its own stamps went.
     pub cores: BTreeMap<u16, (u64, Votes)>,
+    /// The same of the core whose events come just now, while they do.
+    core: Option<(u16, Option<(u64, Votes)>)>,
     pub least: u64,
     pub most: u64,
     /// Steps of exactly one tick.
@@ -125,50 +133,57 @@ impl Survey {
         let clock = rough_clock(codec.mask, direction);
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
         this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
-        let (mut last, mut last_interrupted) = (None, None);
+        let (mut met, mut met_interrupted) = (Met::default(), Met::default());
         for run in &ring.runs {
-            for (i, slot) in run.bytes.chunks_exact(codec.size()).enumerate() {
-                let entry = codec.read(slot);
-                let seq = run.first_seq.saturating_add(i as u64);
-                if entry.context == 0 && !previous {
-                    this.unused = this.unused.saturating_add(1);
-                    this.first_unused = this.first_unused.or(Some(seq));
-                    this.skip();
-                    continue;
-                }
-                if !is_entry(&entry, ids) {
-                    this.damaged = this.damaged.saturating_add(1);
-                    this.first_damaged = this.first_damaged.or(Some(seq));
-                    this.skip();
-                    continue;
-                }
-                this.time(&entry, seq, &clock);
-                let kind = kind_of(entry.context);
-                match kind {
-                    ContextKind::Isr => {
-                        this.marks_interrupted |= entry.priority != 0;
-                        if last_interrupted != Some(entry.priority) {
-                            let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                            this.contexts.intern(what, entry.priority);
-                            last_interrupted = Some(entry.priority);
-                        }
-                    }
-                    ContextKind::Thread => {
-                        let marked = entry.priority & 0x8000_0000 != 0;
-                        this.marks_threshold |= marked;
-                        this.unmarked |= !marked;
-                    }
-                    _ => {}
-                }
-                let context = match last {
-                    Some((word, id)) if word == entry.context => id,
-                    _ => this.contexts.intern(kind, entry.context),
-                };
-                last = Some((entry.context, context));
-                this.seen(context, seq);
-            }
+            let mut seq = run.first_seq;
+            codec.entries(run.bytes.as_slice(), |entry| {
+                this.slot(&entry, seq, previous, ids, &clock, (&mut met, &mut met_interrupted));
+                seq = seq.saturating_add(1);
+                ControlFlow::Continue(())
+            });
         }
+        this.leave_core();
         this
+    }
+
+    /// One slot. `met` are contexts that were interned before, and interrupted ones.
+    #[inline]
+    fn slot(
+        &mut self,
+        entry: &Entry,
+        seq: u64,
+        previous: bool,
+        ids: &Ids,
+        clock: &Clock,
+        (met, interrupted): (&mut Met, &mut Met),
+    ) {
+        if entry.context == 0 && !previous {
+            self.unused = self.unused.saturating_add(1);
+            self.first_unused = self.first_unused.or(Some(seq));
+            return self.skip();
+        }
+        if !is_entry(entry, ids) {
+            self.damaged = self.damaged.saturating_add(1);
+            self.first_damaged = self.first_damaged.or(Some(seq));
+            return self.skip();
+        }
+        self.time(entry, seq, clock);
+        let kind = kind_of(entry.context);
+        match kind {
+            ContextKind::Isr => {
+                self.marks_interrupted |= entry.priority != 0;
+                let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
+                interrupted.get(entry.priority, || self.contexts.intern(what, entry.priority));
+            }
+            ContextKind::Thread => {
+                let marked = entry.priority & 0x8000_0000 != 0;
+                self.marks_threshold |= marked;
+                self.unmarked |= !marked;
+            }
+            _ => {}
+        }
+        let context = met.get(entry.context, || self.contexts.intern(kind, entry.context));
+        self.seen(context, seq);
     }
 
     fn skip(&mut self) {
@@ -190,8 +205,20 @@ impl Survey {
         self.newest = Some(seq);
     }
 
+    /// Events of another core come.
+    fn enter_core(&mut self, core: u16) {
+        self.leave_core();
+        self.core = Some((core, self.cores.get(&core).copied()));
+    }
+
+    fn leave_core(&mut self) {
+        if let Some((core, Some(own))) = self.core.take() {
+            self.cores.insert(core, own);
+        }
+    }
+
     #[inline]
-    fn time(&mut self, entry: &Entry, seq: u64, clock: &crate::trace::Clock) {
+    fn time(&mut self, entry: &Entry, seq: u64, clock: &Clock) {
         self.events = self.events.saturating_add(1);
         self.least = self.least.min(entry.stamp);
         self.most = self.most.max(entry.stamp);
@@ -206,16 +233,18 @@ impl Survey {
         }
         self.first_stamp = self.first_stamp.or(Some(entry.stamp));
         self.last_stamp = Some(entry.stamp);
-        match self.cores.get_mut(&entry.core) {
-            Some((last, votes)) => {
+        if self.core.as_ref().is_none_or(|(core, ..)| *core != entry.core) {
+            self.enter_core(entry.core);
+        }
+        match &mut self.core {
+            Some((_, Some((last, votes)))) => {
                 votes.count(*last, entry.stamp);
                 self.fallen = self.fallen.saturating_add(last.saturating_sub(entry.stamp));
                 self.risen = self.risen.saturating_add(entry.stamp.saturating_sub(*last));
                 *last = entry.stamp;
             }
-            None => {
-                self.cores.insert(entry.core, (entry.stamp, Votes::default()));
-            }
+            Some((_, first)) => *first = Some((entry.stamp, Votes::default())),
+            None => {}
         }
         // On a Cortex-M the third word holds the exception number, whatever number the application gave.
         if entry.id == id::ISR_ENTER && entry.info[2] & 0x1FF == SYSTICK && self.systicks.len() < MOST_MARKS {
