@@ -338,6 +338,14 @@ impl Follower {
         let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
         let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
         let trace = loaded.trace;
+        // What damage left of the trace that was followed is no other one: its events would be shown twice.
+        if trace.issues.iter().any(|issue| issue.code == "header-mended") {
+            return Err(Absence::none(
+                "trace-changed",
+                "the trace header was written over",
+                "`list` shows what is left of the trace; the target needs a reset",
+            ));
+        }
         let events: Vec<Event> = trace.events().collect();
         let slots = trace.about.held;
         self.held = None;

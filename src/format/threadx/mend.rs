@@ -11,6 +11,8 @@ use crate::trace::{Issue, Place, Severity};
 const FIELDS: [&str; 6] =
     ["mend_base", "mend_registry_end", "mend_buffer_start", "mend_buffer_end", "mend_current", "mend_mask"];
 
+/// What the first word, and one value in all others, count for.
+const SAME_BYTES: u32 = 6;
 /// With more wrong bits a mask tells nothing.
 const FEW_BITS: u32 = 4;
 
@@ -61,7 +63,9 @@ pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option
 
 /// The same of a header that was found by what it looks like, wherever it lies: the header as it was.
 pub(super) fn guess(raw: &RawHeader, word: Width, room: u64) -> Option<RawHeader> {
-    let mended = mend_at(raw, word, None, &|_| None, Some(room))?;
+    // Bytes that are all the same agree with each other too.
+    let told = raw.marked || raw.leads_to_registry(word) || raw.evidence(word) > SAME_BYTES;
+    let mended = mend_at(raw, word, None, &|_| None, Some(room)).filter(|_| told)?;
     Some(raw.with(&mended.values, word))
 }
 

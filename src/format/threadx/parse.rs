@@ -143,11 +143,16 @@ impl RawHeader {
         run & run.wrapping_add(1) == 0 && run != 0
     }
 
+    /// True where the registry lies right behind the header, as it does.
+    pub(super) fn leads_to_registry(&self, width: Width) -> bool {
+        self.offset(self.registry_start, width) == layout::header_size(width) as u64
+    }
+
     /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. Nothing where
     /// neither that, nor the marks, nor the registry behind the header tell of one.
     pub(super) fn evidence(&self, width: Width) -> u32 {
         let named = self.id == u64::from(MAGIC);
-        let behind = self.offset(self.registry_start, width) == layout::header_size(width) as u64;
+        let behind = self.leads_to_registry(width);
         let adjoin = self.registry_end == self.buffer_start && self.buffer_start != 0;
         let ring = self.buffer_end.checked_sub(self.buffer_start).filter(|len| (1..=MAX_BUFFER).contains(len));
         let whole = ring.is_some_and(|len| len.checked_rem(layout::entry_size(width) as u64) == Some(0));
