@@ -37,6 +37,8 @@ pub struct Kev {
     pub syspage: usize,
     /// Where the elements begin.
     pub events: usize,
+    /// True where the text does not tell where, or tells another place than the elements.
+    pub mended: bool,
 }
 
 impl Kev {
@@ -89,6 +91,8 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             let there = bytes.get(kev.events..).unwrap_or_default();
             let sound = order_told && length_told == Some(true) && is_likely(there, kev.endian());
             return if sound {
+                let first = first_control(bytes, value, &kev);
+                (kev.mended, kev.events) = (first != kev.events, first);
                 Some(kev)
             } else {
                 elements_from(bytes, None, value, order_told, kev.clone())
@@ -183,8 +187,27 @@ fn elements_from(bytes: &[u8], told: Option<usize>, from: usize, order_told: boo
         let told = told.filter(|told| *told <= found && told % ELEMENT == grid.phase);
         Some((told.unwrap_or(found), grid.endian))
     })?;
-    (kev.syspage, kev.events, kev.big) = (at, at, endian == Endian::Big);
+    (kev.syspage, kev.events, kev.big, kev.mended) = (at, at, endian == Endian::Big, true);
     Some(kev)
+}
+
+/// Where the elements begin that the header says begin at `kev.events`, in a grid of elements that do: a file begins with a
+/// control event. Before it no element makes sense; what stands between the header's end, at `from`, and there is the page. Where
+/// there is none near, damage took it, and the header is right.
+fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
+    let endian = kev.endian();
+    let is_first = |at: &usize| bytes.get(*at..).is_some_and(|rest| begins(rest, endian) == ROW);
+    let is_page = |part: &[u8]| !is_classed(part, endian);
+    // As far before as elements go without a gap, and as far behind as there are none.
+    let back = std::iter::successors(kev.events.checked_sub(ELEMENT), |at| at.checked_sub(ELEMENT));
+    let back = back.take_while(|at| *at >= from && bytes.get(*at..).is_some_and(|part| !is_page(part)));
+    // The place itself is the first of these.
+    let ahead = (kev.events..bytes.len().min(MOST)).step_by(ELEMENT);
+    let mut ahead = ahead.take_while(|at| is_first(at) || bytes.get(*at..).is_some_and(is_page));
+    // One element that makes no sense is a damaged one.
+    let one = kev.events.saturating_add(ELEMENT);
+    let ahead = ahead.find(is_first).filter(|at| *at != one);
+    back.filter(|at| is_first(at)).last().or(ahead).unwrap_or(kev.events)
 }
 
 /// Where elements can lie: they follow each other without a gap up to the end of the file.
@@ -254,9 +277,9 @@ mod tests {
         assert_eq!(parse(b"TRACE_HEADER_BEGIN::TRACE_SYSPAGE_LEN::-4TRACE_HEADER_END::"), None);
     }
 
-    /// Elements of a class that is none of the control events', but for the first.
+    /// Two control events, as a buffer begins, and elements of another class.
     fn elements(count: u32) -> Vec<u8> {
-        let headers = (0..count).map(|i| if i == 0 { 1 << 10 | 1 } else { 0x1403 });
+        let headers = (0..count).map(|i| if i < 2 { 1 << 10 | 2 - i } else { 0x1403 });
         headers
             .zip(100..)
             .flat_map(|(header, stamp)| [header, stamp, 0x0010_0007, 9])
@@ -285,5 +308,24 @@ mod tests {
         let text = &TEXT[..TEXT.len() - 4];
         let file = [text, &[0xEE; 70], &elements(200)[16..]].concat();
         assert_eq!(parse(&file).unwrap().events, text.len() + 70);
+    }
+
+    /// One wrong digit in the length of the system page took the first elements away, or made some of the page's bytes.
+    #[test]
+    fn a_wrong_length_of_the_system_page_was_believed() {
+        let text = [&TEXT[..TEXT.len() - 3], b"160TRACE_HEADER_END::"].concat();
+        let file = [&text[..], &[0; 160], &elements(200)].concat();
+        let start = text.len() + 160;
+        for (told, mended) in
+            [("160", false), ("176", true), ("192", true), ("480", true), ("128", true), ("112", true)]
+        {
+            let wrong = String::from_utf8_lossy(&text).replace("160", told).into_bytes();
+            let kev = parse(&[&wrong[..], &file[text.len()..]].concat()).unwrap();
+            assert_eq!((kev.events, kev.mended), (start, mended), "{told}");
+        }
+        // The first element is damaged: the header is right.
+        let mut bytes = file.clone();
+        bytes[start..start + 16].fill(0xEE);
+        assert_eq!(parse(&bytes).map(|kev| kev.events), Some(start));
     }
 }

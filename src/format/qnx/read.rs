@@ -108,6 +108,11 @@ fn file(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Ca
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
     let cycles =
         head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
+    let mended = head.mended.then(|| {
+        let text = "the file's header is damaged: its elements were found by what they look like, and the first may be missing";
+        let at = located.header.wrapping_add(head.events as u64);
+        Issue::new("header-mended", Severity::Inferred, text).at(Place::address(at))
+    });
     Ok(Capture {
         format: "qnx",
         endian: head.endian(),
@@ -115,7 +120,7 @@ fn file(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Ca
         pointer: None,
         values: cycles.map(|c| (CYCLES, c)).into_iter().collect(),
         blocks: vec![Block { role: "file", address: located.header, bytes }],
-        issues: Vec::new(),
+        issues: mended.into_iter().collect(),
         how: located.how.clone(),
         extent,
     })

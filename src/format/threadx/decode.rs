@@ -78,17 +78,28 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
         Ring::order(&slots, capture.extent, &torn(capture, &g), slots.direction(), &mut issues)
     };
     let mut survey = Survey::of(&ring, codec, direction, ids, options.previous);
-    if let Some(current) = misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
-        issues.push(
+    match misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
+        Some((current, true)) => {
+            issues.push(
+                Issue::new(
+                    "current-misplaced",
+                    Severity::Inferred,
+                    "the current pointer leads into the middle of the events; order is recovered from the time stamps",
+                )
+                .at(Place::address(g.address(current))),
+            );
+            ring = Ring::at(&slots, capture.extent, current, true, &[]);
+            survey = Survey::of(&ring, codec, direction, ids, false);
+        }
+        Some((current, false)) => issues.push(
             Issue::new(
-                "current-misplaced",
-                Severity::Inferred,
-                "the current pointer leads into the middle of the events; order is recovered from the time stamps",
+                "current-doubtful",
+                Severity::Note,
+                "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
             )
             .at(Place::address(g.address(current))),
-        );
-        ring = Ring::at(&slots, capture.extent, current, true, &[]);
-        survey = Survey::of(&ring, codec, direction, ids, false);
+        ),
+        None => {}
     }
     Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
 }
@@ -260,15 +271,14 @@ fn previous_run(
 }
 
 /// The slot that is the oldest by the stamps where the current pointer says otherwise: all events but the one before
-/// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest.
-fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<u64> {
+/// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest. False where a clock
+/// that reloads far below its mask would look the same.
+fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<(u64, bool)> {
     if !ring.complete || !ring.wrapped || options.period.is_some() || codec.smp || survey.events < 8 {
         return None;
     }
-    // A clock that reloads far below its mask falls back anywhere: its stamps tell nothing here.
-    if survey.most < codec.mask >> 2 {
-        return None;
-    }
+    // A clock that reloads far below its mask falls back anywhere.
+    let certain = survey.most >= codec.mask >> 2;
     let (step, seq) = survey.largest?;
     let others = survey.elapsed.checked_sub(step)?;
     let clock = super::order::rough_clock(codec.mask, options.direction.unwrap_or_else(|| survey.votes.direction().0));
@@ -276,7 +286,8 @@ fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: 
     let little = codec.mask >> 6;
     let apart = others.saturating_add(around) <= little && step >= codec.mask.saturating_sub(little);
     let start = ring.runs.first()?.first_slot;
-    apart.then(|| start.saturating_add(seq).checked_rem(g.capacity)).flatten()
+    let slot = apart.then(|| start.saturating_add(seq).checked_rem(g.capacity)).flatten()?;
+    Some((slot, certain))
 }
 
 /// True where threads run on stacks that the kernel did not give them: a port to an operating system.
