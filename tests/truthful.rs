@@ -1,0 +1,68 @@
+//! Messages claim no more than was looked at, and blame nobody who is not to blame.
+
+#![cfg(all(feature = "cli", feature = "serve", unix))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+#[path = "support/machine.rs"]
+mod machine;
+
+use std::process::{Command, Output, Stdio};
+
+use machine::fixture;
+
+/// Runs a line among the fixtures; a word in it cannot have a space.
+fn run(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
+    command.current_dir(fixture("")).stdin(Stdio::null());
+    for variable in ["TX_TRACE_ELF", "TX_TRACE_REMOTE", "TX_TRACE_ENTRY", "COLUMNS"] {
+        command.env_remove(variable);
+    }
+    command.args(line.split_whitespace()).output().unwrap()
+}
+
+fn talk(out: &Output) -> String {
+    String::from_utf8(out.stderr.clone()).unwrap()
+}
+
+fn data(out: &Output) -> String {
+    String::from_utf8(out.stdout.clone()).unwrap()
+}
+
+#[test]
+fn last_does_not_deny_a_thread_that_ran_before_the_newest_stretch() {
+    let events = |line: &str| data(&run(line)).lines().count();
+    assert!(events("list --thread control --format csv cm3.elf cm3.core") > 1, "it is in the trace");
+    for terms in ["control,sensor", "sensor,control", "sensor,!control"] {
+        let out = run(&format!("last 2 --thread {terms} cm3.elf cm3.core"));
+        assert!(out.status.success() && !talk(&out).contains("control"), "{terms}: {}", talk(&out));
+    }
+    // Of a name that the registry has not either, no more is said than is known.
+    for (option, what) in [("thread", "thread"), ("object", "object")] {
+        let known = if option == "thread" { "sensor" } else { "samples" };
+        let line = |command: &str| format!("{command} --{option} {known},nowhere cm3.elf cm3.core");
+        let said = talk(&run(&line("last 2")));
+        let wanted = format!("no {what} 'nowhere' in the registry or among the ");
+        assert!(said.contains(&wanted) && said.contains(" events that were read of "), "{said}");
+        let said = talk(&run(&line("list")));
+        assert!(said.contains(&format!("no {what} 'nowhere' in this trace")), "{said}");
+    }
+    // Alone, it is looked for in all of the ring.
+    let said = talk(&run("last 2 --thread nowhere cm3.elf cm3.core"));
+    assert!(said.contains("there is no thread 'nowhere' in this trace"), "{said}");
+    let said = talk(&run("last 40t --thread nowhere cm3.elf cm3.core"));
+    assert!(said.contains("no thread 'nowhere' in "), "{said}");
+    let out = run("last 3 --thread control cm3.elf cm3.core --format csv");
+    assert_eq!(data(&out).lines().count(), 4, "{}", talk(&out));
+    // Kinds of context and classes have no names that could be missing.
+    for filter in ["--context isr,thread", "--class queue,semaphore", "--event tx_queue_send,isr_enter"] {
+        let out = run(&format!("last 2 {filter} cm3.elf cm3.core"));
+        assert!(!talk(&out).contains("no ") && out.status.success(), "{filter}: {}", talk(&out));
+    }
+}
