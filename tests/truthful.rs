@@ -15,7 +15,7 @@ mod machine;
 
 use std::process::{Command, Output, Stdio};
 
-use machine::fixture;
+use machine::{Scratch, fixture};
 
 /// Runs a line among the fixtures; a word in it cannot have a space.
 fn run(line: &str) -> Output {
@@ -64,5 +64,38 @@ fn last_does_not_deny_a_thread_that_ran_before_the_newest_stretch() {
     for filter in ["--context isr,thread", "--class queue,semaphore", "--event tx_queue_send,isr_enter"] {
         let out = run(&format!("last 2 {filter} cm3.elf cm3.core"));
         assert!(!talk(&out).contains("no ") && out.status.success(), "{filter}: {}", talk(&out));
+    }
+}
+
+#[test]
+fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
+    let scratch = Scratch::new("truthful-cut");
+    let whole = std::fs::read(fixture("cm3.elf")).unwrap();
+    // Without the section headers at its end, and within the first segment.
+    for (len, sentence) in [(80_000, "section headers"), (5_000, "section headers")] {
+        let path = scratch.path("cut.elf");
+        std::fs::write(&path, &whole[..len]).unwrap();
+        let elf = path.display();
+        for command in ["info", "last 2"] {
+            let out = run(&format!("{command} --format json {elf} cm3.core"));
+            let told: Vec<String> =
+                data(&out).lines().filter(|l| l.contains("elf-truncated")).map(str::to_owned).collect();
+            assert!(told.len() == 1 && told[0].contains(sentence) && told[0].contains("note"), "{command}: {told:?}");
+            assert!(!data(&out).contains("built without -g"), "{command}: {}", data(&out));
+        }
+        let said = talk(&run(&format!("threads {elf} cm3.core")));
+        assert!(said.contains("cut short") && said.contains("copy the ELF anew"), "{said}");
+        assert!(!said.contains("give the ELF"), "{said}");
+        let said = talk(&run(&format!("events --user --elf {elf}")));
+        assert!(said.contains("cut short") && !said.contains("built without -g"), "{said}");
+    }
+    // One that is whole and has no symbols is told apart from none at all.
+    let said = talk(&run("threads cm3.stripped.elf cm3.core"));
+    assert!(said.contains("has no symbols: give the unstripped one"), "{said}");
+    assert!(talk(&run("threads cm3.core")).contains("give the ELF (--elf)"));
+    for elf in ["cm3.elf", "cm3.stripped.elf", "be.elf", "host.elf", "smp.elf"] {
+        let core = if elf.starts_with("cm3") { "cm3.core".to_owned() } else { elf.replace(".elf", ".core") };
+        let out = run(&format!("last 1 --format json {elf} {core}"));
+        assert!(!data(&out).contains("elf-truncated"), "{elf}: {}", data(&out));
     }
 }
