@@ -99,3 +99,53 @@ fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
         assert!(!data(&out).contains("elf-truncated"), "{elf}: {}", data(&out));
     }
 }
+
+#[test]
+fn control_show_without_a_program_tells_what_the_header_tells() {
+    let scratch = Scratch::new("truthful-control");
+    let zeros = scratch.path("zeros.bin");
+    std::fs::write(&zeros, [0; 4096]).unwrap();
+    for (source, capacity) in [
+        ("cm3.trx", "256 events"),
+        ("cm3.ram.bin", "256 events"),
+        ("be.trx", " events"),
+        ("host-ulong64.trx", " events"),
+        ("cm3.core", "256 events"),
+        ("cm3.stripped.elf cm3.core", "256 events"),
+    ] {
+        let out = run(&format!("control show --format csv {source}"));
+        let said = data(&out);
+        assert_eq!(out.status.code(), Some(0), "{source}: {said} {}", talk(&out));
+        let row = |name: &str| {
+            let prefix = format!("{name},");
+            said.lines().find_map(|l| l.strip_prefix(prefix.as_str())).map(|v| v.trim_matches('"').to_owned())
+        };
+        assert!(row("compiled in").unwrap().starts_with("not known: "), "{source}: {said}");
+        assert_eq!(row("enabled").as_deref(), Some("not known"), "{source}");
+        assert_eq!(row("event mask").as_deref(), Some("not known"), "{source}");
+        assert!(row("header").unwrap().ends_with(": sound"), "{source}: {said}");
+        assert!(row("capacity").unwrap().ends_with(capacity), "{source}: {said}");
+        assert!(row("registry free").unwrap().contains(" of "), "{source}: {said}");
+    }
+    // The same numbers as with the program.
+    let with = data(&run("control show --format csv cm3.elf cm3.core"));
+    let without = data(&run("control show --format csv cm3.core"));
+    for name in ["header,", "capacity,", "used,", "next event,"] {
+        let row = |text: &str| text.lines().find(|l| l.starts_with(name)).map(str::to_owned);
+        assert!(row(&with).is_some() && row(&with) == row(&without), "{name} {with} {without}");
+    }
+    // No trace is still a no, and a program without one is told as before.
+    let out = run(&format!("control show --header 0x20000000 {}@0x20000000", zeros.display()));
+    assert_eq!(out.status.code(), Some(1), "{} {}", data(&out), talk(&out));
+    let out = run("control show cm3-notrace.elf cm3-notrace.ram.bin@0x20000000");
+    assert!(data(&out).contains("no: the program has none"), "{} {}", data(&out), talk(&out));
+    assert_eq!(out.status.code(), Some(1));
+}
+
+#[test]
+fn control_show_takes_a_file_at_an_address() {
+    let out = run("control show cm3.elf cm3.ram.bin@0x20000000");
+    assert!(out.status.success() && data(&out).contains("256 events"), "{} {}", data(&out), talk(&out));
+    let out = run("control show cm3.elf nowhere.bin@0x20000000");
+    assert!(out.status.code() == Some(2) && talk(&out).contains("unexpected argument 'nowhere.bin@"), "{}", talk(&out));
+}
