@@ -13,18 +13,25 @@
 #[path = "support/machine.rs"]
 mod machine;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use machine::{Scratch, fixture};
 
 /// Runs a line among the fixtures; a word in it cannot have a space.
 fn run(line: &str) -> Output {
+    run_with(line, &[])
+}
+
+/// The same, with words that have spaces behind it.
+fn run_with(line: &str, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
     command.current_dir(fixture("")).stdin(Stdio::null());
     for variable in ["TX_TRACE_ELF", "TX_TRACE_REMOTE", "TX_TRACE_ENTRY", "COLUMNS"] {
         command.env_remove(variable);
     }
-    command.args(line.split_whitespace()).output().unwrap()
+    command.args(line.split_whitespace()).args(words).output().unwrap()
 }
 
 fn talk(out: &Output) -> String {
@@ -148,4 +155,58 @@ fn control_show_takes_a_file_at_an_address() {
     assert!(out.status.success() && data(&out).contains("256 events"), "{} {}", data(&out), talk(&out));
     let out = run("control show cm3.elf nowhere.bin@0x20000000");
     assert!(out.status.code() == Some(2) && talk(&out).contains("unexpected argument 'nowhere.bin@"), "{}", talk(&out));
+}
+
+#[test]
+fn a_refused_write_is_not_told_as_half_done() {
+    let serve = format!("|{} serve --stdio cm3.elf cm3.core", env!("CARGO_BIN_EXE_tx-trace"));
+    let out = run_with("control pause --yes --timeout 20 --elf cm3.elf --remote", &[&serve]);
+    let said = talk(&out);
+    assert!(said.contains("E1e") && said.contains("nothing was changed"), "{said}");
+    assert!(!said.contains("could not be put back") && out.status.code() == Some(2), "{said}");
+}
+
+#[test]
+fn an_echo_is_called_one() {
+    let said = talk(&run_with("info --timeout 500ms --elf cm3.elf --remote", &["|cat"]));
+    assert!(said.contains("only echoes") && said.contains("is it a serial line with echo on"), "{said}");
+}
+
+#[test]
+fn a_server_of_something_else_that_closes_is_quoted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        // All that it asks is read first: a close with bytes unread would be a reset.
+        let mut asked = Vec::new();
+        let mut byte = [0];
+        while asked.iter().rev().nth(2) != Some(&b'#') && client.read(&mut byte).unwrap() > 0 {
+            asked.push(byte[0]);
+        }
+        client.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<html>\x1b[31mno</html>").unwrap();
+    });
+    let said = talk(&run(&format!("info --timeout 20 --elf cm3.elf --remote 127.0.0.1:{port}")));
+    server.join().unwrap();
+    assert!(said.contains("it sent `HTTP/1.1 400 Bad Request\\r\\n"), "{said}");
+    assert!(said.contains("is this its GDB port?") && !said.contains('\x1b'), "{said}");
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_told() {
+    let said = talk(&run("info --elf cm3.elf --remote unix:cm3.core"));
+    assert!(said.contains("unix:cm3.core: cannot open it: it is no socket"), "{said}");
+}
+
+#[test]
+fn a_timeout_is_taken_with_its_unit() {
+    for timeout in ["2", "0.5", "9s", "500ms"] {
+        let out = run(&format!("last 1 --timeout {timeout} cm3.elf cm3.core"));
+        assert!(out.status.success(), "{timeout}: {}", talk(&out));
+    }
+    for timeout in ["0", "2t", "4000s", "1us", "-1", "nan", "s", "5000"] {
+        let out = run(&format!("last 1 --timeout={timeout} cm3.elf cm3.core"));
+        assert_eq!(out.status.code(), Some(2), "{timeout}");
+        assert!(talk(&out).contains("from 0.001 to 3600"), "{timeout}: {}", talk(&out));
+    }
 }
