@@ -417,12 +417,53 @@ fn a_damaged_header_was_not_found_without_symbols() {
     assert_eq!(ThreadX.scan(&[vec![0; 64], marks, vec![0; 64]].concat(), 4), []);
 }
 
+/// An overrun of what lies before the buffer, as long as up to the registry's start, left a dump without a trace; and so did
+/// one bit of the header's own address.
+#[test]
+fn an_overrun_of_four_words_lost_the_trace() {
+    for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
+        let b = Buffer { wide, big, objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+        let word = if wide { 8 } else { 4 };
+        let mut zeros = b.bytes();
+        zeros[..4 * word].fill(0);
+        let mut bit = b.bytes();
+        bit[2 * word + if big { word - 3 } else { 2 }] ^= 1;
+        for (bytes, what) in [(zeros, "zeros"), (bit, "bit")] {
+            let found = ThreadX.scan(&[vec![0x11; 1000], bytes].concat(), 4);
+            let found: Vec<_> = found.iter().map(|f| (f.offset, f.base, f.capacity)).collect();
+            assert_eq!(found, [(1000, BASE, 64)], "wide {wide} big {big}: {what}");
+        }
+    }
+}
+
+/// Where the ring's end was lost, all of the memory behind it was shown as events.
+#[test]
+fn memory_behind_a_ring_whose_end_is_lost_was_shown_as_events() {
+    for (count, what) in [(100, "around"), (40, "not around")] {
+        let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(count, 5000, 1000));
+        let right = stamps(&decode(&b));
+        let noise: Vec<u8> = (0..8000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        for end in [0u32, 0x2000_0003, 0xFFFF_FFE0] {
+            let mut bytes = [b.bytes(), noise.clone()].concat();
+            bytes[28..32].copy_from_slice(&end.to_le_bytes());
+            let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+            assert_eq!(stamps(&t), right, "{what}, end {end:#x}");
+            assert!(issue(&t, "header-mended").message.contains("ring end"));
+        }
+    }
+}
+
 /// A flipped bit in the mask of the time stamps made 32 bits of 16, and time ran backwards.
 #[test]
 fn a_damaged_time_mask_is_the_nearest_that_ports_have() {
-    for (mask, damaged) in
-        [(0xFFFF, 0xFFFB), (0xFFFF, 0x0100_FFFF), (0xFF_FFFF, 0xFE_7FFF), (0xFFFF_FFFF, 0), (0xFFFF_FFFF, 0x1234_5678)]
-    {
+    for (mask, damaged) in [
+        (0xFFFF, 0xFFFB),
+        (0xFFFF, 0x0100_FFFF),
+        (0xFF_FFFF, 0xFE_7FFF),
+        (0xFFFF_FFFF, 0),
+        (0xFFFF_FFFF, 0xFFFF_FF00),
+        (0xFFFF_FFFF, 0x1234_5678),
+    ] {
         let b = Buffer { mask, objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 100));
         let right = stamps(&decode(&b));
         let mut bytes = b.bytes();

@@ -25,6 +25,9 @@ pub const ENTRY_WORDS: usize = 8;
 /// The longest object name that a sane kernel is built with; the default is 32.
 pub const MAX_NAME: u16 = 4096;
 
+/// The length of object names in most kernels.
+pub const USUAL_NAME: u16 = 32;
+
 /// Bytes of the header.
 #[must_use]
 pub const fn header_size(word: Width) -> usize {

@@ -4,6 +4,7 @@
 use super::super::{Capture, Located};
 use super::layout::{self, MAGIC};
 use super::parse::{MAX_BUFFER, RawHeader};
+use super::walk::Behind;
 use crate::abi::{Addr, Width};
 use crate::trace::{Issue, Place, Severity};
 
@@ -11,6 +12,8 @@ use crate::trace::{Issue, Place, Severity};
 const FIELDS: [&str; 6] =
     ["mend_base", "mend_registry_end", "mend_buffer_start", "mend_buffer_end", "mend_current", "mend_mask"];
 
+/// No kernel has a registry of more bytes: 20000 objects.
+const MAX_REGISTRY: u64 = 1 << 20;
 /// What the first word, and one value in all others, count for.
 const SAME_BYTES: u32 = 6;
 /// With more wrong bits a mask tells nothing.
@@ -49,43 +52,52 @@ pub(super) struct Mended {
 }
 
 /// Makes a damaged header whole; `None` where too little is left. `room` is how many bytes of memory lie from the
-/// header on, where the source tells.
-pub(super) fn mend(raw: &RawHeader, word: Width, located: &Located, room: Option<u64>) -> Option<Mended> {
+/// header on, where the source tells, and `behind` the first of them.
+pub(super) fn mend(raw: &RawHeader, located: &Located, behind: &Behind, room: Option<u64>) -> Option<Mended> {
     let header = located.header;
     let known = |name: &str| {
         let pointer = located.known(name).filter(|p| *p != 0)?;
         pointer.checked_sub(header).filter(|offset| *offset <= MAX_BUFFER)
     };
-    let mut mended = mend_at(raw, word, Some(header), &known, room)?;
+    let mut mended = mend_at(raw, Some(header), &known, behind, room)?;
     mended.issue = mended.issue.at(Place::address(header));
     Some(mended)
 }
 
 /// The same of a header that was found by what it looks like, wherever it lies: the header as it was.
-pub(super) fn guess(raw: &RawHeader, word: Width, room: u64) -> Option<RawHeader> {
+pub(super) fn guess(raw: &RawHeader, behind: &Behind) -> Option<RawHeader> {
+    let word = behind.word;
     // Bytes that are all the same agree with each other too.
     let told = raw.marked || raw.leads_to_registry(word) || raw.evidence(word) > SAME_BYTES;
-    let mended = mend_at(raw, word, None, &|_| None, Some(room)).filter(|_| told)?;
+    let room = Some(behind.bytes.len() as u64);
+    let mended = mend_at(raw, None, &|_| None, behind, room).filter(|_| told)?;
     Some(raw.with(&mended.values, word))
 }
 
 /// The header's own address: what it says where its registry lies right behind, else where it was read. Where that is not
-/// known, what it says or what its registry says: that from which the registry has whole entries.
-fn own_address(raw: &RawHeader, word: Width, header: Option<Addr>, object: u64) -> Addr {
+/// known: what it says or what its registry says, where whole entries lie from there to the ring, or else the ring's address
+/// less what looks like a registry.
+fn own_address(raw: &RawHeader, header: Option<Addr>, object: usize, behind: &Behind) -> Addr {
+    let word = behind.word;
     let size = layout::header_size(word) as u64;
-    let (said, behind) = (raw.base & word.max(), raw.registry_start.wrapping_sub(size) & word.max());
-    if said == behind {
+    let (said, before) = (raw.base & word.max(), raw.registry_start.wrapping_sub(size) & word.max());
+    if said == before {
         return raw.base;
+    }
+    if let Some(header) = header {
+        return header & word.max();
     }
     let fits = |base: &Addr| {
         let whole = |end: u64| {
             let len = end.wrapping_sub(*base).wrapping_sub(size) & word.max();
-            len <= MAX_BUFFER && len.checked_rem(object) == Some(0)
+            len <= MAX_REGISTRY && len.checked_rem(object as u64) == Some(0)
         };
         u32::from(whole(raw.registry_end)).saturating_add(u32::from(whole(raw.buffer_start)))
     };
-    let likely = if fits(&behind) > fits(&said) { behind } else { said };
-    header.map_or(likely, |header| header & word.max())
+    let walked = raw.buffer_start.wrapping_sub(behind.registry(object)).wrapping_sub(size) & word.max();
+    // The last of the best.
+    let likely = [walked, said, before].into_iter().max_by_key(fits);
+    likely.unwrap_or(said)
 }
 
 /// The mask that differs from this one in the fewest bits, of those that ports have: all bits below the highest.
@@ -97,15 +109,17 @@ fn nearest_mask(damaged: u64) -> u64 {
 
 fn mend_at(
     raw: &RawHeader,
-    word: Width,
     header: Option<Addr>,
     known: &dyn Fn(&str) -> Option<u64>,
+    behind: &Behind,
     room: Option<u64>,
 ) -> Option<Mended> {
+    let word = behind.word;
     let size = layout::header_size(word) as u64;
     let entry = layout::entry_size(word) as u64;
-    let object = layout::object_size(word, raw.name_size.clamp(1, layout::MAX_NAME)) as u64;
-    let base = own_address(raw, word, header, object);
+    let names = if (1..=layout::MAX_NAME).contains(&raw.name_size) { raw.name_size } else { layout::USUAL_NAME };
+    let object = layout::object_size(word, names) as u64;
+    let base = own_address(raw, header, layout::object_size(word, names), behind);
     let stated = |pointer: u64| pointer.wrapping_sub(base) & word.max();
     let sane = |offset: u64| (size..=MAX_BUFFER).contains(&offset);
     let options = |from_header: u64, name: &str| -> Vec<u64> {
@@ -129,11 +143,17 @@ fn mend_at(
     let candidates = starts.iter().chain(&registry_ends).copied();
     let start = candidates.rev().max_by_key(likely)?;
     let registry_end = start;
-    let whole = |e: &u64| e.checked_sub(start).is_some_and(|len| len >= entry);
+    let current = stated(raw.current).checked_sub(start).filter(|at| at.checked_rem(entry) == Some(0));
+    let current = current.and_then(|at| at.checked_div(entry));
+    // A ring of whole slots, in memory that is there; a dump that was cut may hold only its start.
+    let whole = |e: &u64| {
+        let len = e.checked_sub(start).filter(|len| *len >= entry && len.checked_rem(entry) == Some(0));
+        let inside = |len: u64| current.and_then(|at| at.checked_mul(entry)).is_some_and(|at| at < len);
+        len.is_some_and(|len| room.is_none_or(|room| *e <= room) || inside(len))
+    };
     let end = ends.into_iter().find(whole).or_else(|| {
-        let bytes = room?.checked_sub(start)?;
-        let slots = bytes.checked_div(entry)?;
-        start.checked_add(slots.checked_mul(entry)?).filter(whole)
+        let slots = behind.slots(start, current.filter(|at| *at <= MAX_BUFFER));
+        start.checked_add(slots.checked_mul(entry)?).filter(|end| *end > start)
     })?;
     let pointer = |offset: u64| base.wrapping_add(offset) & word.max();
     let mut values = vec![("mend_base", base)];
@@ -159,12 +179,15 @@ fn mend_at(
     if raw.base != base {
         wrong.push(format!("own address {:#x}", raw.base));
     }
-    let what = if wrong.is_empty() { "registry start".to_owned() } else { wrong.join(", ") };
+    if raw.registry_start & word.max() != pointer(size) {
+        wrong.push(format!("registry start {:#x}", raw.registry_start));
+    }
+    let what = wrong.join(", ");
     let issue = Issue::new(
         "header-mended",
         Severity::Inferred,
         format!(
-            "the trace header is damaged ({what}); it was made whole by what is left of it and by the kernel's pointers"
+            "the trace header is damaged ({what}): made whole by the rest of it, the kernel's pointers and what lies behind it"
         ),
     );
     Some(Mended { values, issue })

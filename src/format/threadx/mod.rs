@@ -17,6 +17,7 @@ mod ring;
 mod search;
 mod survey;
 mod usbx;
+mod walk;
 
 pub use parse::{RawHeader, detect, object};
 

@@ -136,11 +136,10 @@ impl RawHeader {
             && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)
     }
 
-    /// True where the mask is one of a clock: one run of bits, without a hole.
+    /// True where the mask is one of a clock: every port's has all bits below its highest.
     #[must_use]
     pub const fn has_clock(&self) -> bool {
-        let run = self.time_mask >> (self.time_mask.trailing_zeros() & 63);
-        run & run.wrapping_add(1) == 0 && run != 0
+        self.time_mask != 0 && self.time_mask & self.time_mask.wrapping_add(1) == 0
     }
 
     /// True where the registry lies right behind the header, as it does.

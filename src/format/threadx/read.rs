@@ -4,6 +4,7 @@ use super::super::{Absence, Block, Capture, Extent, Located};
 use super::mend::{self, Mended};
 use super::parse::RawHeader;
 use super::ring::{self, Geometry};
+use super::walk::Behind;
 use super::{layout, order_name, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -141,6 +142,9 @@ pub(super) fn same_event(a: &[u8], b: &[u8], word: Width) -> bool {
     a.get(..first).is_some_and(|a| b.get(..first) == Some(a))
 }
 
+/// Bytes behind a damaged header that are looked at to make it whole.
+const LOOKED_AT: u64 = 1 << 20;
+
 /// A header that the rest can be read by.
 struct Header {
     endian: Endian,
@@ -179,7 +183,10 @@ fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Res
         let inside = |r: &crate::mem::Region| r.len.checked_sub(located.header.checked_sub(r.start)?);
         regions.iter().filter_map(inside).max()
     });
-    let Some(mended) = mend::mend(&raw, word, located, room) else {
+    let there = usize::try_from(room.unwrap_or(0).min(LOOKED_AT)).unwrap_or(0);
+    let bytes = if there > head.len() { memory.read_bytes(located.header, there).ok() } else { None };
+    let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian, word };
+    let Some(mended) = mend::mend(&raw, located, &behind, room) else {
         return Err(Absence::broken(
             "header-damaged",
             format!(

@@ -1,16 +1,21 @@
 //! Headers in memory that nobody points to.
 
 use super::layout::{self, MAGIC};
+use super::walk::Behind;
 use super::{Found, mend, parse};
 use crate::abi::{Endian, Width};
+
+/// Damaged headers that are looked at closely: memory that is full of their marks would take hours.
+const TRIES: u32 = 1024;
 
 /// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring lies.
 pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
     let (mut found, mut damaged): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
-    let mut at = 0usize;
+    let (mut at, mut tries) = (0usize, TRIES);
     // Every offset is tried: a dump may begin anywhere.
     while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4 && found.len() < most) {
-        let candidates = starts(window, at).into_iter().flatten().filter_map(|start| candidate(bytes, start));
+        let candidates =
+            starts(window, at).into_iter().flatten().filter_map(|start| candidate(bytes, start, &mut tries));
         // A header that is read four bytes off has some of its looks.
         if let Some((is_sound, _, header)) = candidates.max_by_key(|(is_sound, evidence, _)| (*is_sound, *evidence)) {
             let list = if is_sound { &mut found } else { &mut damaged };
@@ -24,12 +29,16 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
     if found.is_empty() { damaged } else { found }
 }
 
-/// The header at `start`: whether it is sound, how much of one is there, and where its ring lies.
-fn candidate(bytes: &[u8], start: usize) -> Option<(bool, u32, Found)> {
+/// The header at `start`: whether it is sound, how much of one is there, and where its ring lies. So many `tries` are left for
+/// damaged ones.
+fn candidate(bytes: &[u8], start: usize, tries: &mut u32) -> Option<(bool, u32, Found)> {
     let rest = bytes.get(start..)?;
     let (endian, word, raw) = parse::detect(rest)?;
     let (is_sound, evidence) = (raw.is_sound(word), raw.evidence(word));
-    let raw = if is_sound { raw } else { mend::guess(&raw, word, rest.len() as u64)? };
+    if !is_sound {
+        *tries = tries.checked_sub(1)?;
+    }
+    let raw = if is_sound { raw } else { mend::guess(&raw, &Behind { bytes: rest, endian, word })? };
     Some((is_sound, evidence, at_offset(start, endian, word, &raw)))
 }
 
