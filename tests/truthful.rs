@@ -210,3 +210,24 @@ fn a_timeout_is_taken_with_its_unit() {
         assert!(talk(&out).contains("from 0.001 to 3600"), "{timeout}: {}", talk(&out));
     }
 }
+
+#[test]
+fn a_cut_elf_is_known_by_its_sections_and_without_any_by_its_segments() {
+    let whole = std::fs::read(fixture("cm3.elf")).unwrap();
+    let cut = |bytes: Vec<u8>| tx_trace::elf::Elf::open(bytes).unwrap().cut_short();
+    let word = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().unwrap());
+    assert_eq!(cut(whole.clone()), None);
+    // The section headers stand at 0x20 of the header, each of 40 bytes; its size is at 20. The first behind the empty
+    // one now reaches past the end.
+    let mut far = whole.clone();
+    let first = word(0x20) as usize + 40;
+    far[first + 20..first + 24].copy_from_slice(&0x00FF_FFFFu32.to_le_bytes());
+    assert!(cut(far).unwrap().contains("1 of its sections reach up to"));
+    // Without section headers the segments tell: the second ends at 0x4410.
+    let mut bare = whole.clone();
+    bare[0x20..0x24].fill(0);
+    bare[0x30..0x34].fill(0);
+    assert_eq!(cut(bare.clone()), None);
+    assert_eq!(cut(bare[..0x4410].to_vec()), None);
+    assert!(cut(bare[..0x440F].to_vec()).unwrap().contains("its segments reach up to 17424"));
+}
