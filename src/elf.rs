@@ -6,6 +6,7 @@
 
 mod arm;
 pub mod core_file;
+mod cut;
 pub mod notes;
 pub mod symbols;
 

@@ -18,6 +18,7 @@ use crate::report::{Cell, Column, Kind, Report};
 use crate::rsp::Endpoint;
 use crate::rsp::transport::{self, deadline_in};
 use crate::session::{INTERRUPT, Inputs, Session, SourceSpec};
+use crate::trace::Issue;
 
 /// What to do, and to which target.
 pub struct ControlTask {
@@ -63,9 +64,12 @@ impl ControlTask {
             rest.clear();
         }
         // What lies beside it: a core, an ELF. A word that is none is more likely a slip than a name.
-        if let Some(word) = rest.iter().find(|w| *w != "-" && !std::path::Path::new(w).exists()) {
+        let is_there = |word: &str| std::path::Path::new(word).exists();
+        let is_file =
+            |word: &str| word == "-" || is_there(word) || word.rsplit_once('@').is_some_and(|(file, _)| is_there(file));
+        if let Some(word) = rest.iter().find(|w| !is_file(w)) {
             return Err(wrong(format!(
-                "control {verb}: unexpected argument '{word}': it takes no word but a FILE (an ELF, a core), and there is none of that name"
+                "control {verb}: unexpected argument '{word}': it takes no word but a FILE (an ELF, a core, a dump as FILE@ADDR), and there is none of that name"
             )));
         }
         Ok((Self { inputs: Inputs::default(), action, yes }, rest))
@@ -165,6 +169,8 @@ struct Done {
     outcome: Outcome,
     /// For people the talk has said it.
     data: bool,
+    /// What was noticed while opening and looking.
+    issues: Vec<Issue>,
 }
 
 fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: bool) -> Result<Done, Failure> {
@@ -172,7 +178,8 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
     let Some(action) = action else {
         let there = state.header.is_some();
         let outcome = if there { Outcome::Done } else { Outcome::No };
-        return Ok(Done { report: shown(&state), outcome, data: true });
+        let issues = session.issues().to_vec();
+        return Ok(Done { report: shown(&state), outcome, data: true, issues });
     };
     let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
@@ -204,7 +211,8 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
         control::apply(memory, &plan.changes)?;
         message::say("tx-trace: written, and read back");
     }
-    Ok(Done { report: written(&plan.changes), outcome: Outcome::Done, data: false })
+    let issues = session.issues().to_vec();
+    Ok(Done { report: written(&plan.changes), outcome: Outcome::Done, data: false, issues })
 }
 
 /// Asks whoever sits at the terminal.
@@ -257,7 +265,7 @@ fn shown(state: &State) -> Report {
 fn facts(state: &State) -> Vec<(&'static str, String)> {
     let mut rows = vec![("compiled in", compiled_in(state))];
     let said = |yes: bool| if yes { "yes" } else { "no" };
-    if state.header.is_some_and(|h| !h.sound) {
+    if state.unnamed.is_some() || state.header.is_some_and(|h| !h.sound) {
         rows.extend([("enabled", "not known"), ("paused", "not known")].map(|(what, v)| (what, v.to_owned())));
     } else if !state.found.is_empty() {
         let enabled = match (&state.header, state.registry_start) {
@@ -269,6 +277,7 @@ fn facts(state: &State) -> Vec<(&'static str, String)> {
         rows.push(("paused", said(state.is_paused()).to_owned()));
     }
     rows.extend(state.version.as_ref().map(|v| ("kernel", v.clone())));
+    rows.extend(state.unnamed.map(|_| ("event mask", "not known".to_owned())));
     rows.extend(state.mask.map(|m| ("event mask", format!("{:#010x} ({})", m.value, mask(m.value)))));
     if let Some(header) = &state.header {
         let sound = if header.sound { "sound".to_owned() } else { state.wrong.clone().unwrap_or_default() };
@@ -300,6 +309,9 @@ fn facts(state: &State) -> Vec<(&'static str, String)> {
 }
 
 fn compiled_in(state: &State) -> String {
+    if let Some(why) = state.unnamed {
+        return format!("not known: {why}");
+    }
     match (state.found.as_slice(), state.missing.as_slice()) {
         ([], _) => "no: the program has none of the kernel's variables of the trace".to_owned(),
         (found, []) => format!("yes: {}", found.join(", ")),
@@ -322,8 +334,11 @@ fn print(done: &Done, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Fa
         let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };
         let mut writer = output::report_writer(format_of(output.format), &mut sink, &options, Width::W4, &NoNames);
         writer.report(&done.report)?;
-        writer.finish(&[])?;
+        writer.finish(&done.issues)?;
     }
     sink.finish()?;
+    if output.format != args::Format::Json {
+        message::issues(&done.issues);
+    }
     Ok(done.outcome)
 }

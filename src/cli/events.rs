@@ -23,6 +23,7 @@ pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
     names.from_files(&mut catalogue)?;
     if let Some(path) = &task.elf {
         let elf = Arc::new(crate::session::open_elf(path)?);
+        message::issues(crate::session::cut_short(path, &elf).as_slice());
         names.all_from_elf(&elf, &mut catalogue)?;
     }
     message::issues(names.issues());

@@ -398,12 +398,14 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
     if kinds.len() > 1 {
         return Err(Failure::usage("usage", format!("{} name different sources: give one", kinds.join(" and "))));
     }
-    let seconds: f64 = s
-        .timeout
-        .parse()
-        .ok()
-        .filter(|t| (0.001..=3600.0).contains(t))
-        .ok_or_else(|| Failure::usage("usage", format!("--timeout {}: seconds, from 0.001 to 3600", s.timeout)))?;
+    // As `--for` takes it; a number alone is seconds.
+    let seconds = match Position::parse(&s.timeout) {
+        Ok(Position::Time(seconds)) => Some(seconds),
+        _ => s.timeout.parse().ok(),
+    };
+    let seconds = seconds.filter(|t| (0.001..=3600.0).contains(t)).ok_or_else(|| {
+        Failure::usage("usage", format!("--timeout {}: seconds (2, 2s, 500ms), from 0.001 to 3600", s.timeout))
+    })?;
     let typed = !kinds.is_empty() || !files.is_empty();
     let remote = match s.remote {
         Some(remote) => Some(remote),

@@ -31,19 +31,29 @@ impl std::fmt::Display for Change {
 pub fn apply<M: Memory + Store>(memory: &mut M, changes: &[Change]) -> Result<(), Absence> {
     for (done, change) in changes.iter().enumerate() {
         if let Err(why) = write(memory, change.address, &change.bytes) {
-            let mut whole = true;
+            let (mut whole, mut touched) = (true, done > 0);
             for earlier in changes.get(..=done).unwrap_or_default().iter().rev() {
-                whole &= write(memory, earlier.address, &earlier.before).is_ok();
+                // What was refused at once is as it was: no write of ours is needed there, and none may be taken.
+                if !holds(memory, earlier.address, &earlier.before) {
+                    touched = true;
+                    whole &= write(memory, earlier.address, &earlier.before).is_ok();
+                }
             }
-            let hint = if whole {
-                "what was there before is there again; is this RAM, and does the stub allow writes?"
-            } else {
-                "what was there before could not be put back: look at it before the target runs on"
+            let hint = match (whole, touched) {
+                (true, false) => "nothing was changed: is this RAM, and does the stub allow writes?",
+                (true, true) => "what was there before is there again; is this RAM, and does the stub allow writes?",
+                (false, _) => "what was there before could not be put back: look at it before the target runs on",
             };
             return Err(Absence::broken("not-written", why, hint));
         }
     }
     Ok(())
+}
+
+/// True where these bytes are there, read anew.
+fn holds<M: Memory + Store>(memory: &mut M, address: Addr, bytes: &[u8]) -> bool {
+    memory.refresh();
+    memory.read_bytes(address, bytes.len()).is_ok_and(|read| *read == *bytes)
 }
 
 fn write<M: Memory + Store>(memory: &mut M, address: Addr, bytes: &[u8]) -> Result<(), String> {
@@ -103,7 +113,22 @@ mod tests {
             let mut ram = Ram { bytes: [9; 16], refuses, forgets };
             let absence = apply(&mut ram, &changes()).unwrap_err();
             assert!(absence.code == "not-written" && absence.message.contains(said), "{absence}");
+            assert!(absence.hint.contains("is there again"), "{}", absence.hint);
             assert_eq!(ram.bytes, [9; 16], "{said}");
         }
+    }
+
+    #[test]
+    fn a_first_write_that_is_refused_changed_nothing() {
+        for (refuses, forgets) in [(0, 16), (16, 0)] {
+            let mut ram = Ram { bytes: [9; 16], refuses, forgets };
+            let absence = apply(&mut ram, &changes()).unwrap_err();
+            assert!(absence.hint.starts_with("nothing was changed"), "{}", absence.hint);
+            assert_eq!(ram.bytes, [9; 16]);
+        }
+        // What is there is not what was: then the refusal did not leave it alone, and it is not called so.
+        let mut ram = Ram { bytes: [7; 16], refuses: 0, forgets: 16 };
+        let absence = apply(&mut ram, &changes()).unwrap_err();
+        assert!(absence.hint.contains("could not be put back"), "{}", absence.hint);
     }
 }

@@ -72,6 +72,13 @@ pub fn plan(state: &State, action: Action, memory: &mut dyn Memory, symbols: &dy
 
 /// The header, where it may be written to.
 fn sound(state: &State) -> Result<Header, Absence> {
+    if let Some(why) = state.unnamed {
+        return Err(Absence::broken(
+            "no-such-symbol",
+            format!("nothing is written: {why}"),
+            "give the unstripped --elf of the program that runs",
+        ));
+    }
     if !state.found.contains(&HEADER) {
         return Err(Absence::none(
             "trace-not-built-in",

@@ -80,6 +80,8 @@ pub struct State {
     pub found: Vec<&'static str>,
     /// Those that it has not.
     pub missing: Vec<&'static str>,
+    /// Why nothing is known of the kernel's variables: nobody names them. A trace may be there all the same.
+    pub unnamed: Option<&'static str>,
     /// The kernel's version string.
     pub version: Option<String>,
     /// The mask of events that are inserted.
@@ -115,6 +117,15 @@ pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Wi
     })
 }
 
+/// Where the trace is, as whoever reads its events finds it; in words why it is nowhere.
+fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Absence> {
+    match session.locate() {
+        Ok((_, located)) => Ok(Ok(located.header)),
+        Err(absence) if matches!(absence.code, "source-failed" | "interrupted") => Err(absence),
+        Err(absence) => Ok(Err(absence.message)),
+    }
+}
+
 impl State {
     /// Looks.
     ///
@@ -123,6 +134,14 @@ impl State {
     pub fn read(session: &mut Session<'_>) -> Result<Self, Absence> {
         let version = session.kernel_version();
         let (endian, pointer) = session.machine();
+        let unnamed = match session.elf() {
+            _ if ALL.into_iter().any(|n| session.symbols().lookup(n).is_some()) => None,
+            None => Some("no program (--elf) names the kernel's variables"),
+            Some(elf) if elf.cut_short().is_some() => Some("the ELF is cut short: copy it anew"),
+            Some(elf) if elf.is_stripped() => Some("the ELF has no symbols: give the unstripped one"),
+            Some(_) => None,
+        };
+        let place = unnamed.map(|_| place(session)).transpose()?;
         let m_profile = session.elf().is_some_and(crate::elf::Elf::is_m_profile);
         let (memory, symbols) = session.parts();
         let found: Vec<&'static str> = ALL.into_iter().filter(|n| symbols.lookup(n).is_some()).collect();
@@ -134,6 +153,7 @@ impl State {
         let mut state = Self {
             found,
             missing,
+            unnamed,
             version,
             mask: None,
             current: None,
@@ -148,10 +168,23 @@ impl State {
             wrong: None,
             ran_from_zero: false,
         };
+        match place {
+            None => {}
+            Some(Err(why)) => state.wrong = Some(why),
+            Some(Ok(address)) => {
+                let why = format!("no trace header of ThreadX is at {address:#x}");
+                state.read_header(memory, address, why)?;
+                state.compare(None, None);
+                if let Some(header) = state.header.filter(|h| h.sound) {
+                    state.count(memory, &header)?;
+                }
+            }
+        }
         let Some(header_symbol) = header_symbol else { return Ok(state) };
         let address = word_at(memory, header_symbol.address, endian, pointer)?;
         if address != 0 {
-            state.read_header(memory, address)?;
+            let why = format!("{HEADER} leads to {address:#x}, where no trace header is");
+            state.read_header(memory, address, why)?;
         }
         let word = state.header.map_or(Width::W4, |h| h.word);
         let mut read = |name: &str, usual: Width| -> Result<Option<Variable>, Absence> {
@@ -172,16 +205,20 @@ impl State {
         Ok(state)
     }
 
-    fn read_header(&mut self, memory: &mut dyn Memory, address: Addr) -> Result<(), Absence> {
+    fn read_header(&mut self, memory: &mut dyn Memory, address: Addr, none: String) -> Result<(), Absence> {
         let size = layout::header_size(Width::W8);
         let bytes = memory
             .read_bytes(address, size)
             .or_else(|_| memory.read_bytes(address, layout::header_size(Width::W4)))
             .map_err(|e| Absence::from_read(&e, "the trace's header"))?;
         let Some((endian, word, raw)) = threadx::detect(&bytes) else {
-            self.wrong = Some(format!("{HEADER} leads to {address:#x}, where no trace header is"));
+            self.wrong = Some(none);
             return Ok(());
         };
+        if self.unnamed.is_some() {
+            // Nothing else tells.
+            self.endian = endian;
+        }
         let at_base = raw.base == address & word.max();
         let sound = raw.is_sound(word) && at_base && endian == self.endian;
         if !sound {

@@ -256,7 +256,7 @@ pub(super) fn contexts(
         let text = missing.iter().find(|t| !t.exclude).map_or("", |t| t.text.as_str());
         return Err(no_thread(text, scope));
     }
-    notes.extend(missing.iter().map(|t| format!("no thread '{}' in this trace", t.text)));
+    notes.extend(missing.iter().filter_map(|t| missing_thread(&t.text, scope)));
     let keep = scope.trace.contexts.iter().enumerate().map(|(i, (_, context))| {
         passes(terms.iter().map(|(ex, set)| (*ex, set.get(i).copied().unwrap_or(false))))
             && passes(kinds.iter().map(|(ex, kind)| (*ex, *kind == context.kind)))
@@ -285,13 +285,41 @@ fn one_thread(text: &str, scope: &Scope<'_>) -> Vec<bool> {
     all.map(|(_, c)| c.kind == ContextKind::Thread && c.address == address).collect()
 }
 
-fn no_thread(text: &str, scope: &Scope<'_>) -> QueryError {
+/// True where nothing of the ring was left unread: what is not in the trace is then nowhere.
+fn is_whole(scope: &Scope<'_>) -> bool {
+    scope.trace.len() >= scope.trace.about.held
+}
+
+/// A thread that inserted nothing here may still be in the registry.
+fn is_registered(text: &str, scope: &Scope<'_>) -> bool {
     let named = Named::new(text);
-    let registered = scope.trace.objects.iter().any(|o| o.is_thread && named.fits(&o.name));
-    let error = QueryError::not_here(if registered {
+    scope.trace.objects.iter().any(|o| o.is_thread && named.fits(&o.name))
+}
+
+/// What is said of a thread that met nothing, beside others that did. Of the newest stretch alone nothing follows for a
+/// thread that is known: it may have run before.
+fn missing_thread(text: &str, scope: &Scope<'_>) -> Option<String> {
+    match (is_registered(text, scope), is_whole(scope)) {
+        (true, true) => Some(format!("thread '{text}' is known, but inserted none of the events that were read")),
+        (true, false) => None,
+        (false, true) => Some(format!("no thread '{text}' in this trace")),
+        (false, false) => Some(not_among(&format!("thread '{text}'"), scope)),
+    }
+}
+
+/// What is said of a name that only the part of the ring that was not read may know.
+fn not_among(what: &str, scope: &Scope<'_>) -> String {
+    let (read, held) = (scope.trace.len(), scope.trace.about.held);
+    format!("no {what} in the registry or among the {read} events that were read of {held}")
+}
+
+fn no_thread(text: &str, scope: &Scope<'_>) -> QueryError {
+    let error = QueryError::not_here(if is_registered(text, scope) {
         format!("thread '{text}' is known, but inserted none of the events that were read")
-    } else {
+    } else if is_whole(scope) {
         format!("there is no thread '{text}' in this trace")
+    } else {
+        not_among(&format!("thread '{text}'"), scope)
     });
     let names: Vec<String> = scope
         .trace
@@ -370,7 +398,12 @@ pub(super) fn addresses(text: &str, scope: &Scope<'_>) -> Vec<Addr> {
 pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> QueryError {
     let names: Vec<String> =
         scope.trace.objects.iter().filter(|o| !o.name.is_empty()).map(|o| o.name.clone()).collect();
-    QueryError::not_here(format!("there is no object '{text}' in this trace")).hint(list("objects", &names))
+    let said = if is_whole(scope) {
+        format!("there is no object '{text}' in this trace")
+    } else {
+        not_among(&format!("object '{text}'"), scope)
+    };
+    QueryError::not_here(said).hint(list("objects", &names))
 }
 
 pub(super) fn objects(
@@ -392,7 +425,11 @@ pub(super) fn objects(
             found.push(address);
         }
         if found.is_empty() {
-            notes.push(format!("no object '{}' in this trace", term.text));
+            notes.push(if is_whole(scope) {
+                format!("no object '{}' in this trace", term.text)
+            } else {
+                not_among(&format!("object '{}'", term.text), scope)
+            });
             if !term.exclude {
                 missing = missing.or(Some(&term.text));
             }

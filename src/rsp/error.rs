@@ -124,6 +124,16 @@ pub enum RspError {
         /// The start of what came, escaped.
         reply: String,
     },
+    /// The request itself came back.
+    #[error(
+        "{endpoint}: the other end only echoes: `{packet}` came back as it was sent; is it a serial line with echo on, or no stub at all?"
+    )]
+    Echo {
+        /// The endpoint.
+        endpoint: String,
+        /// The request.
+        packet: String,
+    },
     /// Bytes that are not the protocol at all.
     #[error(
         "{endpoint}: what answers does not speak the GDB remote protocol (it sent `{sent}`); is this its GDB port?"
@@ -180,6 +190,15 @@ pub enum RspError {
 }
 
 impl RspError {
+    /// A packet that came in place of the answer to `body`.
+    pub(super) fn stray(endpoint: String, body: &[u8], stray: &[u8]) -> Self {
+        let packet = excerpt(body);
+        if stray == body {
+            return Self::Echo { endpoint, packet };
+        }
+        Self::BadReply { endpoint, packet, reply: excerpt(stray) }
+    }
+
     /// The stable code of this error.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -196,7 +215,7 @@ impl RspError {
             Self::Chatter { .. } => "chatter",
             Self::Endless { .. } => "endless-packet",
             Self::Checksum { .. } => "checksum",
-            Self::BadReply { .. } => "bad-reply",
+            Self::BadReply { .. } | Self::Echo { .. } => "bad-reply",
             Self::NotAStub { .. } => "not-a-stub",
             Self::Refusal { .. } => "error-reply",
             Self::Unsupported { .. } => "unsupported",

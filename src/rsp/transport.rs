@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -72,7 +73,14 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         Endpoint::Tcp { host, port } | Endpoint::OpenOcd { host, port } | Endpoint::QmpTcp { host, port } => {
             Ok(Box::new(tcp(&name, host, *port, timeout)?))
         }
-        Endpoint::Unix(path) | Endpoint::QmpUnix(path) => Ok(Box::new(local_socket(path, timeout).map_err(cannot)?)),
+        Endpoint::Unix(path) | Endpoint::QmpUnix(path) => match local_socket(path, timeout) {
+            // The system calls that a connection refused.
+            Err(_) if path.metadata().is_ok_and(|file| !file.file_type().is_socket()) => Err(RspError::CannotOpen {
+                endpoint: name,
+                why: "it is no socket; a core or a dump goes in as a FILE".into(),
+            }),
+            opened => Ok(Box::new(opened.map_err(cannot)?)),
+        },
         Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
         Endpoint::Stdio => {
             let reader = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?);

@@ -8,6 +8,7 @@ mod identity;
 mod inputs;
 mod live;
 mod open;
+mod program;
 mod raw;
 mod scan;
 mod stop;
@@ -17,6 +18,7 @@ pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
+pub use program::cut_short;
 pub use raw::Raw;
 pub use told::Told;
 
@@ -254,7 +256,8 @@ impl<'m> Session<'m> {
     /// [`Absence`] with all that was tried.
     pub fn locate(&mut self) -> Result<(&'static dyn Format, &Located), Absence> {
         if self.place.is_none() {
-            self.place = Some(scan::find(self)?);
+            let found = scan::find(self);
+            self.place = Some(found.map_err(|absence| program::blame(self.elf.as_deref(), absence))?);
         }
         self.place.as_ref().map(|(f, l)| (*f, l)).ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }

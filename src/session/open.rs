@@ -347,7 +347,8 @@ impl<'m> Opened<'m> {
             symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
-        if let Some((_, elf)) = self.elf {
+        if let Some((path, elf)) = self.elf {
+            issues.extend(super::cut_short(&path, &elf));
             let elf = Arc::new(elf);
             symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
             kept = Some(elf);

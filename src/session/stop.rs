@@ -1,6 +1,6 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
-use super::Session;
+use super::{Session, program};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Frames, Registers};
 use crate::elf::Machine;
@@ -105,8 +105,8 @@ impl Session<'_> {
             names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
             stacks: true,
         };
-        let memory = self.memory.memory();
-        let mut kernel = Kernel::read(memory, &about).map_err(absence)?;
+        let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
+        let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
         kernel.place(memory, stop);
         kernel.issues.append(&mut issues);
         Ok(kernel)
@@ -124,7 +124,8 @@ impl Session<'_> {
             names,
             stacks: false,
         };
-        Kernel::read(self.memory.memory(), &about).map_err(absence)
+        let elf = self.elf.as_deref();
+        Kernel::read(self.memory.memory(), &about).map_err(|none| program::blame(elf, absence(none)))
     }
 
     /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.

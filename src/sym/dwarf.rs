@@ -61,6 +61,11 @@ impl Dwarf {
         if self.elf.kind() == ElfKind::Object {
             return Some("the ELF is not linked: types of object files are not read".to_owned());
         }
+        if self.elf.section(".debug_info").is_none()
+            && let Some(lost) = self.elf.cut_short()
+        {
+            return Some(format!("no debug information can be found in the ELF: {lost}"));
+        }
         let compressed = |name: &str| self.elf.section(name).is_some_and(|s| s.flags & SHF_COMPRESSED != 0);
         if [".debug_info", ".debug_abbrev", ".debug_str"].into_iter().any(compressed)
             || self.elf.section(".zdebug_info").is_some()

@@ -533,6 +533,12 @@ impl Link {
 
     fn in_answer_to(&self, error: RspError, body: &[u8]) -> RspError {
         match error {
+            // A page of a server of something else, say. What a command said when it ended is more.
+            RspError::Closed { endpoint, why, .. }
+                if why.is_empty() && self.features.is_none() && !self.noise.is_empty() =>
+            {
+                RspError::NotAStub { endpoint, sent: excerpt(&self.noise) }
+            }
             RspError::Closed { endpoint, why, .. } => {
                 let when = if self.stats.bytes_in == 0 {
                     NEVER_SPOKE.to_owned()
@@ -560,7 +566,7 @@ impl Link {
         };
         let (endpoint, packet, timeout) = (self.name.clone(), excerpt(body), self.timeout);
         if let Some(stray) = heard.stray {
-            return RspError::BadReply { endpoint, packet, reply: excerpt(&stray) };
+            return RspError::stray(endpoint, body, &stray);
         }
         let pending = self.decoder.pending();
         let flood = heard.notified > FLOOD;

@@ -1,0 +1,30 @@
+//! Files that end before what their tables name.
+
+use super::{Elf, PT_LOAD, SHT_NOBITS};
+
+impl Elf {
+    /// What is missing at the end of a file that is cut short; `None` where all is there that its tables name.
+    #[must_use]
+    pub fn cut_short(&self) -> Option<String> {
+        if let Some(lost) = self.damage().first() {
+            return Some(lost.clone());
+        }
+        let len = u64::try_from(self.bytes().len()).unwrap_or(u64::MAX);
+        let (mut any, mut lost, mut end) = (false, 0_usize, 0);
+        for section in self.sections() {
+            any = true;
+            let past = section.offset.saturating_add(section.size);
+            if section.kind != SHT_NOBITS && section.kind != 0 && section.size > 0 && past > len {
+                lost = lost.saturating_add(1);
+                end = past.max(end);
+            }
+        }
+        if lost > 0 {
+            return Some(format!("it has {len} bytes, and {lost} of its sections reach up to {end}: it is cut short"));
+        }
+        // Files of debug information alone keep program headers of what is in none of their sections.
+        let loads = self.segments().filter(|s| !any && s.kind == PT_LOAD);
+        let end = loads.map(|s| s.offset.saturating_add(s.filesz)).max().filter(|end| *end > len)?;
+        Some(format!("it has {len} bytes, and its segments reach up to {end}: it is cut short"))
+    }
+}
