@@ -279,7 +279,7 @@ mod tests {
 
     /// Two control events, as a buffer begins, and elements of another class.
     fn elements(count: u32) -> Vec<u8> {
-        let headers = (0..count).map(|i| if i < 2 { 1 << 10 | 2 - i } else { 0x1403 });
+        let headers = (0..count).map(|i| [0x402, 0x401].get(i as usize).copied().unwrap_or(0x1403));
         headers
             .zip(100..)
             .flat_map(|(header, stamp)| [header, stamp, 0x0010_0007, 9])
