@@ -142,6 +142,9 @@ fn host_port(text: &str) -> Result<(String, u16), String> {
             None => (text, None),
         },
     };
+    if host.contains(['[', ']']) {
+        return Err(format!("`{host}` is no host: brackets go around an IPv6 address, [::1]:3333"));
+    }
     let Some(port) = port else {
         return Err(format!("the port is missing; the form is {host}:3333"));
     };
@@ -217,6 +220,9 @@ mod tests {
             ("::1:3333", "brackets"),
             ("[::1", "bracket"),
             ("[::1]", "port"),
+            // Found by fuzzing: it was taken, and shown as what is none.
+            ("[[U[A]:4", "no host"),
+            ("a]:4", "no host"),
             ("host:0", "1 to 65535"),
             ("host:99999", "1 to 65535"),
             ("host:gdb", "`gdb`"),
