@@ -451,16 +451,38 @@ fn an_overrun_of_four_words_lost_the_trace() {
 /// Where the ring's end was lost, all of the memory behind it was shown as events.
 #[test]
 fn memory_behind_a_ring_whose_end_is_lost_was_shown_as_events() {
-    for (count, what) in [(100, "around"), (40, "not around")] {
-        let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(count, 5000, 1000));
-        let right = stamps(&decode(&b));
-        let noise: Vec<u8> = (0..8000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        for end in [0u32, 0x2000_0003, 0xFFFF_FFE0] {
-            let mut bytes = [b.bytes(), noise.clone()].concat();
-            bytes[28..32].copy_from_slice(&end.to_le_bytes());
-            let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
-            assert_eq!(stamps(&t), right, "{what}, end {end:#x}");
-            assert!(issue(&t, "header-mended").message.contains("ring end"));
+    let noise: Vec<u8> = (0..8000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
+        // Not around, around, and a pointer so near the start that few events lie before it.
+        for (count, mask, step) in
+            [(40, 0xFFFF_FFFF, 1000), (100, 0xFFFF_FFFF, 1000), (100, 0xFFFF, 9000), (65, 0xFFFF, 40_000)]
+        {
+            let b = Buffer { wide, big, mask, objects: two_threads(), ..Buffer::new(BASE) };
+            let mut b = b.record(64, &steady(count, 5000, step));
+            // A slot that was written over is no end.
+            if count == 100 {
+                b.slots[50] = Entry::UNUSED;
+            }
+            let right = stamps(&decode(&b));
+            let word = if wide { 8 } else { 4 };
+            for end in [0u32, 0x2000_0003, 0xFFFF_FFE3] {
+                let mut bytes = [b.bytes(), noise.clone()].concat();
+                let end = u64::from(end);
+                let field = if big { end.to_be_bytes() } else { end.to_le_bytes() };
+                let field = if wide {
+                    &field[..]
+                } else if big {
+                    &field[4..]
+                } else {
+                    &field[..4]
+                };
+                bytes[7 * word..8 * word].copy_from_slice(field);
+                let what = format!("wide {wide} big {big} {count} events of {step}: end {end:#x}");
+                let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default())
+                    .unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(stamps(&t), right, "{what}");
+                assert!(issue(&t, "header-mended").message.contains("ring end"), "{what}");
+            }
         }
     }
 }

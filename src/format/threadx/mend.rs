@@ -152,7 +152,7 @@ fn mend_at(
         len.is_some_and(|len| room.is_none_or(|room| *e <= room) || inside(len))
     };
     let end = ends.into_iter().find(whole).or_else(|| {
-        let slots = behind.slots(start, current.filter(|at| *at <= MAX_BUFFER));
+        let slots = behind.slots(start, layout::object_size(word, names), current.filter(|at| *at <= MAX_BUFFER));
         start.checked_add(slots.checked_mul(entry)?).filter(|end| *end > start)
     })?;
     let pointer = |offset: u64| base.wrapping_add(offset) & word.max();

@@ -8,6 +8,8 @@ use crate::abi::{Endian, Width};
 /// The highest object type that a kernel registers.
 const MOST_TYPE: u8 = 31;
 
+/// Slots in a row that were written over, and hide no end of the ring.
+const PASSED: usize = 4;
 /// Entries that are believed, and slots behind them that are looked at.
 const MOST_ENTRIES: usize = 4096;
 const SAMPLE: usize = 64;
@@ -47,29 +49,35 @@ impl Behind<'_> {
         self.endian.word(self.word, slot, n.saturating_mul(self.word.bytes()))
     }
 
-    /// How many slots from `start` on hold events, or were never used, where the ring's end is lost: behind the current pointer
-    /// those of contexts that were met before it, in the order of their stamps.
-    pub fn slots(&self, start: u64, current: Option<u64>) -> u64 {
-        let slots = usize::try_from(start).ok().and_then(|start| self.bytes.get(start..)).unwrap_or_default();
-        let slots = || slots.chunks_exact(layout::entry_size(self.word));
+    /// How many slots from `start` on are the ring's, where its end is lost: those before the current pointer, and behind it up
+    /// to the last event of a context that is known: of an event before it, or of a thread in the registry. Stamps tell
+    /// nothing here: a clock may run down, or around several times.
+    pub fn slots(&self, start: u64, object: usize, current: Option<u64>) -> u64 {
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let (described, ring) = self.bytes.split_at_checked(start).unwrap_or((self.bytes, &[]));
+        let slots = || ring.chunks_exact(layout::entry_size(self.word));
         let before = current.and_then(|c| usize::try_from(c).ok()).unwrap_or(0);
-        let mut met: HashSet<u64> = slots().take(before).filter_map(|slot| self.field(slot, 0)).collect();
-        met.extend([CONTEXT_ISR, CONTEXT_INIT]);
-        // Events behind the pointer are older than the first of the ring.
-        let first = slots().next().and_then(|slot| self.field(slot, 3)).unwrap_or(0);
-        let age = |slot: &[u8]| self.field(slot, 3).map(|stamp| first.wrapping_sub(stamp) & 0xFFFF_FFFF);
-        let mut last = u64::MAX;
-        let is_event = |slot: &&[u8]| {
-            let is_met =
-                self.field(slot, 0).is_some_and(|context| context != 0 && (before == 0 || met.contains(&context)));
-            let id = self.field(slot, 2).is_some_and(|id| (1..=0xFFFF).contains(&id));
-            let age = if before == 0 { Some(0) } else { age(slot) };
-            let in_order = age.is_some_and(|age| age <= last);
-            last = age.unwrap_or(last);
-            is_met && id && in_order
+        let registry = described.get(layout::header_size(self.word)..).unwrap_or_default();
+        let pointers = registry.chunks_exact(object.max(1)).filter_map(|entry| self.field(entry, 1));
+        let mut known: HashSet<u64> =
+            slots().take(before).filter_map(|slot| self.field(slot, 0)).chain(pointers).collect();
+        // What was never registered, and never ran.
+        known.remove(&0);
+        let has_known = !known.is_empty();
+        known.extend([CONTEXT_ISR, CONTEXT_INIT]);
+        let is_event = |slot: &[u8]| {
+            let context = self.field(slot, 0).is_some_and(|c| c != 0 && (!has_known || known.contains(&c)));
+            context && self.field(slot, 2).is_some_and(|id| (1..=0xFFFF).contains(&id))
         };
-        let behind = slots().skip(before).take_while(is_event).count();
-        // The slot at the pointer is one of the ring's, used or not.
-        (before.saturating_add(behind.max(1)) as u64).min(slots().count() as u64)
+        // The slot at the pointer is the ring's, used or not.
+        let mut end = before.saturating_add(1);
+        for (slot, bytes) in slots().enumerate().skip(before) {
+            if is_event(bytes) {
+                end = slot.saturating_add(1);
+            } else if slot >= end.saturating_add(PASSED) {
+                break;
+            }
+        }
+        (end as u64).min(slots().count() as u64)
     }
 }

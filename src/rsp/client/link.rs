@@ -1,15 +1,19 @@
-//! One request, one answer: acknowledgements, what is skipped while waiting, and getting back into step.
+//! One request, one answer: acknowledgements, and what is skipped while waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::reply::{self, Features};
 use super::stats::Stats;
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::RspError;
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
+mod step;
 mod unasked;
+mod why;
+
+use why::NEVER_SPOKE;
 
 /// How often one request is tried when packets are damaged or refused.
 const TRIES: u32 = 4;
@@ -17,18 +21,12 @@ const TRIES: u32 = 4;
 /// The most console text that is kept of one monitor command, in bytes.
 const MAX_CONSOLE: usize = 1 << 20;
 
-/// So many notifications in place of an answer are what keeps it from coming.
-const FLOOD: u64 = 64;
-
 /// How often the interrupt flag is looked at.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The most tokens that are thrown away before a request. A stub that talks without end is met by the request's
 /// own deadline.
 const MAX_DRAIN: u32 = 4096;
-
-/// When a link was closed: by who never said a word.
-const NEVER_SPOKE: &str = "before it sent anything; it may serve another debugger already";
 
 /// Adds to a counter.
 pub(super) fn bump(counter: &mut u64, by: usize) {
@@ -57,9 +55,6 @@ pub(super) enum Wait {
     /// To 0x03, which is not acknowledged.
     Unacknowledged,
 }
-
-/// How long nothing must have come before a link that was out of step is taken to be in step.
-const QUIET: Duration = Duration::from_millis(60);
 
 /// What came while no answer did.
 #[derive(Default)]
@@ -235,34 +230,6 @@ impl Link {
         Ok(())
     }
 
-    /// Brings the link to a state where the next packet can only be an answer to the next request.
-    pub(super) fn prepare(&mut self) -> Result<(), RspError> {
-        // Who asks again after Ctrl-C is told that, and not what did not come in time.
-        self.hear()?;
-        if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
-            let error = RspError::Stalled {
-                endpoint: self.name.clone(),
-                packet: "qSupported".into(),
-                timeout: self.timeout,
-                state: ", with which we tried to get back into step",
-            };
-            return Err(self.fail(error));
-        }
-        self.drain()
-    }
-
-    /// The link is brought into step before the next request.
-    pub(super) const fn doubtful(&self) -> bool {
-        self.outstanding || self.cautious
-    }
-
-    /// After a flight whose answers are all here: true unless one too many came.
-    pub(super) fn in_step(&mut self) -> Result<bool, RspError> {
-        let before = self.stats.strays;
-        self.drain()?;
-        Ok(self.stats.strays == before)
-    }
-
     /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());
@@ -414,51 +381,6 @@ impl Link {
         true
     }
 
-    /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
-    pub(super) fn resync(&mut self) -> bool {
-        // Somebody has been waited for in vain already.
-        let patience = if self.deaf { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
-        self.fence(patience)
-    }
-
-    /// The same; each of two attempts may take so long.
-    fn fence(&mut self, patience: Duration) -> bool {
-        let Some(features) = &self.features else { return false };
-        // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
-        // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
-        let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
-        let empty = fence || features.is_empty();
-        let question = if fence { reply::FENCE } else { reply::SUPPORTED };
-        bump(&mut self.stats.resyncs, 1);
-        let patience = std::mem::replace(&mut self.timeout, patience);
-        let (mut tries, mut late) = (0_u32, false);
-        let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
-            loop {
-                let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
-                match self.answer(question, &accept, Wait::Alone) {
-                    // What we throw away may be damaged as it likes; but it may be the answer.
-                    Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
-                        tries = tries.saturating_add(1);
-                        self.send(&[question]).map_err(Failure::Fatal)?;
-                    }
-                    // This one may have been lost as any other.
-                    Err(Failure::Late(_)) if !late && !self.deaf => {
-                        late = true;
-                        self.send(&[question]).map_err(Failure::Fatal)?;
-                    }
-                    other => break other,
-                }
-            }
-        });
-        // Answers that are empty look alike. Where an earlier question came doubled, the one that was heard may be the
-        // answer to that, and each flight would take the data of the flight before for its own.
-        let quiet = !empty || answer.is_err() || self.drain_until_quiet(QUIET).is_ok();
-        self.timeout = patience;
-        self.outstanding = answer.is_err();
-        self.reads_alone |= answer.is_ok();
-        answer.is_ok() && quiet
-    }
-
     /// Runs a monitor command; `None` where the stub has none.
     pub(super) fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
         let mut body = b"qRcmd,".to_vec();
@@ -518,81 +440,6 @@ impl Link {
                 Err(error) => return Err(self.transport_error(error, "")),
             }
         }
-    }
-
-    fn transport_error(&self, error: TransportError, when: &str) -> RspError {
-        let endpoint = self.name.clone();
-        match error {
-            TransportError::Closed(why) => RspError::Closed { endpoint, when: when.to_owned(), why },
-            TransportError::Timeout => {
-                RspError::Link { endpoint, why: format!("it took no bytes within {:?}", self.timeout) }
-            }
-            TransportError::Io(why) => RspError::Link { endpoint, why },
-        }
-    }
-
-    fn in_answer_to(&self, error: RspError, body: &[u8]) -> RspError {
-        match error {
-            // A page of a server of something else, say. What a command said when it ended is more.
-            RspError::Closed { endpoint, why, .. }
-                if why.is_empty() && self.features.is_none() && !self.noise.is_empty() =>
-            {
-                RspError::NotAStub { endpoint, sent: excerpt(&self.noise) }
-            }
-            RspError::Closed { endpoint, why, .. } => {
-                let when = if self.stats.bytes_in == 0 {
-                    NEVER_SPOKE.to_owned()
-                } else {
-                    format!("in place of an answer to `{}`", excerpt(body))
-                };
-                RspError::Closed { endpoint, when, why }
-            }
-            RspError::Endless { endpoint, hint, .. } => RspError::Endless { endpoint, packet: excerpt(body), hint },
-            other => other,
-        }
-    }
-
-    fn too_damaged(&self, body: &[u8]) -> RspError {
-        RspError::Checksum { endpoint: self.name.clone(), packet: excerpt(body), tries: TRIES }
-    }
-
-    /// Turns a missing answer into a sentence.
-    pub(super) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
-        let heard = match failure {
-            Failure::Fatal(error) => return error,
-            Failure::Damaged => return self.too_damaged(body),
-            Failure::OutOfStep => Heard::default(),
-            Failure::Late(heard) => heard,
-        };
-        let (endpoint, packet, timeout) = (self.name.clone(), excerpt(body), self.timeout);
-        if let Some(stray) = heard.stray {
-            return RspError::stray(endpoint, body, &stray);
-        }
-        let pending = self.decoder.pending();
-        let flood = heard.notified > FLOOD;
-        if heard.console || flood {
-            let what = if heard.console { "console output" } else { "notifications" };
-            return RspError::Chatter { endpoint, packet, timeout, what };
-        }
-        if self.features.is_none() {
-            if self.stats.bytes_in == 0 {
-                return RspError::NoAnswer { endpoint, timeout, hint: self.silence };
-            }
-            if !self.noise.is_empty() {
-                return RspError::NotAStub { endpoint, sent: excerpt(&self.noise) };
-            }
-        }
-        if pending.len() > 4096 {
-            let hint = "it had not ended when the time was up";
-            return RspError::Endless { endpoint, packet, hint };
-        }
-        let state = match (heard.ack, pending.is_empty()) {
-            (_, false) => ", only the start of a packet",
-            (true, true) => ", only its acknowledgement",
-            (false, true) if !heard.noise => "",
-            (false, true) => ", only noise",
-        };
-        RspError::Stalled { endpoint, packet, timeout, state }
     }
 }
 

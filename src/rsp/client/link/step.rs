@@ -1,0 +1,90 @@
+//! In step: the next packet can only be the answer to the next request; and how a link gets back there.
+
+use std::time::{Duration, Instant};
+
+use super::{Failure, Link, TRIES, Wait, bump};
+use crate::rsp::client::reply;
+use crate::rsp::error::RspError;
+
+/// How long nothing must have come, at the least, before a link that was out of step is taken to be in step.
+const QUIET: Duration = Duration::from_millis(60);
+
+impl Link {
+    /// Brings the link to a state where the next packet can only be an answer to the next request.
+    pub(in crate::rsp::client) fn prepare(&mut self) -> Result<(), RspError> {
+        // Who asks again after Ctrl-C is told that, and not what did not come in time.
+        self.hear()?;
+        if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
+            let error = RspError::Stalled {
+                endpoint: self.name.clone(),
+                packet: "qSupported".into(),
+                timeout: self.timeout,
+                state: ", with which we tried to get back into step",
+            };
+            return Err(self.fail(error));
+        }
+        self.drain()
+    }
+
+    /// The link is brought into step before the next request.
+    pub(in crate::rsp::client) const fn doubtful(&self) -> bool {
+        self.outstanding || self.cautious
+    }
+
+    /// After a flight whose answers are all here: true unless one too many came.
+    pub(in crate::rsp::client) fn in_step(&mut self) -> Result<bool, RspError> {
+        let before = self.stats.strays;
+        self.drain()?;
+        Ok(self.stats.strays == before)
+    }
+
+    /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
+    pub(in crate::rsp::client) fn resync(&mut self) -> bool {
+        // Somebody has been waited for in vain already.
+        let patience = if self.deaf { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
+        self.fence(patience)
+    }
+
+    /// The same; each of two attempts may take so long.
+    fn fence(&mut self, patience: Duration) -> bool {
+        let Some(features) = &self.features else { return false };
+        // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
+        // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
+        let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
+        let empty = fence || features.is_empty();
+        let question = if fence { reply::FENCE } else { reply::SUPPORTED };
+        bump(&mut self.stats.resyncs, 1);
+        let patience = std::mem::replace(&mut self.timeout, patience);
+        let (mut tries, mut late) = (0_u32, false);
+        let mut asked = Instant::now();
+        let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
+            loop {
+                let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
+                match self.answer(question, &accept, Wait::Alone) {
+                    // What we throw away may be damaged as it likes; but it may be the answer.
+                    Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
+                        tries = tries.saturating_add(1);
+                        asked = Instant::now();
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
+                    // This one may have been lost as any other.
+                    Err(Failure::Late(_)) if !late && !self.deaf => {
+                        late = true;
+                        asked = Instant::now();
+                        self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
+                    other => break other,
+                }
+            }
+        });
+        // Answers that are empty look alike. Where an earlier question came doubled, the one that was heard may be the
+        // answer to that, and each flight would take the data of the flight before for its own: our own answer comes within
+        // as long again.
+        let quiet = QUIET.max(asked.elapsed().saturating_mul(2)).min(patience.max(QUIET));
+        let quiet = !empty || answer.is_err() || self.drain_until_quiet(quiet).is_ok();
+        self.timeout = patience;
+        self.outstanding = answer.is_err();
+        self.reads_alone |= answer.is_ok();
+        answer.is_ok() && quiet
+    }
+}
