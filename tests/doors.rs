@@ -145,6 +145,7 @@ fn last_50_costs_few_packets() {
             endpoint: Endpoint::parse(&qemu.remote()).unwrap(),
             timeout: Duration::from_secs(5),
             leave: Leave::AsFound,
+            max_halt: None,
         }),
         ..Inputs::default()
     })

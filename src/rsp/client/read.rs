@@ -197,6 +197,7 @@ impl Client {
         }
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
+            self.rate.begin();
             if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -213,6 +214,7 @@ impl Client {
         self.link.outstanding |= self.last_len == Some(chunk.len);
         let in_step = self.link.doubtful();
         let body = self.link.ask(&chunk.request(binary), &accept)?;
+        self.rate.came(chunk.len);
         if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
             if bytes.len() < chunk.len && known && !in_step {
                 self.link.outstanding = true;
@@ -248,7 +250,7 @@ impl Client {
                 steps.truncate(sent);
                 steps.push(None);
             }
-            let goal = heard.saturating_add(DEPTH).min(steps.len());
+            let goal = self.ahead(&steps, heard, sent);
             let requests: Vec<Vec<u8>> = steps
                 .get(sent..goal)
                 .unwrap_or_default()
@@ -276,7 +278,10 @@ impl Client {
                 reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported)
             };
             match self.link.answer(&request, &accept, Wait::InFlight) {
-                Ok(body) => bodies.push(Some(body)),
+                Ok(body) => {
+                    self.rate.came(chunk.len);
+                    bodies.push(Some(body));
+                }
                 Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
                 // The frame is whole, so the order stands: only this one is asked for again.
                 Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
@@ -304,9 +309,28 @@ impl Client {
         Ok(())
     }
 
+    /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
+    fn ahead(&self, steps: &[Option<Chunk>], heard: usize, sent: usize) -> usize {
+        let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
+        let most = self.rate.in_flight();
+        let mut flying: usize = steps.get(heard..sent).unwrap_or_default().iter().map(len).sum();
+        let mut goal = sent;
+        for step in steps.iter().take(heard.saturating_add(DEPTH)).skip(sent) {
+            flying = flying.saturating_add(len(step));
+            if goal > heard && flying > most {
+                break;
+            }
+            goal = goal.saturating_add(1);
+        }
+        goal
+    }
+
     /// Asks for a whole flight again, or gives up with `error`.
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
         let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
+        if matches!(error, RspError::Stalled { .. }) {
+            self.rate.late();
+        }
         if tries >= TRIES || !self.link.resync() {
             return Err(self.link.fail(error));
         }
@@ -315,12 +339,13 @@ impl Client {
         Ok(())
     }
 
-    /// A chunk within today's limit; what is more goes back to the queue.
+    /// A chunk that the stub takes and that the link carries in good time; what is more goes back to the queue.
     fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
-        if chunk.len <= self.max_chunk {
+        let most = self.max_chunk.min(self.rate.chunk());
+        if chunk.len <= most {
             return Some(chunk);
         }
-        job.put_back(chunk.split(self.max_chunk));
+        job.put_back(chunk.split(most));
         job.next()
     }
 
