@@ -4,7 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -98,5 +98,57 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
             answer.extend(byte);
         }
         String::from_utf8(answer).unwrap()
+    }
+}
+
+/// The real pyOCD. It ends when it is dropped.
+pub struct PyOcd {
+    pub gdb_port: u16,
+    log: PathBuf,
+    _child: Running,
+    _scratch: Scratch,
+}
+
+impl PyOcd {
+    /// Its program, which `scripts/test` installs; says loudly that there is none.
+    pub fn program() -> Option<PathBuf> {
+        let program = std::env::var_os("TX_TRACE_TEST_PYOCD").map(PathBuf::from);
+        if program.is_none() {
+            println!("SKIPPED: TX_TRACE_TEST_PYOCD names no pyOCD");
+            eprintln!("SKIPPED: TX_TRACE_TEST_PYOCD names no pyOCD");
+        }
+        program
+    }
+
+    /// `more` are options of `pyocd gdbserver`.
+    pub fn start(program: &Path, chip: &CortexM, more: &[&str]) -> Self {
+        let gdb_port = free_port();
+        let scratch = Scratch::new(&format!("pyocd-{gdb_port}"));
+        let log = scratch.path("pyocd.log");
+        let output = std::fs::File::create(&log).unwrap();
+        let mut command = Command::new(program);
+        command.args(["gdbserver", "--persist", "-t", "cortex_m", "-u"]);
+        command.arg(format!("remote:127.0.0.1:{}", chip.remote_probe_port()));
+        // A port for telnet that the system chooses; no configuration but this.
+        command.args(["-p", &gdb_port.to_string(), "-T", "0", "--no-config"]).args(more);
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        let mut child = Running(command.spawn().unwrap());
+        let ready = format!("port {gdb_port}");
+        wait_for("pyOCD's port", || {
+            let said = std::fs::read_to_string(&log).unwrap();
+            assert!(child.0.try_wait().unwrap().is_none(), "pyOCD has ended: {said}");
+            said.contains(&ready)
+        });
+        Self { gdb_port, log, _child: child, _scratch: scratch }
+    }
+
+    /// The endpoint of its GDB port.
+    pub fn gdb(&self) -> String {
+        format!("127.0.0.1:{}", self.gdb_port)
+    }
+
+    /// What it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
     }
 }

@@ -1,5 +1,5 @@
-//! A Cortex-M3 simulated in the test's own process, for real debug servers: OpenOCD over `remote_bitbang`. A test asks
-//! the chip itself what was done to it.
+//! A Cortex-M3 simulated in the test's own process, for real debug servers: OpenOCD over `remote_bitbang`, pyOCD over its
+//! remote probe. A test asks the chip itself what was done to it.
 //!
 //! A JTAG debug port, one memory access port, flash, RAM, the debug registers, and a program that traces while it runs.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
@@ -15,6 +15,7 @@ mod chip;
 mod dap;
 mod firmware;
 mod jtag;
+mod remote_probe;
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::Range;
@@ -56,6 +57,7 @@ pub struct CortexM {
     shared: Arc<Shared>,
     firmware: Option<JoinHandle<()>>,
     jtag: Port,
+    remote_probe: Port,
     elf: PathBuf,
 }
 
@@ -87,12 +89,23 @@ impl CortexM {
         let ring = setup.ring.map(|events| Ring { address: RING, events });
         let firmware = Firmware::new(Arc::clone(&shared), &setup.elf, ring);
         let firmware = Some(std::thread::spawn(|| firmware.run()));
-        Self { jtag: Port::open(&shared, jtag::serve), shared, firmware, elf: setup.elf }
+        Self {
+            jtag: Port::open(&shared, jtag::serve),
+            remote_probe: Port::open(&shared, remote_probe::serve),
+            shared,
+            firmware,
+            elf: setup.elf,
+        }
     }
 
     /// The port for OpenOCD's `remote_bitbang`.
     pub fn jtag_port(&self) -> u16 {
         self.jtag.number
+    }
+
+    /// The port for pyOCD's remote probe.
+    pub fn remote_probe_port(&self) -> u16 {
+        self.remote_probe.number
     }
 
     pub fn elf(&self) -> &Path {
@@ -202,6 +215,7 @@ impl Drop for CortexM {
             let _ = firmware.join();
         }
         self.jtag.close();
+        self.remote_probe.close();
     }
 }
 
