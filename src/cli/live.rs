@@ -9,7 +9,7 @@ use crate::session::{Inputs, Session};
 /// Opens the source. Where a target is reached that will not be left as it was found for certain, that is said now.
 pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
     let mut session = Session::open(inputs)?;
-    if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrival) {
+    if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
         message::say(&format!("tx-trace: {note}"));
     }
     Ok(session)

@@ -90,12 +90,14 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
-    /// How the target was found.
-    before: Before,
+    /// How the target was found, once that was looked into.
+    before: Option<Before>,
     /// Who answers, once that was asked.
     stub: Option<Stub>,
     /// OpenOCD's Tcl port, where it serves the same target.
     tcl: Option<TclPort>,
+    /// What that port showed before the link was opened.
+    tcl_state: Option<CoreState>,
     /// Since when the target is halted for us.
     halted_since: Instant,
     /// How long the target may be halted for us.
@@ -177,7 +179,6 @@ impl Client {
         let mut client = Self::new(link, options, true);
         client.max_chunk = max_chunk;
         client.binary = binary;
-        client.before = Before::Held;
         client
     }
 
@@ -190,9 +191,10 @@ impl Client {
             last_len: None,
             stop_reason: Vec::new(),
             found_running: false,
-            before: Before::Unknown,
+            before: None,
             stub: None,
             tcl: None,
+            tcl_state: None,
             halted_since: Instant::now(),
             max_halt: options.max_halt,
             rate: Rate::default(),
@@ -212,8 +214,7 @@ impl Client {
         tcl: Option<(CoreState, TclPort)>,
     ) -> Result<Self, RspError> {
         let mut client = Self::new(link, options, held);
-        let state = tcl.as_ref().map(|(state, _)| *state);
-        client.tcl = tcl.map(|(_, port)| port);
+        (client.tcl_state, client.tcl) = tcl.unzip();
         client.link.send_raw(b"+")?;
         if let Err(error) = client.meet(line_limit) {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
@@ -222,21 +223,9 @@ impl Client {
                 client.link.begin_to_leave(leave::SHORT);
                 drop(client.meet(line_limit));
             }
-            if !client.left {
-                client.learn_before(state);
-            }
             return Err(error);
         }
-        client.learn_before(state);
-        client.bound_halt();
         Ok(client)
-    }
-
-    /// A target that ran, or is to run, is not halted for longer than the options allow.
-    pub(super) fn bound_halt(&mut self) {
-        let runs = self.before == Before::Running || self.leave == Leave::Running;
-        let bound = self.max_halt.filter(|_| runs && self.run == Run::Stands);
-        self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
     /// Asks what the stub can do, and how the target stands.

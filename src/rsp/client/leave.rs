@@ -88,20 +88,34 @@ impl Client {
         self.leave = leave;
     }
 
-    /// How the target was found.
-    #[must_use]
-    pub const fn before(&self) -> Before {
-        self.before
+    /// How the target was found, as far as anything shows it. The stub is asked once.
+    pub fn before(&mut self) -> Before {
+        if let Some(before) = self.before {
+            return before;
+        }
+        // After Ctrl-C too: how the target is left depends on it. The next request hears Ctrl-C.
+        let deaf = std::mem::replace(&mut self.link.deaf, true);
+        let before = self.look_back();
+        self.link.deaf = deaf;
+        // An answer that did not come says nothing.
+        if self.link.broken().is_none() {
+            self.before = Some(before);
+        }
+        before
     }
 
-    /// What the user should know as soon as the link is open: how the target will be left, where that is not as it was
-    /// found for certain.
-    pub fn arrival(&mut self) -> Option<String> {
+    /// To be called once the link is open: looks how the target was found, and from then on holds to
+    /// [`Options::max_halt`](super::Options::max_halt). Returns what the user should know now: how the target will be
+    /// left, where that is not for certain as it was found.
+    pub fn arrive(&mut self) -> Option<String> {
+        let before = self.before();
+        let is_pyocd = !self.held && !self.features().has("multiprocess") && self.stub() == Stub::PyOcd;
+        self.bound_halt();
         if self.held || self.run == Run::Unhalted {
             return None;
         }
         let name = &self.link.name;
-        if self.stub == Some(Stub::PyOcd) {
+        if is_pyocd {
             return (self.leave != Leave::Running).then(|| {
                 format!(
                     "{name}: pyOCD resumes the target when its last client disconnects; --leave halted keeps this \
@@ -109,12 +123,19 @@ impl Client {
                 )
             });
         }
-        (self.before == Before::Unknown && self.leave == Leave::AsFound).then(|| {
+        (before == Before::Unknown && self.leave == Leave::AsFound).then(|| {
             format!(
                 "{name}: the target is halted, and the stub does not show whether it ran before: it will be left halted \
                  ({UNKNOWN})"
             )
         })
+    }
+
+    /// A target that ran, or is to run, is not halted for longer than the options allow.
+    pub(super) fn bound_halt(&mut self) {
+        let runs = self.evidence() == Before::Running || self.leave == Leave::Running;
+        let bound = self.max_halt.filter(|_| runs && self.run == Run::Stands);
+        self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
     /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
@@ -123,24 +144,26 @@ impl Client {
         self.leave == Leave::Halted && self.stub == Some(Stub::PyOcd)
     }
 
-    /// Finds out how the target was before we came, as far as anything shows it.
-    pub(super) fn learn_before(&mut self, tcl: Option<CoreState>) {
-        // After Ctrl-C too: how the target is left depends on it. The next request hears Ctrl-C.
-        let deaf = std::mem::replace(&mut self.link.deaf, true);
-        self.before = self.look_back(tcl);
-        if self.leave == Leave::Halted {
-            // Whether it can stay halted depends on the stub.
-            self.stub();
+    /// How the target was found, as far as it is known without a question.
+    fn evidence(&self) -> Before {
+        if self.held {
+            Before::Held
+        } else if self.found_running {
+            Before::Running
+        } else {
+            self.before.unwrap_or(match self.tcl_state {
+                Some(CoreState::Running) => Before::Running,
+                Some(CoreState::Halted) => Before::Halted,
+                Some(CoreState::Other) | None => Before::Unknown,
+            })
         }
-        self.link.deaf = deaf;
     }
 
-    fn look_back(&mut self, tcl: Option<CoreState>) -> Before {
-        if self.held {
-            return Before::Held;
-        }
-        if self.found_running || (self.stop_reason.is_empty() && self.link.unasked_stops > 0) {
-            return Before::Running;
+    fn look_back(&mut self) -> Before {
+        let evidence = self.evidence();
+        // A stub that offers `multiprocess` is not OpenOCD, of which it has to be known whether it halted the target.
+        if evidence == Before::Held || evidence == Before::Running && self.features().has("multiprocess") {
+            return evidence;
         }
         match self.stub() {
             Stub::Gdbserver => Before::Halted,
@@ -150,20 +173,18 @@ impl Client {
                     self.run = Run::Unhalted;
                     return Before::Running;
                 }
-                match (tcl, self.stop_reason.get(1..3)) {
-                    (Some(CoreState::Running), _) => Before::Running,
-                    (Some(CoreState::Halted), _) | (_, Some(b"05")) => Before::Halted,
-                    _ => Before::Unknown,
+                match evidence {
+                    Before::Unknown if self.stop_reason.get(1..3) == Some(b"05") => Before::Halted,
+                    known => known,
                 }
             }
             Stub::Qemu => {
-                let mut ask =
-                    |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
+                let mut ask = |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
                 let (status, version) = (ask("info status"), ask("info version"));
                 qemu_before(&status, &version)
             }
             // qemu-user waits for a debugger at its first instruction, and runs on whichever way the debugger goes.
-            Stub::QemuUser | Stub::PyOcd | Stub::Other => Before::Unknown,
+            Stub::QemuUser | Stub::PyOcd | Stub::Other => evidence,
         }
     }
 
@@ -173,7 +194,9 @@ impl Client {
         // Who has just been waited for in vain is not waited for as long again.
         let limit = limit.or(self.link.broken().is_some().then_some(SHORT));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
-        let goal = self.goal();
+        // A stop that comes unasked from here on shows nothing.
+        self.found_running |= self.stop_reason.is_empty() && self.link.unasked_stops > 0;
+        let goal = self.goal(self.evidence());
         // A link that is broken has no more to say.
         if self.link.broken().is_none() {
             self.stand();
@@ -189,9 +212,11 @@ impl Client {
             }
             return self.lost(goal, "the stub does not answer, so we could not leave in order");
         }
+        let before = self.before();
+        let goal = self.goal(before);
         let mut outcome = match goal {
-            Goal::Run => self.let_run(),
-            Goal::Halt => self.keep_halted(),
+            Goal::Run => self.let_run(before),
+            Goal::Halt => self.keep_halted(before),
         };
         if outcome.before == Before::Running && outcome.after == After::Running && self.run != Run::Unhalted {
             outcome.halted = Some(self.halted_since.elapsed());
@@ -200,8 +225,8 @@ impl Client {
         outcome
     }
 
-    fn goal(&self) -> Goal {
-        match (self.leave, self.before) {
+    fn goal(&self, before: Before) -> Goal {
+        match (self.leave, before) {
             (Leave::Running, _) | (_, Before::Held) | (Leave::AsFound, Before::Running) => Goal::Run,
             (Leave::Halted, _) | (Leave::AsFound, Before::Halted | Before::Unknown) => Goal::Halt,
         }
@@ -209,7 +234,7 @@ impl Client {
 
     fn outcome(&self, after: After, message: Option<String>) -> LeaveOutcome {
         let message = message.map(|text| format!("{}: {text}", self.link.name));
-        LeaveOutcome { before: self.before, after, halted: None, message }
+        LeaveOutcome { before: self.evidence(), after, halted: None, message }
     }
 
     fn lost(&self, goal: Goal, why: &str) -> LeaveOutcome {
@@ -220,10 +245,10 @@ impl Client {
         self.outcome(After::Unknown, Some(format!("{why}; {fear}")))
     }
 
-    fn let_run(&mut self) -> LeaveOutcome {
+    fn let_run(&mut self, before: Before) -> LeaveOutcome {
         // A stub that offers `multiprocess` is not OpenOCD, and for `D` it does not matter who else it is.
         let openocd =
-            self.before != Before::Held && !self.features().has("multiprocess") && self.stub() == Stub::OpenOcd;
+            before != Before::Held && !self.features().has("multiprocess") && self.stub() == Stub::OpenOcd;
         if openocd && self.run != Run::Unhalted {
             match self.link.monitor("resume") {
                 Ok(MonitorReply::Done(_)) => {}
@@ -245,7 +270,7 @@ impl Client {
             None => return self.lost(Goal::Run, "the stub did not confirm that it detached"),
         }
         match state {
-            _ if self.before == Before::Held => self.outcome(After::Held, None),
+            _ if before == Before::Held => self.outcome(After::Held, None),
             Some(CoreState::Halted) => {
                 let why = "OpenOCD resumed the target, and shows it halted again: is there a breakpoint?";
                 self.outcome(After::Halted, Some(why.into()))
@@ -254,8 +279,8 @@ impl Client {
         }
     }
 
-    fn keep_halted(&mut self) -> LeaveOutcome {
-        let unknown = self.leave == Leave::AsFound && self.before == Before::Unknown;
+    fn keep_halted(&mut self, before: Before) -> LeaveOutcome {
+        let unknown = self.leave == Leave::AsFound && before == Before::Unknown;
         let not_shown = "the stub does not show whether the target ran before";
         match self.stub() {
             Stub::Qemu | Stub::Gdbserver => {

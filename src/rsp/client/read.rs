@@ -92,12 +92,14 @@ struct Job {
 }
 
 impl Job {
-    /// The rest of a range that has failed is not asked for any more.
+    /// Of a range that has failed only what lies before the failed address is still asked for: the lowest is wanted.
     fn next(&mut self) -> Option<Chunk> {
         loop {
             let chunk = self.queue.pop_front()?;
-            if self.done.get(chunk.which).is_some_and(Result::is_ok) {
-                return Some(chunk);
+            match self.done.get(chunk.which) {
+                Some(Ok(_)) => return Some(chunk),
+                Some(Err(ReadFailure::Refused { addr, .. })) if chunk.addr < *addr => return Some(chunk),
+                _ => {}
             }
         }
     }
@@ -286,6 +288,10 @@ impl Client {
                 // The frame is whole, so the order stands: only this one is asked for again.
                 Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
                 Err(failure) => {
+                    // Not one answer came: the link is slow. Where others came, this one was lost.
+                    if bodies.is_empty() && matches!(&failure, Failure::Late(heard) if heard.stray.is_none()) {
+                        self.rate.late();
+                    }
                     let error = self.link.why_late(&request, failure);
                     return self.again(job, error);
                 }
@@ -328,9 +334,6 @@ impl Client {
     /// Asks for a whole flight again, or gives up with `error`.
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
         let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
-        if matches!(error, RspError::Stalled { .. }) {
-            self.rate.late();
-        }
         if tries >= TRIES || !self.link.resync() {
             return Err(self.link.fail(error));
         }
