@@ -13,17 +13,25 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "openocd/bridge.rs"]
+mod bridge;
+#[path = "openocd/control.rs"]
+mod control;
 #[path = "support/cortex_m/mod.rs"]
 mod cortex_m;
 #[path = "support/machine.rs"]
 mod machine;
 #[path = "support/servers.rs"]
 mod servers;
+#[path = "gdb/tools.rs"]
+mod tools;
+#[path = "openocd/unreadable.rs"]
+mod unreadable;
 
 use std::process::Output;
 
-use cortex_m::{CortexM, Setup, State};
-use machine::{installed, tx_trace, wait_for};
+use cortex_m::{CortexM, Setup, State, Write};
+use machine::{installed, symbol, tx_trace, wait_for};
 use servers::{Config, OpenOcd};
 
 fn run(chip: &CortexM, remote: &str, words: &[&str]) -> Output {
@@ -37,12 +45,17 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The number of each of the firmware's events that JSON shows, oldest first.
-fn numbers(json: &[u8]) -> Vec<u32> {
+/// The events that JSON shows.
+fn events(json: &[u8]) -> Vec<serde_json::Value> {
     let lines = text(json);
-    let events = lines.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
-    events
-        .filter(|e| e["type"] == "event")
+    let lines = lines.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+    lines.filter(|line| line["type"] == "event").collect()
+}
+
+/// The numbers of the firmware's events among them.
+fn numbers(json: &[u8]) -> Vec<u32> {
+    events(json)
+        .iter()
         .map(|e| {
             let at = if e["id"] == 4096 { 0 } else { 3 };
             u32::from_str_radix(e["words"][at].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()

@@ -65,8 +65,8 @@ pub struct Stats {
     pub reads: u64,
     pub writes: Vec<Write>,
     pub faults: u64,
-    /// Calls that the firmware made: the number of its next event since its start.
-    pub calls: u32,
+    /// The number of the firmware's next event since its start.
+    pub next: u32,
     /// Events that it wrote, and those that it did not: masked, and without a current event pointer.
     pub events: u32,
     pub masked: u32,
@@ -201,7 +201,7 @@ impl Chip {
 
     pub fn clear_stats(&mut self) {
         // The firmware goes on counting.
-        self.stats = Stats { calls: self.stats.calls, ..Stats::default() };
+        self.stats = Stats { next: self.stats.next, ..Stats::default() };
         self.enter(self.state);
     }
 
@@ -237,7 +237,7 @@ impl Chip {
     /// A reset; `hold` until `release_reset`.
     pub fn reset(&mut self, hold: bool) {
         self.stats.resets += 1;
-        self.stats.calls = 0;
+        self.stats.next = 0;
         self.boots += 1;
         self.reset_seen = true;
         self.debug &= !C_HALT;

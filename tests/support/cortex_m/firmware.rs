@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use super::chip::{Chip, Shared, State};
+use super::chip::{Chip, Shared, State, Stats};
 use crate::machine::symbol;
 
 const NO_THREAD: u32 = u32::MAX;
@@ -63,6 +63,8 @@ enum Stop {
     Reset,
     End,
 }
+
+type Counter = fn(&mut Stats) -> &mut u32;
 
 pub struct Firmware {
     shared: Arc<Shared>,
@@ -149,14 +151,16 @@ impl Firmware {
                 drop(self.shared.wait(chip, Duration::from_secs_f64(pause)));
                 continue;
             }
-            let n = chip.stats.calls;
-            chip.stats.calls += 1;
+            let n = chip.stats.next;
             drop(chip);
-            if n % 8 == 7 {
-                self.insert(69, 0x40, [0x2000_1000, 0x2000_1100, u32::MAX, n])?;
+            let counter = if n % 8 == 7 {
+                self.insert(69, 0x40, [0x2000_1000, 0x2000_1100, u32::MAX, n])?
             } else {
-                self.insert(4096, 0x8000_0000, [n, !n, n.wrapping_mul(2_654_435_761), MARK])?;
-            }
+                self.insert(4096, 0x8000_0000, [n, !n, n.wrapping_mul(2_654_435_761), MARK])?
+            };
+            let stats = &mut self.running()?.stats;
+            *counter(stats) += 1;
+            stats.next = n + 1;
         }
     }
 
@@ -204,16 +208,14 @@ impl Firmware {
         stores
     }
 
-    /// What the kernel's `TX_TRACE_IN_LINE_INSERT` does.
-    fn insert(&self, id: u32, class: u32, words: [u32; 4]) -> Result<(), Stop> {
+    /// What the kernel's `TX_TRACE_IN_LINE_INSERT` does; gives what became of the event.
+    fn insert(&self, id: u32, class: u32, words: [u32; 4]) -> Result<Counter, Stop> {
         let (at, enabled) = (self.load(self.kernel.current)?, self.load(self.kernel.enabled)?);
         if at == 0 {
-            self.running()?.stats.paused += 1;
-            return Ok(());
+            return Ok(|stats| &mut stats.paused);
         }
         if enabled & class == 0 {
-            self.running()?.stats.masked += 1;
-            return Ok(());
+            return Ok(|stats| &mut stats.masked);
         }
         let thread = self.load(self.kernel.thread)?;
         let (context, priority) = if thread == 0 { (NO_THREAD, 0) } else { (thread, 0x8005_0005) };
@@ -226,7 +228,6 @@ impl Firmware {
         self.store(self.kernel.current, next)?;
         let header = self.load(self.kernel.header)?;
         self.store(header + 32, next)?;
-        self.running()?.stats.events += 1;
-        Ok(())
+        Ok(|stats| &mut stats.events)
     }
 }
