@@ -19,6 +19,7 @@ use super::transport::{self, Transport};
 mod console;
 mod leave;
 mod link;
+mod openocd;
 mod query;
 mod read;
 mod reply;
@@ -80,6 +81,10 @@ pub struct Client {
     /// The length of the last answer, where one is waited for at a time.
     last_len: Option<usize>,
     stop_reason: Vec<u8>,
+    /// It is OpenOCD; not known until somebody asked.
+    openocd: Option<bool>,
+    /// Connecting has not halted the target: it runs while it is read.
+    attached_running: bool,
     /// The target ran before we came.
     found_running: bool,
     /// A debugger at the other end holds the target.
@@ -152,6 +157,8 @@ impl Client {
             binary,
             last_len: None,
             stop_reason,
+            openocd: None,
+            attached_running: false,
             found_running: false,
             held: true,
             left: true,
@@ -168,6 +175,8 @@ impl Client {
             binary: false,
             last_len: None,
             stop_reason: Vec::new(),
+            openocd: None,
+            attached_running: false,
             found_running: false,
             held,
             left: true,
@@ -205,7 +214,9 @@ impl Client {
         if no_ack {
             self.link.start_no_ack()?;
         }
-        self.find_stop()
+        self.find_stop()?;
+        self.find_running();
+        Ok(())
     }
 
     /// Asks why the target stands, and stops it where it does not.

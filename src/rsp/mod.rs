@@ -6,6 +6,7 @@
 pub mod client;
 pub mod endpoint;
 pub mod error;
+pub(crate) mod openocd;
 pub mod packet;
 pub mod transport;
 

@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use super::link::{Link, Wait};
+use super::openocd::may_be_openocd;
 use super::reply;
 use super::{Client, Leave};
 
@@ -189,15 +190,9 @@ impl Client {
         if features.has("QProgramSignals") && features.has("qXfer:exec-file:read") {
             return Stub::Gdbserver;
         }
-        // What OpenOCD offers, and others with it; only such a stub is asked by a monitor command who it is.
-        if features.has("qXfer:threads:read")
-            && features.has("QStartNoAckMode")
-            && features.has("vContSupported")
-            && !features.has("QNonStop")
-            && !features.has("multiprocess")
-        {
-            let version = self.link.monitor("version").ok().flatten().unwrap_or_default();
-            return if version.contains("Open On-Chip Debugger") { Stub::OpenOcd } else { Stub::Other };
+        // Only a stub that offers what OpenOCD offers is asked by a monitor command who it is.
+        if may_be_openocd(&features) {
+            return if self.is_openocd() { Stub::OpenOcd } else { Stub::Other };
         }
         if features.has("multiprocess") && features.has("vContSupported") && query(&mut self.link, "qqemu.sstepbits") {
             return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };

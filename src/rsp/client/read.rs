@@ -8,6 +8,8 @@ use super::reply::{self, Data};
 use crate::abi::Addr;
 use crate::rsp::error::{RspError, excerpt};
 
+mod zeros;
+
 /// The most bytes in one chunk, whatever the stub announces.
 const MAX_CHUNK: usize = 0x4000;
 
@@ -41,7 +43,14 @@ pub enum ReadFailure {
         /// The stub's reply: `E14`, `E01`, ...
         reply: String,
     },
-    /// The link or the stub failed.
+    /// The stub does not refuse them, and could not read them.
+    Unreadable {
+        /// First address of the piece.
+        addr: Addr,
+        /// The stub's own words.
+        why: String,
+    },
+    /// The link or the stub failed, or its target.
     Link(RspError),
 }
 
@@ -88,6 +97,8 @@ struct Job {
     flying: Vec<Chunk>,
     /// Bytes that each range still lacks.
     lacks: Vec<usize>,
+    /// What came as nothing but zeros, and is still to be checked.
+    zeros: Vec<Chunk>,
     done: Vec<Result<Vec<u8>, ReadFailure>>,
 }
 
@@ -127,7 +138,7 @@ impl Job {
         let Some(slot) = self.done.get_mut(chunk.which) else { return };
         match slot {
             Err(ReadFailure::Refused { addr, .. }) if *addr <= chunk.addr => {}
-            Err(ReadFailure::Link(_)) => {}
+            Err(ReadFailure::Link(_) | ReadFailure::Unreadable { .. }) => {}
             slot => *slot = Err(ReadFailure::Refused { addr: chunk.addr, reply }),
         }
     }
@@ -175,6 +186,7 @@ impl Client {
             queue: VecDeque::new(),
             flying: Vec::new(),
             lacks: wanted.iter().map(|&(_, len)| len).collect(),
+            zeros: Vec::new(),
             done: Vec::with_capacity(wanted.len()),
         };
         for (which, &(addr, len)) in wanted.iter().enumerate() {
@@ -187,7 +199,7 @@ impl Client {
             job.done.push(Ok(vec![0; len]));
             job.queue.extend(Chunk { which, offset: 0, addr, len, tries: 0 }.split(self.max_chunk));
         }
-        let error = self.run(&mut job).err();
+        let error = self.run_checked(&mut job).err();
         job.finish(error, &self.link.name)
     }
 
@@ -330,6 +342,7 @@ impl Client {
             Some(Data::Bytes(bytes)) => {
                 bump(&mut self.link.stats.memory_bytes, bytes.len());
                 job.store(chunk, &bytes);
+                job.zeros.extend(bytes.iter().all(|b| *b == 0).then_some(Chunk { len: bytes.len(), ..*chunk }));
                 let rest = chunk.part(bytes.len(), chunk.len.saturating_sub(bytes.len()));
                 job.put_back(rest);
             }

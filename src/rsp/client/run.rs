@@ -41,7 +41,7 @@ impl Client {
     /// True where the target runs, and memory is read meanwhile.
     #[must_use]
     pub const fn runs_while_read(&self) -> bool {
-        matches!(self.run, Run::NonStop)
+        matches!(self.run, Run::NonStop) || self.attached_running && matches!(self.run, Run::Stands)
     }
 
     /// Lets the target run while the stub goes on answering; false where the stub cannot do that.
@@ -49,7 +49,8 @@ impl Client {
     /// # Errors
     /// [`RspError`] where the stub does not answer as it should.
     pub fn run_non_stop(&mut self) -> Result<bool, RspError> {
-        if self.run == Run::NonStop {
+        // A target that connecting did not halt runs already.
+        if self.run == Run::NonStop || self.attached_running {
             return Ok(true);
         }
         if !self.features().has("QNonStop") || !self.can(b"QNonStop:1")? {
