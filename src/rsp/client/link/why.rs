@@ -9,8 +9,11 @@ const FLOOD: u64 = 64;
 
 /// When a link was closed: by who never said a word.
 pub(super) const NEVER_SPOKE: &str = "before it sent anything: another debugger may be connected (on OpenOCD \
-     `openocd:HOST:6666` reads beside it; `tx-trace bridge` serves both), or it could not examine its target (its log \
-     says so: check power, wiring and `reset_config`)";
+     `openocd:HOST:6666` reads beside it; `tx-trace bridge` serves both)";
+
+/// When a link was closed: after one `+`, as OpenOCD does.
+const ONLY_ACKNOWLEDGED: &str = "as soon as it had acknowledged us: OpenOCD does that where it could not examine its target \
+     (its log says so: check power, wiring and `reset_config`)";
 
 impl Link {
     pub(super) fn transport_error(&self, error: TransportError, when: &str) -> RspError {
@@ -36,6 +39,8 @@ impl Link {
             RspError::Closed { endpoint, why, .. } => {
                 let when = if self.stats.bytes_in == 0 {
                     NEVER_SPOKE.to_owned()
+                } else if self.stats.bytes_in == 1 && why.is_empty() {
+                    ONLY_ACKNOWLEDGED.to_owned()
                 } else if body.is_empty() {
                     "unexpectedly".to_owned()
                 } else {

@@ -15,6 +15,9 @@ use crate::abi::Addr;
 use crate::rsp::error::RspError;
 use crate::rsp::openocd::{Failed, failed};
 
+/// A chunk of so many bytes is asked for whole.
+const WHOLE: usize = 1024;
+
 /// So many bytes of a longer chunk are asked for: an event, however wide its words are.
 const SAMPLE: usize = 64;
 
@@ -149,7 +152,7 @@ impl Job {
 fn samples(chunks: &[Chunk]) -> Vec<Sample> {
     let mut samples = Vec::with_capacity(chunks.len());
     for (i, chunk) in chunks.iter().enumerate() {
-        if chunk.len <= PIECE {
+        if chunk.len <= WHOLE {
             samples.extend(Sample::of(i, chunk.addr, chunk.len));
             continue;
         }
