@@ -78,8 +78,6 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
-    /// The length of the last answer, where one is waited for at a time.
-    last_len: Option<usize>,
     stop_reason: Vec<u8>,
     /// It is OpenOCD; not known until somebody asked.
     openocd: Option<bool>,
@@ -155,7 +153,6 @@ impl Client {
             leave: options.leave,
             max_chunk,
             binary,
-            last_len: None,
             stop_reason,
             openocd: None,
             attached_running: false,
@@ -173,7 +170,6 @@ impl Client {
             leave: options.leave,
             max_chunk: 0,
             binary: false,
-            last_len: None,
             stop_reason: Vec::new(),
             openocd: None,
             attached_running: false,

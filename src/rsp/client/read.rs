@@ -209,29 +209,40 @@ impl Client {
         }
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
-            if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
+            let together = job.queue.len() > 1 || self.runs_while_read();
+            if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
     }
 
-    /// One chunk, strictly question and answer. What may be the last answer once more, because a request or an answer
-    /// came doubled, counts only where the link was brought into step right before it.
+    /// One chunk, strictly question and answer.
+    ///
+    /// A request or an answer that came twice on its way shifts the answers by one: what is taken for the answer to this
+    /// request is then the one before it, once more. So an answer counts at once unless it is the same as that one. Else
+    /// a question with another answer shows whether the right answer is still to come.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
         let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
         let binary = self.binary;
         let known = self.link.stats.memory_bytes > 0;
         let accept =
             move |body: &[u8]| reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported);
-        self.link.outstanding |= self.last_len == Some(chunk.len);
+        // Memory that changes is not the same the second time.
+        self.link.outstanding |= self.runs_while_read();
         let in_step = self.link.doubtful();
+        let before = std::mem::take(&mut self.link.last_answer);
         let body = self.link.ask(&chunk.request(binary), &accept)?;
-        if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
-            if bytes.len() < chunk.len && known && !in_step {
-                self.link.outstanding = true;
-                job.put_back([chunk]);
-                return Ok(());
-            }
-            self.last_len = Some(bytes.len());
+        if !in_step && body == before && !self.link.nothing_follows()? {
+            job.put_back([chunk]);
+            return Ok(());
+        }
+        if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary)
+            && bytes.len() < chunk.len
+            && known
+            && !in_step
+        {
+            self.link.outstanding = true;
+            job.put_back([chunk]);
+            return Ok(());
         }
         self.settle(job, &chunk, &body, binary)
     }
