@@ -209,7 +209,9 @@ impl Client {
         }
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
-            let together = job.queue.len() > 1 || self.runs_while_read();
+            // What a guest's host was answered last, and what memory holds that changes, is not known: a flight ends with
+            // a question of its own.
+            let together = job.queue.len() > 1 || self.link.guest || self.runs_while_read();
             if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
