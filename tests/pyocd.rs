@@ -107,7 +107,12 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"));
     command.args(["last", "2", "--remote", &pyocd.gdb(), "--timeout", "20", "--leave", "halted", "--elf"]);
     let mut child = machine::Running(
-        command.arg(chip.elf()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap(),
+        command
+            .arg(chip.elf())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
     );
     // The events are printed while the target is held.
     let mut shown = std::io::BufReader::new(child.0.stdout.take().unwrap());

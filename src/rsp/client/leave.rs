@@ -21,7 +21,7 @@ use super::reply;
 use super::run::Run;
 use super::stub::Stub;
 use super::{Client, Leave, Wait};
-use crate::rsp::openocd::CoreState;
+use crate::rsp::tcl::CoreState;
 
 /// How the target was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +179,8 @@ impl Client {
                 }
             }
             Stub::Qemu => {
-                let mut ask = |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
+                let mut ask =
+                    |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
                 let (status, version) = (ask("info status"), ask("info version"));
                 qemu_before(&status, &version)
             }
@@ -247,8 +248,7 @@ impl Client {
 
     fn let_run(&mut self, before: Before) -> LeaveOutcome {
         // A stub that offers `multiprocess` is not OpenOCD, and for `D` it does not matter who else it is.
-        let openocd =
-            before != Before::Held && !self.features().has("multiprocess") && self.stub() == Stub::OpenOcd;
+        let openocd = before != Before::Held && !self.features().has("multiprocess") && self.stub() == Stub::OpenOcd;
         if openocd && self.run != Run::Unhalted {
             match self.link.monitor("resume") {
                 Ok(MonitorReply::Done(_)) => {}
