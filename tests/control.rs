@@ -82,8 +82,7 @@ impl Target {
     fn plan(&self, action: Action) -> Result<Plan, Absence> {
         self.ask(|session| {
             let state = State::read(session)?;
-            let (memory, symbols) = session.parts();
-            plan(&state, action, memory, symbols)
+            plan(session, &state, action)
         })
     }
 
@@ -258,15 +257,14 @@ fn words_and_pointers_of_other_machines() {
         let current = state.current.unwrap();
         // As if it were paused.
         state.current = Some(tx_trace_variable(&current, 0));
-        let (memory, symbols) = session.parts();
-        let resume = plan(&state, Action::Resume, memory, symbols).unwrap();
+        let resume = plan(&mut session, &state, Action::Resume).unwrap();
         let mut bytes = current.value.to_le_bytes()[..pointer].to_vec();
         if elf == "be.elf" {
             bytes.reverse();
         }
         assert_eq!(resume.changes[0].bytes, bytes, "{elf}: at full width");
         state.current = Some(current);
-        let mark = plan(&state, MARK, memory, symbols).unwrap();
+        let mark = plan(&mut session, &state, MARK).unwrap();
         let copy = &mark.changes[2];
         let next = (current.value + 32) as u32;
         let next = if elf == "be.elf" { next.to_be_bytes() } else { next.to_le_bytes() };

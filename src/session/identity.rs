@@ -3,6 +3,9 @@
 use super::Session;
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
+use crate::catalogue::Names;
+use crate::elf::{Elf, SHF_ALLOC, SHF_WRITE, SHT_NOTE};
+use crate::format::{DecodeOptions, Extent};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Severity, Trace};
@@ -56,8 +59,6 @@ impl Agreement {
 const MOST: usize = 32;
 /// Bytes of a control block that are looked at: the name's pointer lay at 40 to 128 in the kernels that were measured.
 const BLOCK: usize = 160;
-/// `sh_flags`: the program writes it.
-const SHF_WRITE: u64 = 1;
 /// The first word of a thread's control block: `THRD`.
 const THREAD_MARK: u64 = 0x5448_5244;
 /// The longest version string.
@@ -74,6 +75,43 @@ impl Session<'_> {
         }
         identity.agreement = self.agreement(trace);
         identity
+    }
+
+    /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, or names of
+    /// threads. `None` where nothing shows it; that is no proof that they belong together.
+    pub fn mismatch(&mut self) -> Option<String> {
+        let elf = self.elf.clone()?;
+        if self.other_build_id(&elf) {
+            return Some("the build id in memory is not the ELF's: this ELF is of another build".to_owned());
+        }
+        if let Some((ours, there)) = self.other_version(&elf) {
+            return Some(format!("the kernel in memory says \"{there}\", the ELF \"{ours}\": this ELF is of another program"));
+        }
+        let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
+        let issue = super::other_order(&elf, &loaded.trace);
+        issue.or_else(|| self.agreement(&loaded.trace)?.issue()).map(|issue| issue.message)
+    }
+
+    /// True where memory holds a build id where the ELF's lies, and another one.
+    fn other_build_id(&mut self, elf: &Elf) -> bool {
+        let Some(id) = elf.build_id() else { return false };
+        let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
+        notes.into_iter().any(|section| {
+            let ours = elf.section_bytes(&section);
+            let Some(head) = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id)) else { return false };
+            let at = section.addr.wrapping_add(self.load_offset.value);
+            // Where the note's own header is not there, it was not loaded, and tells nothing.
+            let there = self.memory.memory().read_bytes(at, ours.len());
+            there.is_ok_and(|there| there.get(..head) == ours.get(..head) && *there != *ours)
+        })
+    }
+
+    /// The version strings of the kernel in the ELF and in memory, where they differ.
+    fn other_version(&mut self, elf: &Elf) -> Option<(String, String)> {
+        let symbol = self.symbols.lookup("_tx_version_id")?;
+        let ours = String::from_utf8(self.constant(elf, symbol.address)?).ok()?;
+        let there = self.kernel_version()?;
+        (!there.starts_with(ours.get(..LONGEST).unwrap_or(&ours))).then_some((ours, there))
     }
 
     /// The kernel's version string.
@@ -141,7 +179,7 @@ impl Session<'_> {
     }
 
     /// The string at a run-time address, where it lies in a section of the ELF that the program does not write.
-    fn constant(&self, elf: &crate::elf::Elf, at: u64) -> Option<Vec<u8>> {
+    fn constant(&self, elf: &Elf, at: u64) -> Option<Vec<u8>> {
         let at = at.wrapping_sub(self.load_offset.value);
         let section = elf.section_holding(at).filter(|s| s.flags & SHF_WRITE == 0)?;
         let bytes = elf.section_bytes(&section);
