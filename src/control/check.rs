@@ -70,6 +70,7 @@ impl Refusal {
                 "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST"
             }
             Self::Pointer(_) | Self::NotInsertion => "reset the target, or check that the ELF is that of the running program",
+            Self::Flash => "a dump that is served cannot be written; else give the --elf of the program that runs",
             _ => "give the --elf of the program that runs, and check each --symbol",
         }
     }

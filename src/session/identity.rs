@@ -4,7 +4,7 @@ use super::Session;
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
-use crate::elf::{Elf, SHF_ALLOC, SHF_WRITE, SHT_NOTE};
+use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOTE, Segment};
 use crate::format::{DecodeOptions, Extent};
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -178,12 +178,21 @@ impl Session<'_> {
         blocks.filter(|(_, bytes)| begins(bytes)).collect()
     }
 
-    /// The string at a run-time address, where it lies in a section of the ELF that the program does not write.
+    /// The string at a run-time address, where the ELF has it and the program does not write it.
     fn constant(&self, elf: &Elf, at: u64) -> Option<Vec<u8>> {
         let at = at.wrapping_sub(self.load_offset.value);
-        let section = elf.section_holding(at).filter(|s| s.flags & SHF_WRITE == 0)?;
-        let bytes = elf.section_bytes(&section);
-        let text = bytes.get(usize::try_from(at.wrapping_sub(section.addr)).ok()?..)?;
+        let (start, bytes) = match elf.section_holding(at) {
+            Some(section) if section.flags & SHF_WRITE != 0 => return None,
+            Some(section) => (section.addr, elf.section_bytes(&section)),
+            // An ELF without section headers.
+            None => {
+                let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
+                let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
+                let segment = elf.segments().find(|p| fixed(p) && holds(p))?;
+                (segment.vaddr, elf.segment_bytes(&segment))
+            }
+        };
+        let text = bytes.get(usize::try_from(at.wrapping_sub(start)).ok()?..)?;
         let end = text.iter().position(|b| *b == 0)?;
         text.get(..end).map(<[u8]>::to_vec)
     }
