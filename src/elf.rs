@@ -484,7 +484,9 @@ impl Elf {
         let shares = |start: Addr, size: u64| start < end && start.saturating_add(size) > address;
         let holds = |start: Addr, size: u64| start <= address && start.saturating_add(size) >= end;
         let mut all = None;
-        for s in self.sections().filter(|s| s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0 && shares(s.addr, s.size)) {
+        for s in
+            self.sections().filter(|s| s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0 && shares(s.addr, s.size))
+        {
             if s.flags & SHF_WRITE == 0 {
                 return Some(false);
             }

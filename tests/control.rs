@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use machine::{fixture, symbol, tx_trace};
 use tx_trace::bytes::Bytes;
-use tx_trace::control::{Action, Change, Plan, State, plan};
+use tx_trace::control::{Action, Change, Plan, State, check, plan};
 use tx_trace::format::Absence;
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::segments::{Block, Segments};
@@ -268,6 +268,9 @@ fn words_and_pointers_of_other_machines() {
         assert_eq!(resume.changes[0].bytes, bytes, "{elf}: at full width");
         state.current = Some(current);
         let mark = plan(&mut session, &state, MARK).unwrap();
+        for plan in [&resume, &mark] {
+            assert_eq!(check(&mut session, &state, plan.clone(), &[]).unwrap().changes(), plan.changes, "{elf}");
+        }
         let copy = &mark.changes[2];
         let next = (current.value + 32) as u32;
         let next = if elf == "be.elf" { next.to_be_bytes() } else { next.to_le_bytes() };

@@ -216,13 +216,7 @@ fn checked_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Reg
     Ok(Done { report: written(&[]), outcome: Outcome::Done, data: false, issues })
 }
 
-fn work(
-    session: &mut Session<'_>,
-    action: Action,
-    ranges: &[Region],
-    yes: bool,
-    stdio: bool,
-) -> Result<Done, Failure> {
+fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool, stdio: bool) -> Result<Done, Failure> {
     let state = State::read(session)?;
     let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());

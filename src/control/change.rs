@@ -3,8 +3,8 @@
 use super::check::Checked;
 use crate::abi::Addr;
 use crate::format::Absence;
-use crate::mem::Memory;
 use crate::mem::store::Store;
+use crate::mem::{Memory, Region};
 
 /// What a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,14 @@ pub struct Change {
     pub before: Vec<u8>,
     /// What it is, and from what to what, for people.
     pub what: String,
+}
+
+impl Change {
+    /// The bytes that it writes.
+    #[must_use]
+    pub const fn region(&self) -> Region {
+        Region { start: self.address, len: self.bytes.len() as u64 }
+    }
 }
 
 impl std::fmt::Display for Change {
@@ -107,11 +115,9 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[Change], why: String)
         }
     }
     let why = match (undone, touched) {
-        (true, false) => Absence::broken(
-            "not-written",
-            why,
-            "nothing was changed: is this RAM, and does the stub allow writes?",
-        ),
+        (true, false) => {
+            Absence::broken("not-written", why, "nothing was changed: is this RAM, and does the stub allow writes?")
+        }
         (true, true) => Absence::broken(
             "not-written",
             why,

@@ -4,7 +4,7 @@
 //! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
 
 use super::change::{Change, Target};
-use super::owners::{self, Owner, Owners, overlap, within};
+use super::owners::{self, Owner, Owners, RAM_UNIT, overlap, within};
 use super::plan::Plan;
 use super::state::{Header, State};
 use super::symbols::CURRENT;
@@ -66,10 +66,10 @@ impl Refusal {
 
     fn hint(&self) -> &'static str {
         match self {
-            Self::NotShown => {
-                "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST"
+            Self::NotShown => "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST",
+            Self::Pointer(_) | Self::NotInsertion => {
+                "reset the target, or check that the ELF is that of the running program"
             }
-            Self::Pointer(_) | Self::NotInsertion => "reset the target, or check that the ELF is that of the running program",
             Self::Flash => "a dump that is served cannot be written; else give the --elf of the program that runs",
             _ => "give the --elf of the program that runs, and check each --symbol",
         }
@@ -116,9 +116,6 @@ impl Checked {
     }
 }
 
-/// The least size and alignment of a RAM: what lies beside something that the kernel writes, within this, is RAM as well.
-const RAM_UNIT: u64 = 1024;
-
 /// Checks every write of a plan. `ranges` is memory that the user calls RAM.
 ///
 /// # Errors
@@ -126,7 +123,8 @@ const RAM_UNIT: u64 = 1024;
 pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Absence> {
     let Some(header) = state.header.filter(|_| !plan.changes.is_empty()) else { return Ok(Checked(Vec::new())) };
     same_program(session)?;
-    let ground = Ground::read(session, state, ranges)?;
+    let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
+    let ground = Ground::read(session, state, &writes, ranges)?;
     for change in &plan.changes {
         let refused = |refusal: Refusal| refusal.of(&change.target.to_string(), change.address);
         ground.allow(&header, change).map_err(refused)?;
@@ -143,7 +141,7 @@ pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[R
     same_program(session)?;
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
     let state = State::read(session)?;
-    let ground = Ground::read(session, &state, ranges)?;
+    let ground = Ground::read(session, &state, &[buffer], ranges)?;
     ground.allow_buffer(buffer).map_err(|refusal| refusal.of("the trace's buffer", buffer.start))
 }
 
@@ -168,9 +166,14 @@ struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    fn read(session: &'a mut Session<'_>, state: &State, ranges: &'a [Region]) -> Result<Self, Absence> {
+    fn read(
+        session: &'a mut Session<'_>,
+        state: &State,
+        writes: &[Region],
+        ranges: &'a [Region],
+    ) -> Result<Self, Absence> {
         let header = state.header.filter(|h| h.sound);
-        let owners = Owners::read(session, header.as_ref(), &state.registered);
+        let owners = Owners::read(session, state, writes);
         let flash = owners::read_only(session)?;
         let load = session.load_offset().value;
         let elf = session.elf().map(|elf| (elf, load));
@@ -179,7 +182,7 @@ impl<'a> Ground<'a> {
 
     /// The rules for a write, one after the other.
     fn allow(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
-        let region = Region { start: change.address, len: change.bytes.len() as u64 };
+        let region = change.region();
         let width = match change.target {
             Target::Variable(CURRENT) => self.pointer,
             _ => header.word,
@@ -195,7 +198,7 @@ impl<'a> Ground<'a> {
             // That of a trace buffer holds its header too.
             Target::Slot | Target::Copy => within(Region { start: header.address, len: 1 }, symbol),
         })?;
-        free(&self.owners.blocks, region)?;
+        free(self.owners.blocks(), region)?;
         self.ram(region)
     }
 
@@ -203,7 +206,7 @@ impl<'a> Ground<'a> {
     fn allow_buffer(&self, region: Region) -> Result<(), Refusal> {
         aligned(region, Width::W4)?;
         self.symbols(region, |_, symbol| within(region, symbol))?;
-        free(&self.owners.blocks, region)?;
+        free(self.owners.blocks(), region)?;
         free(&self.owners.stacks, region)?;
         self.ram(region)
     }
@@ -255,7 +258,7 @@ impl<'a> Ground<'a> {
             Some(false) => return Err(Refusal::ReadOnly),
             None => {}
         }
-        let known = self.header.iter().map(Header::region).chain(self.owners.blocks.iter().map(|o| o.region));
+        let known = self.header.iter().map(Header::region).chain(self.owners.registered.iter().map(|o| o.region));
         let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| within(region, ram));
         if shown { Ok(()) } else { Err(Refusal::NotShown) }
     }
@@ -267,8 +270,8 @@ fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
 }
 
 /// Fails where one of these lies there.
-fn free(owners: &[Owner], region: Region) -> Result<(), Refusal> {
-    match owners.iter().find(|o| overlap(o.region, region)) {
+fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
+    match owners.into_iter().find(|o| overlap(o.region, region)) {
         Some(owner) => Err(Refusal::Owned(owner.clone())),
         None => Ok(()),
     }

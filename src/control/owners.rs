@@ -1,10 +1,10 @@
 //! What the target's memory holds already: control blocks, stacks, flash. Read before something is written to it.
 
-use super::state::Header;
-use crate::abi::Addr;
+use super::state::State;
+use crate::abi::{Addr, Width};
 use crate::format::Absence;
-use crate::kernel::{Kernel, Kind, Layout, THREAD_ID};
-use crate::mem::Region;
+use crate::kernel::{Kind, Layout, THREAD_ID};
+use crate::mem::{Memory, Region};
 use crate::rsp::client::MapKind;
 use crate::session::Session;
 
@@ -16,6 +16,12 @@ pub struct Owner {
     /// Where it lies.
     pub region: Region,
 }
+
+/// The least size and alignment of a RAM: what lies beside something that the kernel writes, within this, is RAM as well.
+pub const RAM_UNIT: u64 = 1024;
+
+/// The most bytes of a write that are searched for control blocks.
+const MOST: u64 = 64 << 10;
 
 /// True where two stretches share a byte.
 pub const fn overlap(a: Region, b: Region) -> bool {
@@ -30,65 +36,128 @@ pub const fn within(inner: Region, outer: Region) -> bool {
 /// Control blocks and stacks.
 #[derive(Debug, Default)]
 pub struct Owners {
-    /// Control blocks that the kernel's lists or the trace's registry lead to, and that begin as one.
-    pub blocks: Vec<Owner>,
-    /// Stacks of threads.
+    /// Control blocks that the trace's registry names, and that begin as one.
+    pub registered: Vec<Owner>,
+    /// Others, at a write or right before it: that begin as one, and are linked with another.
+    pub found: Vec<Owner>,
+    /// Stacks of registered threads.
     pub stacks: Vec<Owner>,
 }
 
 impl Owners {
-    /// Looks: the kernel's lists first, then the registry of the trace, which may have more, or be all there is.
-    pub fn read(session: &mut Session<'_>, header: Option<&Header>, registry: &[Addr]) -> Self {
+    /// Looks at what the registry names, and at what lies before each write. The kernel's lists are not walked: a target
+    /// is held meanwhile, and these are two round trips.
+    pub fn read(session: &mut Session<'_>, state: &State, writes: &[Region]) -> Self {
+        let layouts = layouts(session, state);
+        let longest = layouts.iter().map(Layout::head_len).max().unwrap_or(0);
+        let Ok(len) = usize::try_from(longest) else { return Self::default() };
+        let memory = session.parts().0;
         let mut owners = Self::default();
-        // A kernel whose lists cannot be read has its registry still.
-        let kernel = session.objects(&|_| None).ok();
-        if let Some(kernel) = &kernel {
-            owners.add(kernel);
+        let wanted: Vec<(Addr, usize)> = state.registered.iter().map(|at| (*at, len)).collect();
+        for ((at, _), bytes) in wanted.iter().zip(memory.read_batch(&wanted)) {
+            if let Ok(bytes) = bytes {
+                owners.add_registered(*at, &bytes, &layouts);
+            }
         }
-        let guessed = || header.and_then(|h| Layout::measured(Some(h.endian), Some(h.word)).into_iter().next());
-        if let Some(layout) = kernel.map(|k| k.layout).or_else(guessed) {
-            owners.add_registered(session, registry, &layout);
+        for write in writes {
+            let start = write.start.saturating_sub(longest);
+            // A block does not begin before its memory does.
+            let unit = write.start.saturating_sub(write.start.checked_rem(RAM_UNIT).unwrap_or(0));
+            let before = [start, unit.max(start)].into_iter().find_map(|start| {
+                let own = write.len.clamp(Width::W8.bytes() as u64, MOST);
+                let len = usize::try_from(write.start.saturating_sub(start).saturating_add(own)).ok()?;
+                Some((start, memory.read_bytes(start, len).ok()?))
+            });
+            if let Some((start, bytes)) = before {
+                owners.find(start, &bytes, memory, &layouts);
+            }
         }
         owners
     }
 
-    fn add(&mut self, kernel: &Kernel) {
-        for thread in &kernel.threads {
-            let label = thread.label();
-            let block = Region { start: thread.address, len: kernel.layout.head_len() };
-            self.blocks.push(Owner { what: format!("the control block of thread {label}"), region: block });
-            // A stack that does not hold its own stack pointer is none.
-            let sane = thread.stack.pointer.is_none_or(|p| thread.stack.holds(p));
-            if let Some((start, len)) = thread.stack.start.zip(thread.stack.size).filter(|_| sane) {
-                self.stacks.push(Owner { what: format!("the stack of thread {label}"), region: Region { start, len } });
-            }
-        }
-        for object in &kernel.objects {
-            let name = object.name.as_deref().unwrap_or("without a name");
-            self.add_block(object.address, object.kind.name(), name, kernel.layout.object(object.kind).map(|s| s.len));
-        }
+    /// All control blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = &Owner> {
+        self.registered.iter().chain(&self.found)
     }
 
-    fn add_block(&mut self, start: Addr, kind: &str, name: &str, len: Option<u64>) {
-        let Some(len) = len else { return };
-        self.blocks.push(Owner { what: format!("the control block of {kind} {name}"), region: Region { start, len } });
+    fn add_registered(&mut self, at: Addr, bytes: &[u8], layouts: &[Layout]) {
+        let Some(block) = layouts.iter().filter_map(|layout| Block::at(layout, bytes)).min_by_key(|b| b.len) else {
+            return;
+        };
+        self.registered.push(block.owner(at));
+        // Under a wrong layout these are no stack, or none that holds its own stack pointer.
+        let stack = layouts.iter().filter(|_| block.name == THREAD).find_map(|layout| {
+            let get = |name| layout.thread.get(bytes, layout.shape.endian, name);
+            let (start, len) = (get("tx_thread_stack_start")?, get("tx_thread_stack_size")?);
+            let pointer = get("tx_thread_stack_ptr")?;
+            let region = Region { start, len };
+            within(Region { start: pointer, len: 0 }, region).then_some(region)
+        });
+        let what = || format!("the stack of the thread at {at:#x}");
+        self.stacks.extend(stack.map(|region| Owner { what: what(), region }));
     }
 
-    /// Adds what the registry names and the lists do not, where it begins as a control block does.
-    fn add_registered(&mut self, session: &mut Session<'_>, registry: &[Addr], layout: &Layout) {
-        let word = layout.shape.word;
-        let new = |at: &&Addr| self.blocks.iter().all(|b| b.region.start != **at);
-        let wanted: Vec<(Addr, usize)> = registry.iter().filter(new).map(|at| (*at, word.bytes())).collect();
-        let read = session.parts().0.read_batch(&wanted);
-        for ((at, _), bytes) in wanted.into_iter().zip(read) {
-            let id = bytes.ok().and_then(|b| layout.shape.endian.word(word, &b, 0));
-            match id.map(|id| (id, Kind::of_id(id))) {
-                Some((THREAD_ID, _)) => self.add_block(at, "a", "thread", Some(layout.head_len())),
-                Some((_, Some(kind))) => {
-                    self.add_block(at, "a", kind.name(), layout.object(kind).map(|s| s.len));
+    /// Looks for words that control blocks begin with; one is a block where its link leads to another of its kind.
+    fn find(&mut self, start: Addr, bytes: &[u8], memory: &mut dyn Memory, layouts: &[Layout]) {
+        for layout in layouts {
+            let word = layout.shape.word;
+            for offset in (0..bytes.len()).step_by(4) {
+                let at = start.saturating_add(offset as u64);
+                let Some(block) = bytes.get(offset..).and_then(|rest| Block::at(layout, rest)) else { continue };
+                if self.blocks().any(|known| known.region.start == at) {
+                    continue;
                 }
-                _ => {}
+                let next = block
+                    .next_at
+                    .and_then(|next| memory.read_bytes(at.checked_add(next)?, layout.shape.pointer.bytes()).ok());
+                let next = next.and_then(|bytes| layout.shape.endian.word(layout.shape.pointer, &bytes, 0));
+                let there = next.and_then(|next| memory.read_bytes(next, word.bytes()).ok());
+                if there.and_then(|bytes| layout.shape.endian.word(word, &bytes, 0)) == Some(block.id) {
+                    self.found.push(block.owner(at));
+                }
             }
+        }
+    }
+}
+
+const THREAD: &str = "thread";
+
+/// A control block by its first word.
+struct Block {
+    id: u64,
+    name: &'static str,
+    /// Bytes up to and with its links.
+    len: u64,
+    /// Where its link to the next of its kind lies.
+    next_at: Option<u64>,
+}
+
+impl Block {
+    fn at(layout: &Layout, bytes: &[u8]) -> Option<Self> {
+        let id = layout.shape.endian.word(layout.shape.word, bytes, 0)?;
+        if id == THREAD_ID {
+            let next_at = layout.thread.offset("tx_thread_created_next");
+            return Some(Self { id, name: THREAD, len: layout.head_len(), next_at });
+        }
+        let kind = Kind::of_id(id)?;
+        let of = layout.object(kind)?;
+        Some(Self { id, name: kind.name(), len: of.len, next_at: of.offset("created_next") })
+    }
+
+    fn owner(&self, start: Addr) -> Owner {
+        Owner { what: format!("the control block of a {}", self.name), region: Region { start, len: self.len } }
+    }
+}
+
+/// The layouts that control blocks may have: that of the debug information, else all for these words.
+fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
+    let word = state.header.map(|h| h.word);
+    match Layout::told(session.symbols(), state.endian, state.pointer) {
+        Some(told) => vec![told],
+        None => {
+            let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
+            all.retain(|l| word.is_none_or(|word| l.shape.word == word));
+            all
         }
     }
 }

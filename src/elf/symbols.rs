@@ -331,8 +331,7 @@ impl Elf {
                 .symbols()
                 .filter(|sym| self.address(sym) < end)
                 .filter_map(|sym| self.place(&sym, table.strings, number, &sections));
-            let shares =
-                |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
+            let shares = |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
             found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(SHARING));
         }
         found.extend(self.covering(address).filter(|s| !s.sized));

@@ -81,28 +81,34 @@ impl Session<'_> {
     /// threads. `None` where nothing shows it; that is no proof that they belong together.
     pub fn mismatch(&mut self) -> Option<String> {
         let elf = self.elf.clone()?;
-        if self.other_build_id(&elf) {
-            return Some("the build id in memory is not the ELF's: this ELF is of another build".to_owned());
+        match self.same_build_id(&elf) {
+            Some(true) => return None,
+            Some(false) => {
+                return Some("the build id in memory is not the ELF's: this ELF is of another build".to_owned());
+            }
+            None => {}
         }
         if let Some((ours, there)) = self.other_version(&elf) {
-            return Some(format!("the kernel in memory says \"{there}\", the ELF \"{ours}\": this ELF is of another program"));
+            return Some(format!(
+                "the kernel in memory says \"{there}\", the ELF \"{ours}\": this ELF is of another program"
+            ));
         }
         let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
         let issue = super::other_order(&elf, &loaded.trace);
         issue.or_else(|| self.agreement(&loaded.trace)?.issue()).map(|issue| issue.message)
     }
 
-    /// True where memory holds a build id where the ELF's lies, and another one.
-    fn other_build_id(&mut self, elf: &Elf) -> bool {
-        let Some(id) = elf.build_id() else { return false };
+    /// Whether memory holds the ELF's build id where it belongs; `None` where either has none.
+    fn same_build_id(&mut self, elf: &Elf) -> Option<bool> {
+        let id = elf.build_id()?;
         let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
-        notes.into_iter().any(|section| {
+        notes.into_iter().find_map(|section| {
             let ours = elf.section_bytes(&section);
-            let Some(head) = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id)) else { return false };
+            let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
             let at = section.addr.wrapping_add(self.load_offset.value);
+            let there = self.memory.memory().read_bytes(at, ours.len()).ok()?;
             // Where the note's own header is not there, it was not loaded, and tells nothing.
-            let there = self.memory.memory().read_bytes(at, ours.len());
-            there.is_ok_and(|there| there.get(..head) == ours.get(..head) && *there != *ours)
+            (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
         })
     }
 
