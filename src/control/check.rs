@@ -4,8 +4,8 @@
 //! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
 
 use super::change::{Change, Target};
-use super::owners::{self, Owner, Owners, RAM_UNIT, overlap, within};
-use super::plan::Plan;
+use super::owners::{self, Owner, Owners, around, overlap, within};
+use super::plan::{Plan, sound};
 use super::state::{Header, State};
 use super::symbols::CURRENT;
 use crate::abi::{Addr, Width};
@@ -76,7 +76,8 @@ impl Refusal {
     }
 
     fn of(&self, what: &str, address: Addr) -> Absence {
-        Absence::broken(self.code(), format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
+        let code = self.code();
+        Absence::broken(code, format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
     }
 }
 
@@ -121,7 +122,10 @@ impl Checked {
 /// # Errors
 /// [`Absence`] with the first [`Refusal`], where ELF and memory are of different programs, or where the link fails.
 pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Absence> {
-    let Some(header) = state.header.filter(|_| !plan.changes.is_empty()) else { return Ok(Checked(Vec::new())) };
+    if plan.changes.is_empty() {
+        return Ok(Checked(plan.changes));
+    }
+    let header = sound(state)?;
     same_program(session)?;
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
     let ground = Ground::read(session, state, &writes, ranges)?;
@@ -187,10 +191,13 @@ impl<'a> Ground<'a> {
             Target::Variable(CURRENT) => self.pointer,
             _ => header.word,
         };
-        aligned(region, width)?;
         pointer_value(header, width, change)?;
         match change.target {
-            Target::Variable(name) => self.variable(name, region, width)?,
+            Target::Variable(name) => {
+                aligned(region, width)?;
+                self.variable(name, region, width)?;
+            }
+            // Where the program put its buffer, aligned or not, the kernel writes as well.
             Target::Slot | Target::Copy => insertion(header, change.target, region)?,
         }
         self.symbols(region, |name, symbol| match change.target {
@@ -295,12 +302,4 @@ fn insertion(header: &Header, target: Target, region: Region) -> Result<(), Refu
         _ => region.start == header.current_at() && region.len == header.word.bytes() as u64,
     };
     if right { Ok(()) } else { Err(Refusal::NotInsertion) }
-}
-
-/// The memory that cannot end between its parts: whole units around it.
-fn around(region: Region) -> Region {
-    let end = region.start.saturating_add(region.len);
-    let start = region.start.saturating_sub(region.start.checked_rem(RAM_UNIT).unwrap_or(0));
-    let end = end.checked_next_multiple_of(RAM_UNIT).unwrap_or(u64::MAX);
-    Region { start, len: end.saturating_sub(start) }
 }

@@ -18,7 +18,10 @@ pub struct Owner {
 }
 
 /// The least size and alignment of a RAM: what lies beside something that the kernel writes, within this, is RAM as well.
-pub const RAM_UNIT: u64 = 1024;
+const RAM_UNIT: u64 = 1024;
+
+/// No control block is longer, whatever debug information says.
+const LONGEST: u64 = 4096;
 
 /// The most bytes of a write that are searched for control blocks.
 const MOST: u64 = 64 << 10;
@@ -45,26 +48,32 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Looks at what the registry names, and at what lies before each write. The kernel's lists are not walked: a target
-    /// is held meanwhile, and these are two round trips.
+    /// Looks around each write: at what the trace's registry names there, and for what begins as a control block. The
+    /// kernel's lists are not walked, as a target is held meanwhile.
     pub fn read(session: &mut Session<'_>, state: &State, writes: &[Region]) -> Self {
         let layouts = layouts(session, state);
         let longest = layouts.iter().map(Layout::head_len).max().unwrap_or(0);
-        let Ok(len) = usize::try_from(longest) else { return Self::default() };
         let memory = session.parts().0;
-        let mut owners = Self::default();
-        let wanted: Vec<(Addr, usize)> = state.registered.iter().map(|at| (*at, len)).collect();
+        let stack = |(thread, region): &(Addr, Region)| Owner {
+            what: format!("the stack of the thread at {thread:#x}"),
+            region: *region,
+        };
+        let mut owners = Self { stacks: state.stacks.iter().map(stack).collect(), ..Self::default() };
+        let near = |at: &&Addr| {
+            let block = Region { start: **at, len: longest };
+            writes.iter().any(|write| overlap(block, around(*write)))
+        };
+        let id = Width::W8.bytes();
+        let wanted: Vec<(Addr, usize)> = state.registered.iter().filter(near).map(|at| (*at, id)).collect();
         for ((at, _), bytes) in wanted.iter().zip(memory.read_batch(&wanted)) {
-            if let Ok(bytes) = bytes {
-                owners.add_registered(*at, &bytes, &layouts);
-            }
+            let blocks = bytes.iter().flat_map(|bytes| layouts.iter().filter_map(|layout| Block::at(layout, bytes)));
+            owners.registered.extend(blocks.min_by_key(|b| b.len).map(|block| block.owner(*at)));
         }
         for write in writes {
             let start = write.start.saturating_sub(longest);
             // A block does not begin before its memory does.
-            let unit = write.start.saturating_sub(write.start.checked_rem(RAM_UNIT).unwrap_or(0));
-            let before = [start, unit.max(start)].into_iter().find_map(|start| {
-                let own = write.len.clamp(Width::W8.bytes() as u64, MOST);
+            let before = [start, around(*write).start.max(start)].into_iter().find_map(|start| {
+                let own = write.len.clamp(id as u64, MOST);
                 let len = usize::try_from(write.start.saturating_sub(start).saturating_add(own)).ok()?;
                 Some((start, memory.read_bytes(start, len).ok()?))
             });
@@ -78,23 +87,6 @@ impl Owners {
     /// All control blocks.
     pub fn blocks(&self) -> impl Iterator<Item = &Owner> {
         self.registered.iter().chain(&self.found)
-    }
-
-    fn add_registered(&mut self, at: Addr, bytes: &[u8], layouts: &[Layout]) {
-        let Some(block) = layouts.iter().filter_map(|layout| Block::at(layout, bytes)).min_by_key(|b| b.len) else {
-            return;
-        };
-        self.registered.push(block.owner(at));
-        // Under a wrong layout these are no stack, or none that holds its own stack pointer.
-        let stack = layouts.iter().filter(|_| block.name == THREAD).find_map(|layout| {
-            let get = |name| layout.thread.get(bytes, layout.shape.endian, name);
-            let (start, len) = (get("tx_thread_stack_start")?, get("tx_thread_stack_size")?);
-            let pointer = get("tx_thread_stack_ptr")?;
-            let region = Region { start, len };
-            within(Region { start: pointer, len: 0 }, region).then_some(region)
-        });
-        let what = || format!("the stack of the thread at {at:#x}");
-        self.stacks.extend(stack.map(|region| Owner { what: what(), region }));
     }
 
     /// Looks for words that control blocks begin with; one is a block where its link leads to another of its kind.
@@ -120,8 +112,6 @@ impl Owners {
     }
 }
 
-const THREAD: &str = "thread";
-
 /// A control block by its first word.
 struct Block {
     id: u64,
@@ -137,7 +127,7 @@ impl Block {
         let id = layout.shape.endian.word(layout.shape.word, bytes, 0)?;
         if id == THREAD_ID {
             let next_at = layout.thread.offset("tx_thread_created_next");
-            return Some(Self { id, name: THREAD, len: layout.head_len(), next_at });
+            return Some(Self { id, name: "thread", len: layout.head_len(), next_at });
         }
         let kind = Kind::of_id(id)?;
         let of = layout.object(kind)?;
@@ -152,7 +142,8 @@ impl Block {
 /// The layouts that control blocks may have: that of the debug information, else all for these words.
 fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
     let word = state.header.map(|h| h.word);
-    match Layout::told(session.symbols(), state.endian, state.pointer) {
+    let told = Layout::told(session.symbols(), state.endian, state.pointer);
+    match told.filter(|layout| layout.head_len() <= LONGEST) {
         Some(told) => vec![told],
         None => {
             let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
@@ -160,6 +151,14 @@ fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
             all
         }
     }
+}
+
+/// The memory that cannot end between its parts: whole units around it.
+pub fn around(region: Region) -> Region {
+    let end = region.start.saturating_add(region.len);
+    let start = region.start.saturating_sub(region.start.checked_rem(RAM_UNIT).unwrap_or(0));
+    let end = end.checked_next_multiple_of(RAM_UNIT).unwrap_or(u64::MAX);
+    Region { start, len: end.saturating_sub(start) }
 }
 
 /// What the stub calls flash or ROM. What it calls RAM is no proof: OpenOCD calls everything else so.

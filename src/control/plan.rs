@@ -75,7 +75,7 @@ pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<
 }
 
 /// The header, where it may be written to.
-fn sound(state: &State) -> Result<Header, Absence> {
+pub fn sound(state: &State) -> Result<Header, Absence> {
     if let Some(why) = state.unnamed {
         return Err(Absence::broken(
             "no-such-symbol",

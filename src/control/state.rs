@@ -8,6 +8,9 @@ use crate::mem::{Memory, Region};
 use crate::session::Session;
 use crate::sym::Symbol;
 
+/// The registry's number for a thread.
+const THREAD: u8 = 1;
+
 /// The most registry entries that are looked at.
 const MOST_OBJECTS: u64 = 4096;
 
@@ -121,6 +124,8 @@ pub struct State {
     pub registry: Option<(u64, u64)>,
     /// Control blocks that the registry names; none where it holds their addresses cut.
     pub(super) registered: Vec<Addr>,
+    /// Threads of the registry, and their stacks; none where it holds addresses cut.
+    pub(super) stacks: Vec<(Addr, Region)>,
     pub(super) endian: Endian,
     pub(super) pointer: Width,
     /// A Cortex-M, whose interrupts have numbers.
@@ -186,6 +191,7 @@ impl State {
             used: None,
             registry: None,
             registered: Vec::new(),
+            stacks: Vec::new(),
             endian,
             pointer,
             m_profile,
@@ -299,7 +305,11 @@ impl State {
         while let Ok((next, object)) = threadx::object(rest, header.endian, header.word, header.raw.name_size) {
             if object.kind != 0 && object.available == 0 {
                 live = live.saturating_add(1);
-                self.registered.extend((header.word == self.pointer).then_some(object.pointer));
+                if header.word == self.pointer {
+                    self.registered.push(object.pointer);
+                    let stack = Region { start: object.param1, len: object.param2 };
+                    self.stacks.extend((object.kind == THREAD).then_some((object.pointer, stack)));
+                }
             }
             rest = next;
         }
