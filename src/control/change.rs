@@ -125,8 +125,8 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[Change], why: String)
         ),
         (false, _) => Absence::broken(
             "half-written",
-            format!("{why}; what was there before could not be put back, so the target is left halted"),
-            "look at it before it runs on; a reset is the safe way",
+            format!("{why}; what was there before could not be put back, so the target is not set running"),
+            "look at it before it runs on; to reset it is safe",
         ),
     };
     Failed { why, undone }

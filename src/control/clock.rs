@@ -118,7 +118,7 @@ fn cycles(
     stamped_with_cycles: bool,
     memory: &mut dyn Memory,
 ) -> Result<u64, &'static str> {
-    if !stamped_with_cycles || !state.m_profile || header.raw.time_mask != Width::W4.max() {
+    if !stamped_with_cycles || header.raw.time_mask != Width::W4.max() {
         return Err("nothing shows which clock stamps this trace");
     }
     memory.refresh();

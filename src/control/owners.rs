@@ -67,7 +67,7 @@ impl Owners {
         let wanted: Vec<(Addr, usize)> = state.registered.iter().filter(near).map(|at| (*at, id)).collect();
         for ((at, _), bytes) in wanted.iter().zip(memory.read_batch(&wanted)) {
             let blocks = bytes.iter().flat_map(|bytes| layouts.iter().filter_map(|layout| Block::at(layout, bytes)));
-            owners.registered.extend(blocks.min_by_key(|b| b.len).map(|block| block.owner(*at)));
+            owners.registered.extend(blocks.max_by_key(|b| b.len).map(|block| block.owner(*at)));
         }
         for write in writes {
             let start = write.start.saturating_sub(longest);
@@ -139,18 +139,19 @@ impl Block {
     }
 }
 
-/// The layouts that control blocks may have: that of the debug information, else all for these words.
+/// The layouts that control blocks may have, for these words: every one that was measured, or what debug information tells
+/// with the shortest of these, as debug information may be wrong.
 fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
     let word = state.header.map(|h| h.word);
+    let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
+    all.retain(|layout| word.is_none_or(|word| layout.shape.word == word));
     let told = Layout::told(session.symbols(), state.endian, state.pointer);
-    match told.filter(|layout| layout.head_len() <= LONGEST) {
-        Some(told) => vec![told],
-        None => {
-            let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
-            all.retain(|l| word.is_none_or(|word| l.shape.word == word));
-            all
-        }
+    if let Some(told) = told.filter(|layout| layout.head_len() <= LONGEST) {
+        all.sort_by_key(Layout::head_len);
+        all.truncate(1);
+        all.push(told);
     }
+    all
 }
 
 /// The memory that cannot end between its parts: whole units around it.

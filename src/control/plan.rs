@@ -67,7 +67,7 @@ pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<
         Action::Pause => pause(state),
         Action::Resume => resume(state, &header),
         Action::Mark { id, info } => {
-            let stamped_with_cycles = session.elf().is_some_and(inserts_with_cycles);
+            let stamped_with_cycles = state.m_profile && session.elf().is_some_and(inserts_with_cycles);
             let (memory, symbols) = session.parts();
             mark::mark(state, &header, id, info, stamped_with_cycles, memory, symbols)
         }

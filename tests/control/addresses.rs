@@ -398,7 +398,7 @@ fn a_target_with_a_half_written_event_ran_on() {
     let lets_run = |log: &stub::Log| log.requests.iter().any(|r| r.starts_with('D') || r.starts_with("vCont;c"));
     let (status, text, log) = over(Target::new(), 1, &[&mark[..], &["--format", "json"]].concat());
     assert_eq!(status, Some(2), "{text}");
-    assert!(text.contains("\"code\":\"half-written\"") && text.contains("left halted"), "{text}");
+    assert!(text.contains("\"code\":\"half-written\"") && text.contains("not set running"), "{text}");
     assert!(!lets_run(&log), "{:?}", log.requests);
     // Where it can be taken back, or all is written, the target goes on as it was found.
     for writes in [0, usize::MAX] {
