@@ -443,8 +443,13 @@ def set_status(status):
 def forward(words, from_tty):
     """Runs the program with these words; returns what it said and is not for people."""
     if words[:1] == ["control"] and words[1:2] in (["enable"], ["disable"]):
-        call_kernel(words[1:])
+        call_kernel(words[1:], from_tty)
         return None
+    return run_binary(words, from_tty)
+
+
+def run_binary(words, from_tty):
+    """The same, whatever the words are."""
     # Until it is known better: could not look.
     set_status(2)
     binary = find_binary()
@@ -531,7 +536,7 @@ STATUS = {
     0x20: "TX_NOT_DONE: the trace is in that state already",
     0xFF: "TX_FEATURE_NOT_ENABLED: the kernel was built without TX_ENABLE_EVENT_TRACE",
 }
-USAGE = "control enable BUFFER SIZE [ENTRIES] --yes, or control disable --yes"
+USAGE = "control enable BUFFER SIZE [ENTRIES] [--range ADDR..ADDR] --yes, or control disable --yes"
 # Registry entries where none are told.
 ENTRIES = "32"
 
@@ -549,9 +554,20 @@ def first_line(error):
     return (str(error).splitlines() or ["GDB does not say why"])[0].rstrip(".")
 
 
-def call_kernel(words):
+def take_ranges(words):
+    """Splits off `--range ADDR..ADDR`."""
+    ranges, rest = [], list(words)
+    while "--range" in rest[:-1]:
+        at = rest.index("--range")
+        ranges += rest[at : at + 2]
+        del rest[at : at + 2]
+    return ranges, rest
+
+
+def call_kernel(words, from_tty):
     """`control enable BUFFER SIZE [ENTRIES]` and `control disable`."""
     set_status(2)
+    ranges, words = take_ranges(words)
     yes = "--yes" in words
     verb, arguments = words[0], [w for w in words[1:] if w != "--yes"]
     fits = len(arguments) in (2, 3) if verb == "enable" else not arguments
@@ -565,8 +581,12 @@ def call_kernel(words):
         call = "{:#x}, {}, {}".format(*numbers)
         types = "void *, unsigned long, unsigned long"
         values = "(void *) {:#x}, {}, {}".format(*numbers)
+        buffer = [hex(n) for n in numbers[:2]]
     else:
-        call, types, values = "", "void", ""
+        call, types, values, buffer = "", "void", "", []
+    # It ends with an error where the kernel must not be called.
+    run_binary(["control", "check-call"] + buffer + ranges, from_tty)
+    set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
     if not yes:
         raise gdb.GdbError("tx-trace: nothing is called: there is nobody to ask: add --yes")
