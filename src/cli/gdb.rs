@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::message::{self, Failure};
+use super::whole_file::WholeFile;
 use super::{Outcome, args};
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
@@ -96,13 +97,9 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    let part = path.with_extension(format!("part{}", std::process::id()));
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        drop(fs::remove_file(&part));
-    }
-    written.map(|()| true)
+    let mut file = WholeFile::create(path)?;
+    file.write_all(bytes)?;
+    file.finish().map(|()| true)
 }
 
 /// This program, where the PATH does not lead to it.

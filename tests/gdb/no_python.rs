@@ -148,7 +148,8 @@ fn section_names_reach_no_expression_no_shell_and_no_option() {
             &["p $_tx_trace_exit", "p _tx_thread_created_count", "kill"],
         ];
         let done = plain(gdb, &[&elf], &commands.concat());
-        let values: Vec<&str> = done.out.lines().filter_map(|l| l.strip_prefix('$')?.split_once(" = ")).map(|v| v.1).collect();
+        let values: Vec<&str> =
+            done.out.lines().filter_map(|l| l.strip_prefix('$')?.split_once(" = ")).map(|v| v.1).collect();
         assert!(matches!(values[..], [before, "0", after] if before == after), "{}\n{}", done.out, done.err);
         assert!(done.part("last").lines().count() >= 51, "{}\n{}", done.out, done.err);
         assert!(!Path::new(&made).exists() && !Path::new(&over).exists(), "{}\n{}", done.out, done.err);
