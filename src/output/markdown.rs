@@ -96,7 +96,7 @@ fn inline(out: &mut Vec<u8>, text: &str) {
 /// True for a word that is nothing but text, in Markdown and on GitHub.
 fn is_inert(word: &str, first: bool) -> bool {
     let core = word.trim_start_matches('(').trim_end_matches(['.', ',', ':', ';', ')', '?', '!']);
-    let is_plain = |c: char| c.is_alphanumeric() || !c.is_ascii() || "_-./%+='\",()".contains(c);
+    let is_plain = |c: char| c.is_alphanumeric() || !c.is_ascii() || "_-./%+='\",()?!".contains(c);
     // An underscore is emphasis unless it stands within a name.
     let within = |name: &str| !name.starts_with('_') && !name.ends_with('_');
     let mut names = core.split(|c: char| !c.is_alphanumeric() && c != '_');
