@@ -19,6 +19,8 @@ mod bridge;
 mod control;
 #[path = "support/cortex_m/mod.rs"]
 mod cortex_m;
+#[path = "openocd/follow.rs"]
+mod follow;
 #[path = "support/machine.rs"]
 mod machine;
 #[path = "support/servers.rs"]
