@@ -22,8 +22,10 @@ pub(super) enum Run {
     Stands,
     /// It runs, and the stub hears nothing but 0x03.
     Runs,
-    /// It runs, and the stub answers.
+    /// It runs, and the stub answers: we asked for non-stop mode.
     NonStop,
+    /// It runs, and the stub answers: connecting did not halt it.
+    Unhalted,
 }
 
 /// Why a target stopped that we let run.
@@ -38,10 +40,17 @@ pub enum Stop {
 }
 
 impl Client {
+    /// Keeps the link open until Ctrl-C, or until the stub closes it: for a stub that resumes the target when its client
+    /// goes.
+    pub fn stay(&mut self) {
+        let slice = Duration::from_secs(1);
+        while !self.link.interrupted() && self.link.unasked_until(deadline_in(slice)).is_ok() {}
+    }
+
     /// True where the target runs, and memory is read meanwhile.
     #[must_use]
     pub const fn runs_while_read(&self) -> bool {
-        matches!(self.run, Run::NonStop)
+        matches!(self.run, Run::NonStop | Run::Unhalted)
     }
 
     /// Lets the target run while the stub goes on answering; false where the stub cannot do that.
@@ -49,7 +58,7 @@ impl Client {
     /// # Errors
     /// [`RspError`] where the stub does not answer as it should.
     pub fn run_non_stop(&mut self) -> Result<bool, RspError> {
-        if self.run == Run::NonStop {
+        if self.runs_while_read() {
             return Ok(true);
         }
         if !self.features().has("QNonStop") || !self.can(b"QNonStop:1")? {
@@ -79,6 +88,7 @@ impl Client {
         self.how_to_run = packet;
         sent?;
         self.run = Run::Runs;
+        self.link.halt_until = None;
         Ok(())
     }
 
@@ -88,7 +98,7 @@ impl Client {
     /// [`RspError`] where the link fails.
     pub fn watch(&mut self, deadline: Instant) -> Result<Option<Stop>, RspError> {
         match self.run {
-            Run::Stands => Ok(None),
+            Run::Stands | Run::Unhalted => Ok(None),
             Run::NonStop => self.watch_non_stop(),
             Run::Runs => loop {
                 let Some(body) = self.link.unasked_until(deadline)? else { return Ok(None) };
@@ -155,6 +165,8 @@ impl Client {
         };
         self.link.outstanding = false;
         self.run = Run::Stands;
+        self.halted_since = Instant::now();
+        self.bound_halt();
         Ok(match stop_of(&body) {
             // SIGINT, SIGTRAP, SIGSTOP, or none: how stubs call a stop that was asked for. A breakpoint that is hit in
             // the same moment looks alike.
@@ -166,7 +178,7 @@ impl Client {
     /// Before leaving: the target stands, and the stub is in all-stop mode.
     pub(super) fn stand(&mut self) {
         match self.run {
-            Run::Stands => {}
+            Run::Stands | Run::Unhalted => {}
             Run::Runs => drop(self.halt()),
             Run::NonStop => {
                 self.run = Run::Stands;
