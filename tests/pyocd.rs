@@ -117,7 +117,7 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
     // The events are printed while the target is held.
     let mut shown = std::io::BufReader::new(child.0.stdout.take().unwrap());
     let mut line = String::new();
-    while !line.contains("0x0000012b") {
+    while !line.contains("0x12b") {
         line.clear();
         assert!(std::io::BufRead::read_line(&mut shown, &mut line).unwrap() > 0, "{}", pyocd.log());
     }
