@@ -229,6 +229,42 @@ fn follow_goes_on_after_openocd_was_started_anew() {
 }
 
 #[test]
+fn follow_waits_while_memory_has_no_power() {
+    let Some(board) = Board::start() else { return };
+    let following = board.follow(&[&["--wait"], &UNTIL_LAST[..]].concat());
+    board.burst(20);
+    following.wait_for(19);
+    let off = || {
+        let faults = board.chip.stats().faults;
+        board.chip.fault(cortex_m::RING..cortex_m::RING + 0x1_0000);
+        wait_for("a failed look", || board.chip.stats().faults > faults);
+    };
+    off();
+    board.burst(30);
+    board.chip.heal();
+    following.wait_for(49);
+    let told = board.end(following);
+    assert!(told.gaps.is_empty() && told.numbers.len() == 51, "{told:?}");
+    // Without --wait that is the end.
+    let following = board.follow(&["--for", "120s"]);
+    off();
+    assert_eq!(following.end().0, Some(2));
+    board.assert_untouched();
+}
+
+#[test]
+fn follow_shows_no_event_of_which_only_a_part_is_stored() {
+    let Some(board) = Board::start() else { return };
+    let following = board.follow(&UNTIL_LAST);
+    // Each look finds another part of an event.
+    board.chip.stall(Duration::from_millis(3));
+    board.burst(40);
+    board.chip.stall(Duration::ZERO);
+    let told = board.end(following);
+    assert!(told.gaps.is_empty() && told.numbers.len() == 41, "{told:?}");
+}
+
+#[test]
 fn follow_says_that_the_trace_began_anew_after_a_reset() {
     let Some(board) = Board::start() else { return };
     let following = board.follow(&[&["--wait"], &UNTIL_LAST[..]].concat());
