@@ -19,6 +19,8 @@ mod bridge;
 mod control;
 #[path = "support/cortex_m/mod.rs"]
 mod cortex_m;
+#[path = "openocd/follow.rs"]
+mod follow;
 #[path = "support/machine.rs"]
 mod machine;
 #[path = "support/servers.rs"]
@@ -97,4 +99,33 @@ fn the_tcl_port_gives_the_newest_events_without_a_halt() {
     assert_eq!(numbers(&output.stdout), Vec::from_iter(280..300));
     let stats = chip.stats();
     assert_eq!((chip.state(), stats.halts, stats.resets, stats.writes), (State::Running, 0, 0, vec![]));
+}
+
+#[test]
+fn the_tcl_port_tells_a_big_endian_target() {
+    if !installed("openocd") {
+        return;
+    }
+    let chip = CortexM::start(Setup { ring: Some(256), big_endian: true, ..Setup::default() });
+    // OpenOCD's Cortex-M target is always little-endian; a bare memory access port is not.
+    let after = "target create memory mem_ap -dap cm.dap -ap-num 0 -endian big -gdb-port disabled; targets memory";
+    let openocd = OpenOcd::start(&chip, Config { after, ..Config::default() });
+    chip.burst(300);
+    wait_for("a full ring", || chip.stats().events == 300);
+    let header = format!("_tx_trace_header_ptr={:#x}", symbol(chip.elf(), "_tx_trace_header_ptr"));
+    let output = tx_trace(&["last", "20", "--format", "json", "--symbol", &header, "--remote", &openocd.openocd()]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stderr), openocd.log());
+    assert!(text(&output.stdout).contains("\"byte_order\":\"big\""), "{}", text(&output.stdout));
+    assert_eq!(numbers(&output.stdout), Vec::from_iter(280..300));
+}
+
+#[test]
+fn the_tcl_port_refuses_what_is_not_there() {
+    let Some((chip, openocd)) = start(Setup::default()) else { return };
+    let output = run(&chip, &openocd.openocd(), &["last", "--header", "0x60000000"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    // Nothing is halted through it: there is nothing to leave.
+    let output = run(&chip, &openocd.openocd(), &["last", "--leave", "halted"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!((chip.state(), chip.stats().halts), (State::Running, 0));
 }

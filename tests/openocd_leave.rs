@@ -132,7 +132,12 @@ fn leave_running_and_leave_halted_do_as_they_say_in_all_four_states() {
         for (what, chip, openocd) in all {
             let done = run(&chip, &openocd.gdb(), &["last", "5", "--leave", "halted"]);
             assert_eq!((done.code, chip.state()), (Some(0), State::Halted), "{what}: {}", done.err);
-            assert_eq!(done.err, "", "{what}");
+            // A halt may come in the middle of an event.
+            assert!(
+                done.err.is_empty() || done.err.starts_with("lost: an event was being inserted"),
+                "{what}: {}",
+                done.err
+            );
             openocd.tcl("rbp all");
             let done = run(&chip, &openocd.gdb(), &["last", "5", "--leave", "running"]);
             assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{what}: {}", done.err);

@@ -17,10 +17,9 @@ pub struct OpenOcd {
     host: String,
     pub gdb_port: u16,
     pub tcl_port: u16,
-    log: PathBuf,
     // In the order in which they go.
-    _child: Running,
-    _scratch: Scratch,
+    child: Running,
+    scratch: Scratch,
 }
 
 /// What its configuration says beside the chip's description.
@@ -45,7 +44,6 @@ impl OpenOcd {
             (host, tcl_port) = (format!("127.1.{}.{}", gdb_port / 256, gdb_port % 256), 6666);
         }
         let scratch = Scratch::new(&format!("openocd-{gdb_port}"));
-        let (file, log) = (scratch.path("openocd.cfg"), scratch.path("openocd.log"));
         let Config { before, target, after, .. } = config;
         let text = format!(
             "bindto {host}
@@ -66,10 +64,17 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
 ",
             jtag_port = chip.jtag_port(),
         );
-        std::fs::write(&file, text).unwrap();
+        std::fs::write(scratch.path("openocd.cfg"), text).unwrap();
+        let child = Self::run(&scratch, [gdb_port, tcl_port]);
+        Self { host, gdb_port, tcl_port, child, scratch }
+    }
+
+    /// Runs it, and waits until it listens at both ports.
+    fn run(scratch: &Scratch, [gdb_port, tcl_port]: [u16; 2]) -> Running {
+        let log = scratch.path("openocd.log");
         let output = std::fs::File::create(&log).unwrap();
         let mut command = Command::new("openocd");
-        command.arg("-f").arg(&file).stdin(Stdio::null());
+        command.arg("-f").arg(scratch.path("openocd.cfg")).stdin(Stdio::null());
         command.stdout(output.try_clone().unwrap()).stderr(output);
         let mut child = Running(command.spawn().unwrap());
         let ready = [format!("port {gdb_port} for gdb"), format!("port {tcl_port} for tcl")];
@@ -78,7 +83,14 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
             assert!(child.0.try_wait().unwrap().is_none(), "OpenOCD has ended: {said}");
             ready.iter().all(|line| said.contains(line))
         });
-        Self { host, gdb_port, tcl_port, log, _child: child, _scratch: scratch }
+        child
+    }
+
+    /// Kills it, and starts it anew with the same ports.
+    pub fn restart(&mut self) {
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
+        self.child = Self::run(&self.scratch, [self.gdb_port, self.tcl_port]);
     }
 
     /// The endpoint of its GDB port.
@@ -93,7 +105,7 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
 
     /// What it has printed.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
+        std::fs::read_to_string(self.scratch.path("openocd.log")).unwrap()
     }
 
     /// Its answer to a Tcl command.

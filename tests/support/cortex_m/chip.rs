@@ -106,6 +106,8 @@ pub struct Chip {
     pub faulty: Vec<Range<u32>>,
     pub powered: bool,
     pub plugged_in: bool,
+    /// The program stores its words most significant byte first.
+    pub big_endian: bool,
     /// The core sleeps when it has nothing to do.
     pub sleepy: bool,
     /// The test is over.
@@ -135,6 +137,7 @@ impl Chip {
             faulty: Vec::new(),
             powered: true,
             plugged_in: true,
+            big_endian: false,
             sleepy: false,
             ended: false,
             boots: 0,
@@ -283,13 +286,17 @@ impl Chip {
         bytes.get_mut(at..at + size as usize)
     }
 
-    /// A word of memory; 0 where there is none.
+    /// A word of memory as the program sees it; 0 where there is none.
     pub fn peek(&mut self, at: u32) -> u32 {
-        self.memory(at, 4).map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+        let big = self.big_endian;
+        let word = |bytes: &mut [u8]| <[u8; 4]>::try_from(bytes).unwrap();
+        let from = if big { u32::from_be_bytes } else { u32::from_le_bytes };
+        self.memory(at, 4).map_or(0, |bytes| from(word(bytes)))
     }
 
     pub fn poke(&mut self, at: u32, word: u32) {
-        self.memory(at, 4).unwrap().copy_from_slice(&word.to_le_bytes());
+        let bytes = if self.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
+        self.memory(at, 4).unwrap().copy_from_slice(&bytes);
     }
 
     /// One access of the debugger, of 1, 2 or 4 bytes in their lanes of the word.

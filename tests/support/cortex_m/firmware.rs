@@ -191,7 +191,9 @@ impl Firmware {
         stores.extend((0..OBJECTS).flat_map(|i| [(registry + i * 48, 1), (registry + i * 48 + 4, 0)]));
         stores.extend([(kernel.start, start), (kernel.end, end)]);
         stores.extend((0..events).map(|i| (start + i * 32, 0)));
-        let words = [0x5458_5442, u32::MAX, header, registry, 32 << 16, start, start, end, start];
+        // Two halfwords: nothing, and the size of names.
+        let name_size = if chip.big_endian { 32 } else { 32 << 16 };
+        let words = [0x5458_5442, u32::MAX, header, registry, name_size, start, start, end, start];
         let words = words.into_iter().chain([0xAAAA_AAAA, 0xBBBB_BBBB, 0xCCCC_CCCC]);
         stores.extend((0..).map(|i| header + 4 * i).zip(words));
         // The thread's entry: in use, type 1, priority 5; its stack; its name.

@@ -42,13 +42,22 @@ pub struct Setup {
     pub rate: u32,
     /// A trace buffer for so many events; without it, the one in the image.
     pub ring: Option<u32>,
+    /// The chip stores words most significant byte first; its RAM is empty but for the ring.
+    pub big_endian: bool,
     pub elf: PathBuf,
     pub ram: PathBuf,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { state: State::Running, rate: 0, ring: None, elf: fixture("cm3.elf"), ram: fixture("cm3.ram.bin") }
+        Self {
+            state: State::Running,
+            rate: 0,
+            ring: None,
+            big_endian: false,
+            elf: fixture("cm3.elf"),
+            ram: fixture("cm3.ram.bin"),
+        }
     }
 }
 
@@ -65,8 +74,11 @@ impl CortexM {
     pub fn start(setup: Setup) -> Self {
         let mut chip = Chip::new();
         load_segments(&setup.elf, &mut chip.flash);
-        let ram = std::fs::read(&setup.ram).unwrap();
-        chip.ram[..ram.len()].copy_from_slice(&ram);
+        if !setup.big_endian {
+            let ram = std::fs::read(&setup.ram).unwrap();
+            chip.ram[..ram.len()].copy_from_slice(&ram);
+        }
+        chip.big_endian = setup.big_endian;
         chip.pace.rate = setup.rate;
         // In the fixture's fault handler, where its RAM was written to the file.
         chip.registers[7] = 0x2000_7F58;
