@@ -34,7 +34,7 @@ pub use run::Stop;
 pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
-use run::Run;
+use run::{Pending, Run};
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
 const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -89,6 +89,10 @@ pub struct Client {
     run: Run,
     /// The packet by which it runs; empty until the stub was asked.
     how_to_run: Vec<u8>,
+    /// The signal that the last stop reply tells of, where the program is to have it.
+    pending: Option<Pending>,
+    /// How many threads may still stop with the SIGSTOP by which gdbserver attached to them: it reports some of these late.
+    attach_stops: usize,
 }
 
 impl Client {
@@ -157,6 +161,8 @@ impl Client {
             left: true,
             run: Run::Stands,
             how_to_run: Vec::new(),
+            pending: None,
+            attach_stops: 0,
         }
     }
 
@@ -173,6 +179,8 @@ impl Client {
             left: true,
             run: Run::Stands,
             how_to_run: Vec::new(),
+            pending: None,
+            attach_stops: 0,
         };
         client.link.send_raw(b"+")?;
         if let Err(error) = client.meet(line_limit) {
@@ -244,6 +252,7 @@ impl Client {
             self.left = true;
             return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
         }
+        self.pending = Pending::of(&answer);
         self.stop_reason = answer;
         Ok(())
     }
