@@ -1,0 +1,178 @@
+//! The JTAG test access port, at the far end of OpenOCD's `remote_bitbang`.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use super::chip::Shared;
+use super::dap::Dap;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reset,
+    Idle,
+    SelectDr,
+    CaptureDr,
+    ShiftDr,
+    Exit1Dr,
+    PauseDr,
+    Exit2Dr,
+    UpdateDr,
+    SelectIr,
+    CaptureIr,
+    ShiftIr,
+    Exit1Ir,
+    PauseIr,
+    Exit2Ir,
+    UpdateIr,
+}
+
+impl State {
+    fn next(self, tms: bool) -> Self {
+        use State::*;
+        let (zero, one) = match self {
+            Reset => (Idle, Reset),
+            Idle | UpdateDr | UpdateIr => (Idle, SelectDr),
+            SelectDr => (CaptureDr, SelectIr),
+            CaptureDr | ShiftDr => (ShiftDr, Exit1Dr),
+            Exit1Dr => (PauseDr, UpdateDr),
+            PauseDr => (PauseDr, Exit2Dr),
+            Exit2Dr => (ShiftDr, UpdateDr),
+            SelectIr => (CaptureIr, Reset),
+            CaptureIr | ShiftIr => (ShiftIr, Exit1Ir),
+            Exit1Ir => (PauseIr, UpdateIr),
+            PauseIr => (PauseIr, Exit2Ir),
+            Exit2Ir => (ShiftIr, UpdateIr),
+        };
+        if tms { one } else { zero }
+    }
+}
+
+// Instructions, four bits.
+const ABORT: u32 = 0x8;
+const DPACC: u32 = 0xA;
+const APACC: u32 = 0xB;
+const IDCODE: u32 = 0xE;
+
+struct Tap {
+    shared: Arc<Shared>,
+    dap: Dap,
+    state: State,
+    clock: bool,
+    instruction: u32,
+    shifted_instruction: u32,
+    data: u64,
+    data_bits: u32,
+    /// What the last read gave: the next scan carries it out.
+    result: u32,
+    in_reset: bool,
+}
+
+/// Serves one connection of OpenOCD.
+pub fn serve(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<()> {
+    let mut tap = Tap {
+        shared: Arc::clone(shared),
+        dap: Dap::new(Arc::clone(shared)),
+        state: State::Reset,
+        clock: false,
+        instruction: IDCODE,
+        shifted_instruction: 0,
+        data: 0,
+        data_bits: 32,
+        result: 0,
+        in_reset: false,
+    };
+    let mut input = vec![0; 0x1_0000];
+    loop {
+        let len = stream.read(&mut input)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let plugged_in = shared.lock().plugged_in;
+        let mut output = Vec::new();
+        for command in &input[..len] {
+            match command {
+                b'0'..=b'7' if plugged_in => tap.pins(command - b'0'),
+                b'R' => output.push(if plugged_in && !tap.output() { b'0' } else { b'1' }),
+                b'r'..=b'u' if plugged_in => tap.resets(command - b'r'),
+                b'Q' => return Ok(()),
+                _ => {}
+            }
+        }
+        if !output.is_empty() {
+            let latency = shared.lock().pace.latency;
+            shared.sleep(latency);
+            stream.write_all(&output)?;
+        }
+    }
+}
+
+impl Tap {
+    /// TCK, TMS and TDI.
+    fn pins(&mut self, pins: u8) {
+        let clock = pins & 4 != 0;
+        if clock && !self.clock {
+            self.rise(pins & 2 != 0, pins & 1 != 0);
+        }
+        self.clock = clock;
+    }
+
+    /// TRST and SRST.
+    fn resets(&mut self, lines: u8) {
+        if lines & 2 != 0 {
+            (self.state, self.instruction) = (State::Reset, IDCODE);
+        }
+        let in_reset = lines & 1 != 0;
+        if in_reset != self.in_reset {
+            self.shared.change(|chip| if in_reset { chip.reset(true) } else { chip.release_reset() });
+        }
+        self.in_reset = in_reset;
+    }
+
+    /// TDO.
+    fn output(&self) -> bool {
+        match self.state {
+            State::ShiftDr => self.data & 1 != 0,
+            State::ShiftIr => self.shifted_instruction & 1 != 0,
+            _ => true,
+        }
+    }
+
+    fn rise(&mut self, tms: bool, tdi: bool) {
+        match self.state {
+            State::CaptureIr => self.shifted_instruction = 1,
+            State::ShiftIr => self.shifted_instruction = self.shifted_instruction >> 1 | u32::from(tdi) << 3,
+            State::CaptureDr => {
+                (self.data_bits, self.data) = match self.instruction {
+                    DPACC | APACC => (35, u64::from(self.result) << 3 | 2),
+                    ABORT => (35, 0),
+                    IDCODE => (32, 0x4BA0_0477),
+                    _ => (1, 0),
+                }
+            }
+            State::ShiftDr => self.data = self.data >> 1 | u64::from(tdi) << (self.data_bits - 1),
+            _ => {}
+        }
+        self.state = self.state.next(tms);
+        match self.state {
+            State::UpdateIr => self.instruction = self.shifted_instruction,
+            State::UpdateDr => self.update(),
+            State::Reset => self.instruction = IDCODE,
+            _ => {}
+        }
+    }
+
+    fn update(&mut self) {
+        let read = self.data & 1 != 0;
+        let register = (self.data >> 1 & 3) as u32 * 4;
+        let word = (self.data >> 3) as u32;
+        match (self.instruction, read) {
+            (DPACC, true) => self.result = self.dap.read_dp(register),
+            (DPACC, false) => self.dap.write_dp(register, word),
+            (APACC, true) => self.result = self.dap.ap(register, None),
+            (APACC, false) => drop(self.dap.ap(register, Some(word))),
+            (ABORT, _) if word & 1 != 0 => self.dap.clear_error(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Real debug servers in front of the simulated chip. A test file that uses this has `mod machine` and `mod cortex_m`.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect by failing")]
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::cortex_m::CortexM;
+use crate::machine::{Running, Scratch, free_port, wait_for};
+
+/// The real OpenOCD. It ends when it is dropped.
+pub struct OpenOcd {
+    pub gdb_port: u16,
+    pub tcl_port: u16,
+    log: PathBuf,
+    // In the order in which they go.
+    _child: Running,
+    _scratch: Scratch,
+}
+
+/// What its configuration says beside the chip's description.
+#[derive(Clone, Copy, Default)]
+pub struct Config<'a> {
+    /// Tcl commands before the target is created.
+    pub before: &'a str,
+    /// Options of `target create`, as `-rtos ThreadX`.
+    pub target: &'a str,
+    /// Tcl commands after that, as an event of the target; `$_TARGETNAME` is its name.
+    pub after: &'a str,
+}
+
+impl OpenOcd {
+    pub fn start(chip: &CortexM, config: Config<'_>) -> Self {
+        let (gdb_port, tcl_port) = (free_port(), free_port());
+        let scratch = Scratch::new(&format!("openocd-{gdb_port}"));
+        let (file, log) = (scratch.path("openocd.cfg"), scratch.path("openocd.log"));
+        let Config { before, target, after } = config;
+        let text = format!(
+            "bindto 127.0.0.1
+adapter driver remote_bitbang
+remote_bitbang host 127.0.0.1
+remote_bitbang port {jtag_port}
+transport select jtag
+reset_config srst_only
+gdb_port {gdb_port}
+tcl_port {tcl_port}
+telnet_port disabled
+jtag newtap cm cpu -irlen 4 -expected-id 0x4ba00477
+dap create cm.dap -chain-position cm.cpu
+{before}
+set _TARGETNAME cm.cpu
+target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
+{after}
+",
+            jtag_port = chip.jtag_port(),
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = std::fs::File::create(&log).unwrap();
+        let mut command = Command::new("openocd");
+        command.arg("-f").arg(&file).stdin(Stdio::null());
+        command.stdout(output.try_clone().unwrap()).stderr(output);
+        let mut child = Running(command.spawn().unwrap());
+        let ready = [format!("port {gdb_port} for gdb"), format!("port {tcl_port} for tcl")];
+        wait_for("OpenOCD's ports", || {
+            let said = std::fs::read_to_string(&log).unwrap();
+            assert!(child.0.try_wait().unwrap().is_none(), "OpenOCD has ended: {said}");
+            ready.iter().all(|line| said.contains(line))
+        });
+        Self { gdb_port, tcl_port, log, _child: child, _scratch: scratch }
+    }
+
+    /// The endpoint of its GDB port.
+    pub fn gdb(&self) -> String {
+        format!("127.0.0.1:{}", self.gdb_port)
+    }
+
+    /// The endpoint of its Tcl port.
+    pub fn openocd(&self) -> String {
+        format!("openocd:127.0.0.1:{}", self.tcl_port)
+    }
+
+    /// What it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Its answer to a Tcl command.
+    pub fn tcl(&self, command: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.tcl_port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(format!("{command}\x1a").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        while stream.read(&mut byte).unwrap() == 1 && byte != [0x1a] {
+            answer.extend(byte);
+        }
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+/// The real pyOCD. It ends when it is dropped.
+pub struct PyOcd {
+    pub gdb_port: u16,
+    log: PathBuf,
+    _child: Running,
+    _scratch: Scratch,
+}
+
+impl PyOcd {
+    /// Its program, which `scripts/test` installs; says loudly that there is none.
+    pub fn program() -> Option<PathBuf> {
+        let program = std::env::var_os("TX_TRACE_TEST_PYOCD").map(PathBuf::from);
+        if program.is_none() {
+            println!("SKIPPED: TX_TRACE_TEST_PYOCD names no pyOCD");
+            eprintln!("SKIPPED: TX_TRACE_TEST_PYOCD names no pyOCD");
+        }
+        program
+    }
+
+    /// `more` are options of `pyocd gdbserver`.
+    pub fn start(program: &Path, chip: &CortexM, more: &[&str]) -> Self {
+        let gdb_port = free_port();
+        let scratch = Scratch::new(&format!("pyocd-{gdb_port}"));
+        let log = scratch.path("pyocd.log");
+        let output = std::fs::File::create(&log).unwrap();
+        let mut command = Command::new(program);
+        command.args(["gdbserver", "--persist", "-t", "cortex_m", "-u"]);
+        command.arg(format!("remote:127.0.0.1:{}", chip.remote_probe_port()));
+        // A port for telnet that the system chooses; no configuration but this.
+        command.args(["-p", &gdb_port.to_string(), "-T", "0", "--no-config"]).args(more);
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        let mut child = Running(command.spawn().unwrap());
+        let ready = format!("port {gdb_port}");
+        wait_for("pyOCD's port", || {
+            let said = std::fs::read_to_string(&log).unwrap();
+            assert!(child.0.try_wait().unwrap().is_none(), "pyOCD has ended: {said}");
+            said.contains(&ready)
+        });
+        Self { gdb_port, log, _child: child, _scratch: scratch }
+    }
+
+    /// The endpoint of its GDB port.
+    pub fn gdb(&self) -> String {
+        format!("127.0.0.1:{}", self.gdb_port)
+    }
+
+    /// What it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
