@@ -212,6 +212,9 @@ pub struct Cursor {
     pub described: Vec<Block>,
     /// How often in a row the next slot was there and could not be read.
     pub misses: u32,
+    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: what the pointer tells
+    /// from here on is true but for whole rounds.
+    pub unsure: bool,
 }
 
 impl Cursor {
