@@ -88,7 +88,7 @@ pub fn serve(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<()>
         if len == 0 {
             return Ok(());
         }
-        let plugged_in = shared.lock().plugged_in;
+        let plugged_in = !shared.lock().unplugged;
         let mut output = Vec::new();
         for command in &input[..len] {
             match command {
