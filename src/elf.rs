@@ -39,10 +39,14 @@ pub const SHT_NOTE: u32 = 7;
 pub const SHT_NOBITS: u32 = 8;
 /// `sh_type` of the dynamic linker's symbol table.
 pub const SHT_DYNSYM: u32 = 11;
+/// `sh_flags`: the program writes it.
+pub const SHF_WRITE: u64 = 1;
 /// `sh_flags`: lies in the target's memory.
 pub const SHF_ALLOC: u64 = 2;
 /// `sh_flags`: holds instructions.
 pub const SHF_EXECINSTR: u64 = 4;
+/// `sh_flags`: a template for each thread's own copy, not memory.
+pub const SHF_TLS: u64 = 0x400;
 /// `sh_flags`: the bytes in the file are compressed.
 pub const SHF_COMPRESSED: u64 = 0x800;
 
@@ -470,6 +474,26 @@ impl Elf {
     pub fn section_holding(&self, address: Addr) -> Option<Section> {
         self.sections()
             .find(|s| s.flags & SHF_ALLOC != 0 && address.checked_sub(s.addr).is_some_and(|into| into < s.size))
+    }
+
+    /// Whether the program may write all of the `len` bytes at `address` (as linked): as its sections say, else its
+    /// segments. `None` where neither holds them.
+    #[must_use]
+    pub fn writes(&self, address: Addr, len: u64) -> Option<bool> {
+        let end = address.checked_add(len)?;
+        let shares = |start: Addr, size: u64| start < end && start.saturating_add(size) > address;
+        let holds = |start: Addr, size: u64| start <= address && start.saturating_add(size) >= end;
+        let mut all = None;
+        for s in
+            self.sections().filter(|s| s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0 && shares(s.addr, s.size))
+        {
+            if s.flags & SHF_WRITE == 0 {
+                return Some(false);
+            }
+            all = all.or(holds(s.addr, s.size).then_some(true));
+        }
+        let mut segments = self.segments().filter(|p| p.kind == PT_LOAD && holds(p.vaddr, p.memsz));
+        all.or_else(|| segments.next().map(|p| p.flags & PF_W != 0))
     }
 
     /// The bytes of a section as far as the file goes; empty for one without bytes in the file.

@@ -44,9 +44,6 @@ fn output_over_the_input_destroyed_it() {
             assert!(std::fs::read(trace).unwrap() == whole, "{words:?}");
         }
     }
-    // The failure as JSON goes to standard output then.
-    let out = tx_trace(&["list", trace, "-o", trace, "--format", "json"]);
-    assert!(text(&out.stdout).contains(r#""type":"error""#), "{}", text(&out.stdout));
     // Nor is a file of names written over, or a link that leads to somewhere else replaced.
     let names = scratch.path("names.tsv");
     std::fs::write(&names, "id\tname\n4096\tboot\n").unwrap();

@@ -110,8 +110,9 @@ fn openocd_gets_a_byte_first() {
     let (stub, mut client) = connect(openocd("S02"));
     assert_eq!(stub.log.lock().unwrap().first_byte, Some(b'+'));
     let mut hole = [1; 8];
-    client.read_memory(0, &mut hole).unwrap();
-    assert_eq!(hole, [0; 8], "OpenOCD's zeros are for those who know what should be there");
+    let failure = client.read_memory(0, &mut hole).unwrap_err();
+    let why = "Failed to read memory at 0x0".to_owned();
+    assert_eq!(failure, ReadFailure::Unreadable { addr: 0, why }, "OpenOCD answers a failed read with zeros");
 }
 
 /// OpenOCD says S00 of a core that was halted before OpenOCD came, and S02 of one that it halted for anybody.

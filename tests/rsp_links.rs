@@ -136,6 +136,40 @@ fn a_child_and_its_children_are_gone_after() {
     assert!(status.as_deref().unwrap_or(") Z").contains(") Z"), "{status:?}");
 }
 
+/// A command that ignored SIGTERM outlived us, and what it had started did.
+#[test]
+fn a_command_that_ignores_sigterm_is_killed() {
+    let mark = std::env::temp_dir().join(format!("tx-trace-stubborn-{}", std::process::id()));
+    // The group's leader ends or stays; what it has started ignores everything that can be ignored.
+    for end in ["wait", "exit 0", "while :; do sleep 987; done"] {
+        let command = format!("|trap '' TERM HUP INT PIPE; sleep 987 & echo $! $$ > {}; {end}", mark.display());
+        let endpoint = Endpoint::parse(&command).unwrap();
+        let mut link = transport::open(&endpoint, Duration::from_secs(1)).unwrap();
+        let began = Instant::now();
+        let pids = loop {
+            match std::fs::read_to_string(&mark) {
+                Ok(pids) if pids.ends_with('\n') => break pids,
+                _ => assert!(began.elapsed() < Duration::from_secs(10), "it did not start"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let _ = link.receive(&mut [0; 16], Instant::now());
+        let began = Instant::now();
+        drop(link);
+        assert!(began.elapsed() < Duration::from_secs(4), "{end}: it took {:?}", began.elapsed());
+        // Killed, and perhaps not waited for by the parent that it was given.
+        let is_gone = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")
+        };
+        while !pids.split_whitespace().all(is_gone) {
+            assert!(began.elapsed() < Duration::from_secs(10), "{end}: {pids} are still there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(&mark).unwrap();
+    }
+}
+
 /// Runs as a child of the test below; as a test of its own it does nothing.
 #[test]
 fn stdio_child() {

@@ -412,6 +412,9 @@ pub struct Control {
     /// Write without asking
     #[arg(long)]
     pub yes: bool,
+    /// Memory that is RAM, both ends included, where no ELF says so (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR")]
+    pub range: Vec<String>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]

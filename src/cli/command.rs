@@ -9,7 +9,7 @@ use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
-use super::sink::Sink;
+use super::sink::{self, Sink};
 use super::{
     Outcome, bridge, control, demo, dump, events, evidence, follow, gdb, info, live, now, reports, serve, threads,
 };
@@ -31,8 +31,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
     if let Some(path) = &target {
         let read = [&files_read(&plan.task), option_files].concat();
         if let Err(failure) = evidence::keep(&read, path) {
-            // Not even the failure goes there.
-            return report_failure(&failure, &Output { path: None, ..output });
+            return report_failure(&failure, &output);
         }
     }
     let result = match plan.task {
@@ -49,9 +48,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
     };
     result.unwrap_or_else(|failure| {
         let outcome = report_failure(&failure, &output);
-        // JSON has its `error` line there.
-        let untouched = output.path.is_none() || output.format != args::Format::Json;
-        if let Some(path) = target.filter(|path| untouched && path.is_file()) {
+        if let Some(path) = target.filter(|path| path.is_file()) {
             message::say(&format!("tx-trace: {} is left as it was", output::escape(&path.display().to_string())));
         }
         outcome
@@ -71,12 +68,12 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
     }
 }
 
-/// The failure as the chosen format has it: JSON gets its `error` line, people get sentences.
+/// The failure as the chosen format has it: JSON gets its `error` line, people get sentences. A file stays as it was.
 fn report_failure(failure: &Failure, output: &Output) -> Outcome {
     if failure.code == "broken-pipe" {
         return Outcome::Done;
     }
-    if output.format == args::Format::Json {
+    if output.format == args::Format::Json && output.path.as_deref().is_none_or(sink::is_device) {
         let line = message::error_line_of(failure);
         // In a debugger's own session there is nowhere to print to but stderr.
         if let Ok(mut out) = Sink::open(output, None) {

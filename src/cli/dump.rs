@@ -52,7 +52,7 @@ impl DumpTask {
 }
 
 /// `ADDR..ADDR`, both ends included.
-fn range(text: &str) -> Result<Region, Failure> {
+pub(super) fn range(text: &str) -> Result<Region, Failure> {
     let wrong = || Failure::usage("usage", format!("--range {text}: FIRST..LAST is wanted, as 0x20000000..0x2000ffff"));
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number("--range", first)?, number("--range", last)?);

@@ -25,6 +25,7 @@ mod reports;
 mod serve;
 mod sink;
 mod threads;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -224,7 +224,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
         }
         Command::Control(c) => {
-            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            let (mut task, files) = ControlTask::parse(c.words, c.yes, &c.range)?;
             task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
             return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }

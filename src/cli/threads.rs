@@ -60,6 +60,7 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
         Some(loaded) => loaded.trace.issues.clone(),
         None => session.issues().to_vec(),
     };
+    issues.extend(session.read_while_running().filter(|_| loaded.is_none()));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
 }

@@ -369,11 +369,13 @@ impl Absence {
         if error.is_fatal() {
             return Self::broken("source-failed", format!("{what}: {error}"), "");
         }
-        Self::broken(
-            "unreadable",
-            format!("{what}: {error}"),
-            "check that the ELF belongs to this memory, and that the dump covers the RAM",
-        )
+        let hint = match error.kind {
+            ReadErrorKind::Refused(_) => {
+                "is this memory there, with power and clock? An ELF of another build gives wrong addresses"
+            }
+            _ => "check that the ELF belongs to this memory, and that the dump covers the RAM",
+        };
+        Self::broken("unreadable", format!("{what}: {error}"), hint)
     }
 }
 

@@ -68,6 +68,7 @@ fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
             }
             _ => ReadError::unmapped(addr, len),
         },
+        ReadFailure::Unreadable { addr, why } => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
         ReadFailure::Link(error @ RspError::Interrupted { .. }) => {
             ReadError::new(addr, len, ReadErrorKind::Interrupted(error.to_string()))
         }

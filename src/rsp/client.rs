@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::{RspError, excerpt};
-use super::openocd::{CoreState, TclPort};
+use super::tcl::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
 mod console;
@@ -85,8 +85,6 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
-    /// The length of the last answer, where one is waited for at a time.
-    last_len: Option<usize>,
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
@@ -188,7 +186,6 @@ impl Client {
             leave: options.leave,
             max_chunk: 0,
             binary: false,
-            last_len: None,
             stop_reason: Vec::new(),
             found_running: false,
             before: None,
@@ -246,7 +243,8 @@ impl Client {
         if no_ack {
             self.link.start_no_ack()?;
         }
-        self.find_stop()
+        self.find_stop()?;
+        Ok(())
     }
 
     /// Asks why the target stands, and stops it where it does not.

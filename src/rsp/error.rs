@@ -173,6 +173,16 @@ pub enum RspError {
         /// The stop reply.
         reply: String,
     },
+    /// The debugger answers, and does not reach its target.
+    #[error("{endpoint}: OpenOCD does not reach its target (it says `{why}`): {hint}")]
+    TargetLost {
+        /// The endpoint.
+        endpoint: String,
+        /// The debugger's own words.
+        why: String,
+        /// What to check.
+        hint: &'static str,
+    },
     /// The target runs and cannot be stopped.
     #[error("{endpoint}: the target runs and did not stop within {timeout:?}, so its memory cannot be read")]
     Runs {
@@ -244,6 +254,7 @@ impl RspError {
             Self::Refusal { .. } => "error-reply",
             Self::Unsupported { .. } => "unsupported",
             Self::NoTarget { .. } => "no-target",
+            Self::TargetLost { .. } => "source-failed",
             Self::Runs { .. } => "target-runs",
             Self::HaltedTooLong { .. } => "halted-too-long",
             Self::WouldReset { .. } => "would-reset",

@@ -1,127 +1,56 @@
-//! OpenOCD's Tcl port, asked about a target before its GDB port is opened.
+//! What OpenOCD says of a read that failed.
 //!
-//! Opening the GDB port runs the target's `gdb-attach` event, which halts the target by default and may reset it.
-//! Afterwards nobody can say whether the target ran before. A question at the Tcl port changes nothing.
+//! It prints its reasons into its log. Both of its ports give them to the client that asked: the Tcl port by `capture`,
+//! the GDB port as console output of a monitor command.
 
-use std::time::{Duration, Instant};
+use super::error::RspError;
 
-use super::endpoint::Endpoint;
-use super::transport::{self, Transport, deadline_in};
+/// The most messages that are shown, and the most characters of all of them.
+const MOST_LINES: usize = 4;
+const MOST_CHARACTERS: usize = 200;
 
-/// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
-pub const TCL_PORT: u16 = 6666;
-/// Ends every command and every answer.
-const END: u8 = 0x1a;
-/// The most time that one question may take: without an answer we go on without it.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// The longest answer that is read, in bytes.
-const MOST: usize = 64 << 10;
+/// What OpenOCD prints for other reasons than the read: it looks at its target now and then, and the script that asked
+/// for the read repeats that it failed.
+const NOT_OF_THE_READ: [&str; 3] = ["Polling target", "Examination failed", "read_memory:"];
 
-/// The state of a core, in OpenOCD's words (`curstate`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoreState {
-    /// `running`.
-    Running,
-    /// `halted`.
-    Halted,
-    /// `reset`, `debug-running`, `unknown`, or a target that was not examined.
-    Other,
-}
-
-impl CoreState {
-    /// Understands the answer to `curstate`.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        match text.trim() {
-            "running" => Self::Running,
-            "halted" => Self::Halted,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// A Tcl port that serves the same target as a GDB port.
-#[derive(Debug, Clone)]
-pub struct TclPort {
-    host: String,
-    gdb_port: u16,
-    timeout: Duration,
-}
-
-/// A target as the Tcl port shows it.
+/// Why a read failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
-    /// Whether the core runs.
-    pub state: CoreState,
-    /// The Tcl code that runs when a GDB client connects, with the procedures that it calls.
-    attach: String,
+pub(crate) enum Failed {
+    /// These addresses cannot be read; others can.
+    Address(String),
+    /// The target does not answer at all.
+    Target(RspError),
 }
 
-impl TclPort {
-    /// The Tcl port beside a GDB port. Nothing is opened yet. `None` for an endpoint that is not TCP.
-    #[must_use]
-    pub fn beside(endpoint: &Endpoint, timeout: Duration) -> Option<Self> {
-        match endpoint {
-            Endpoint::Tcp { host, port } if *port != TCL_PORT => {
-                Some(Self { host: host.clone(), gdb_port: *port, timeout: timeout.min(PATIENCE) })
-            }
-            _ => None,
+/// Makes a failure of the target's state (`[target current] curstate`) and of OpenOCD's messages.
+pub(crate) fn failed(endpoint: &str, state: &str, messages: &str) -> Failed {
+    let why = reason(messages);
+    if why.contains("not examined") {
+        let hint = "OpenOCD could not reach it when it started: check power, wiring, `reset_config` and a connect under \
+                    reset, then start OpenOCD anew";
+        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+    }
+    // "unknown": OpenOCD could not read the state of the processor either.
+    if state.trim() == "unknown" {
+        let hint = "is it powered and connected, and does its debug clock run while it sleeps?";
+        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+    }
+    Failed::Address(why)
+}
+
+/// OpenOCD's messages in one line: each once, in their order.
+fn reason(messages: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in messages.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let is_new = !lines.contains(&line) && !NOT_OF_THE_READ.iter().any(|start| line.starts_with(start));
+        if is_new && lines.len() < MOST_LINES {
+            lines.push(line);
         }
     }
-
-    /// The endpoint that reads memory through this port, as users type it.
-    #[must_use]
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint::OpenOcd { host: self.host.clone(), port: TCL_PORT }
+    if lines.is_empty() {
+        return "no reason given".to_owned();
     }
-
-    /// Asks for the target that OpenOCD serves at the GDB port. `None` where nobody answers, or where another program
-    /// serves that GDB port.
-    #[must_use]
-    pub fn look(&self) -> Option<Look> {
-        let mut transport = transport::open(&self.endpoint(), self.timeout).ok()?;
-        let question = format!(
-            "apply {{{{}} {{foreach t [target names] {{if {{[$t cget -gdb-port] eq {{{}}}}} {{\
-             set code [$t cget -event gdb-attach]; set all $code; \
-             catch {{foreach word $code {{if {{[llength [info procs $word]] > 0}} {{append all \"\\n\" [info body $word]}}}}}}; \
-             return \"[$t curstate]\\n$all\"}}}}; return none}}}}",
-            self.gdb_port
-        );
-        let answer = ask(transport.as_mut(), question.as_bytes(), deadline_in(self.timeout))?;
-        let text = String::from_utf8_lossy(&answer);
-        let (state, attach) = text.split_once('\n')?;
-        Some(Look { state: CoreState::parse(state), attach: attach.to_owned() })
-    }
-}
-
-impl Look {
-    /// The line of the `gdb-attach` event that resets the target, where there is one.
-    #[must_use]
-    pub fn resets(&self) -> Option<&str> {
-        self.attach.lines().flat_map(|line| line.split(';')).map(str::trim).find(|command| is_reset(command))
-    }
-}
-
-/// True where a Tcl command resets a target, or may.
-fn is_reset(command: &str) -> bool {
-    let mut words = command.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
-    let code = !command.starts_with('#');
-    code && words.any(|word| word == "reset" || word == "srst" || word == "soft_reset_halt" || word.ends_with("_reset"))
-}
-
-fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Option<Vec<u8>> {
-    transport.send(&[question, &[END]].concat(), deadline).ok()?;
-    let mut answer = Vec::new();
-    let mut buf = [0; 4096];
-    while answer.len() < MOST {
-        let n = transport.receive(&mut buf, deadline).ok()?;
-        answer.extend_from_slice(buf.get(..n)?);
-        if answer.last() == Some(&END) {
-            answer.pop();
-            return Some(answer);
-        }
-    }
-    None
+    lines.join("; ").chars().take(MOST_CHARACTERS).collect::<String>().escape_debug().to_string()
 }
 
 #[cfg(test)]
@@ -129,16 +58,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attach_event_that_resets_is_found() {
-        let resets = |attach: &str| {
-            let look = Look { state: CoreState::Running, attach: attach.to_owned() };
-            look.resets().map(str::to_owned)
+    fn each_message_is_told_once() {
+        let messages = "Invalid ACK (7) in DAP response\nJTAG-DP STICKY ERROR\nInvalid ACK (7) in DAP response\n\
+                        Polling target cm.cpu failed, trying to reexamine\nJTAG-DP STICKY ERROR\n\
+                        Failed to read memory at 0x20010000\nread_memory: failed to read memory\n";
+        let why = "Invalid ACK (7) in DAP response; JTAG-DP STICKY ERROR; Failed to read memory at 0x20010000";
+        assert_eq!(reason(messages), why);
+        assert_eq!(reason("\n\n"), "no reason given");
+        assert_eq!(reason("\x1b[2J"), "\\u{1b}[2J");
+        assert!(reason(&"x".repeat(1 << 20)).len() <= MOST_CHARACTERS);
+    }
+
+    #[test]
+    fn a_lost_target_is_told_from_a_bad_address() {
+        assert_eq!(failed("here", "halted\n", "no power"), Failed::Address("no power".into()));
+        let lost = |state, messages| match failed("here", state, messages) {
+            Failed::Target(error) => error.to_string(),
+            Failed::Address(why) => panic!("{why}"),
         };
-        assert_eq!(resets("halt 1000"), None);
-        assert_eq!(resets("\n  reset init\n"), Some("reset init".into()));
-        assert_eq!(resets("halt; soft_reset_halt"), Some("soft_reset_halt".into()));
-        assert_eq!(resets("if {1} {reset halt}"), Some("if {1} {reset halt}".into()));
-        assert_eq!(resets("# no reset here\nhalt"), None);
-        assert_eq!(resets("reset_config none; halt"), None);
+        assert!(lost("unknown", "no power").contains("is it powered"));
+        assert!(lost("halted", "Target not examined yet").contains("reset_config"));
     }
 }

@@ -246,6 +246,11 @@ fn broken(error: io::Error) -> TransportError {
     }
 }
 
+/// How long the processes of a command may take to end after SIGTERM, before SIGKILL.
+const TERM_GRACE: Duration = Duration::from_millis(500);
+/// How long SIGKILL may take.
+const KILL_GRACE: Duration = Duration::from_secs(1);
+
 /// A stub that we started ourselves. It leads a process group of its own, so that Ctrl-C in the terminal reaches us
 /// and not it: we still have to leave the target in order.
 struct ChildLink {
@@ -313,12 +318,21 @@ impl Drop for ChildLink {
     fn drop(&mut self) {
         // The end of its stdin tells a well-behaved stub to go; the rest of the group goes by signal.
         self.pipes = None;
-        let already = self.ended(Duration::from_millis(150)).is_some();
-        sys::end_group(self.child.id());
-        if !already {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        let _ = self.ended(Duration::from_millis(150));
+        let group = self.child.id();
+        let deadline = deadline_in(TERM_GRACE);
+        let mut left = sys::signal_group(group, sys::Signal::Term);
+        while left && Instant::now() < deadline {
+            // A child that has ended is of the group until it is waited for.
+            let _ = self.child.try_wait();
+            std::thread::sleep(Duration::from_millis(5));
+            left = sys::signal_group(group, sys::Signal::None);
         }
+        if left {
+            sys::signal_group(group, sys::Signal::Kill);
+        }
+        // A process that hangs in the kernel ends later than we do.
+        let _ = self.ended(KILL_GRACE);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
 use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
 use crate::mem::segments::Segments;
-use crate::trace::Trace;
+use crate::trace::{Issue, Severity, Trace};
 
 impl Session<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
@@ -35,6 +35,18 @@ impl Session<'_> {
     #[must_use]
     pub fn is_running(&mut self) -> bool {
         self.memory.memory().changes()
+    }
+
+    /// What to tell of a target that was read while it ran.
+    #[must_use]
+    pub fn read_while_running(&mut self) -> Option<Issue> {
+        self.is_running().then(|| {
+            Issue::new(
+                "read-while-running",
+                Severity::Note,
+                "the target ran while it was read: what was read at different moments may not fit together",
+            )
+        })
     }
 
     /// Reads as [`Session::load`] does, and tells where following can go on; `None` where this format cannot be

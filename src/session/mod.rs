@@ -278,6 +278,8 @@ impl<'m> Session<'m> {
         trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, trace)));
         if self.is_live() {
             trace.issues.extend(just_begun(trace));
+            let running = self.read_while_running();
+            loaded.trace.issues.extend(running);
         } else {
             // In a file this costs nothing; over a link `info` asks for it.
             trace.issues.extend(self.agreement(trace).and_then(Agreement::issue));

@@ -336,6 +336,9 @@ impl Session {
         }
         if let Some(command) = request.strip_prefix("qRcmd,") {
             let command = String::from_utf8(unhex(command)).unwrap();
+            if self.stub.zeros_for_holes && command.contains("mdw ") {
+                return self.dump_words(&command);
+            }
             let Some((_, out)) = self.stub.monitor.iter().find(|(name, _)| *name == command) else { return text("") };
             if !out.is_empty() {
                 self.frame(format!("O{}", hex(out.as_bytes())).as_bytes())?;
@@ -371,6 +374,28 @@ impl Session {
             }
             _ => text(""),
         }
+    }
+
+    /// OpenOCD's `mdw`, once or several times: words, or an error where there is no memory.
+    fn dump_words(&mut self, command: &str) -> std::io::Result<Vec<u8>> {
+        let mut text = String::new();
+        for asked in command.split("mdw ").skip(1) {
+            let mut words = asked.split([' ', ']']);
+            let addr = u64::from_str_radix(words.next().unwrap().strip_prefix("0x").unwrap(), 16).unwrap();
+            let len = 4 * words.next().unwrap().parse::<usize>().unwrap();
+            if addr < RAM || addr + len as u64 > RAM + RAM_LEN {
+                let said = format!("Failed to read memory at {addr:#x}\n");
+                self.frame(format!("O{}", hex(said.as_bytes())).as_bytes())?;
+                return Ok(b"E95".to_vec());
+            }
+            for (i, line) in bytes_at(addr, len).chunks(32).enumerate() {
+                text += &format!("{:#010x}: ", addr + 32 * i as u64);
+                let words = line.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap()));
+                text += &words.map(|w| format!("{w:08x} ")).collect::<String>();
+                text.push('\n');
+            }
+        }
+        Ok(hex(text.as_bytes()).into_bytes())
     }
 
     fn memory(&mut self, addr: u64, len: usize) -> std::io::Result<Result<Vec<u8>, &'static str>> {

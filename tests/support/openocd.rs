@@ -147,9 +147,11 @@ fn serve(mut stream: TcpStream, target: &Mutex<Target>, script: &mut Script, ask
     loop {
         while let Some(end) = input.iter().position(|b| *b == 0x1a) {
             let command = String::from_utf8(input.drain(..=end).take(end).collect()).unwrap();
-            let words: Vec<&str> = command.split(' ').collect();
+            // The scripts are OpenOCD's own language; what matters of them is which command they hold.
+            let asked_for = command.split_once("read_memory ").map(|(_, rest)| rest);
+            let words: Vec<&str> = asked_for.unwrap_or_default().split([' ', '}']).take(3).collect();
             let mut answer = match words[..] {
-                ["read_memory", at, "32", count] => {
+                [at, "32", count] => {
                     let mut target = target.lock().unwrap();
                     let deed = script(*asked, &mut target);
                     *asked += 1;
@@ -161,12 +163,14 @@ fn serve(mut stream: TcpStream, target: &Mutex<Target>, script: &mut Script, ask
                     let zeros = deed == Deed::Zeros;
                     let word = |i: u32| if zeros { Some(0) } else { target.load(at + 4 * i) };
                     let words: Option<Vec<String>> = (0..count).map(|i| Some(format!("{:#x}", word(i)?))).collect();
-                    words.map_or("read_memory: failed to read memory".to_owned(), |words| words.join(" "))
+                    words.map_or("failed running\nread_memory: failed to read memory\n".to_owned(), |words| {
+                        words.join(" ")
+                    })
                 }
-                _ if command == "[target current] cget -endian" => {
+                _ if command.contains("cget -endian") => {
                     if target.lock().unwrap().big { "big" } else { "little" }.to_owned()
                 }
-                _ => format!("invalid command name \"{}\"", words[0]),
+                _ => format!("invalid command name \"{command}\""),
             }
             .into_bytes();
             answer.push(0x1a);

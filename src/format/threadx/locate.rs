@@ -4,7 +4,7 @@ use super::super::{Absence, Hints, Located};
 use super::{layout, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
-use crate::mem::{Memory, ReadError};
+use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::sym::{Symbol, Symbols};
 
 /// The kernel's pointers into the trace. They are set together by `tx_trace_enable` and lie together in `.bss`.
@@ -105,7 +105,7 @@ fn never_enabled(at: Addr) -> Absence {
     Absence::none(
         "never-enabled",
         format!("{HEADER} at {at:#x} is 0: the trace was not enabled since the last start"),
-        "call tx_trace_enable(buffer, size, registry entries) early; OpenOCD gives zeros for memory that it could not read (gdb report_data_abort enable)",
+        "call tx_trace_enable(buffer, size, registry entries) early; in GDB on OpenOCD zeros may be memory that could not be read (monitor gdb report_data_abort enable)",
     )
 }
 
@@ -197,8 +197,10 @@ fn read_pointers(
             Ok(alone) => located.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
             Err(e) => {
                 let mut absence = Absence::from_read(&e, HEADER);
-                absence.hint =
-                    "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
+                if matches!(e.kind, ReadErrorKind::Unmapped) {
+                    absence.hint =
+                        "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
+                }
                 return Err(absence);
             }
         }

@@ -8,7 +8,7 @@ use super::walk::Behind;
 use super::{layout, order_name, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
-use crate::mem::{Memory, ReadError};
+use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::trace::{Issue, Place, Severity};
 
 /// Reads header, registry and the slots that `extent` asks for.
@@ -296,8 +296,13 @@ fn unreadable_header(located: &Located, e: &ReadError) -> Absence {
     let mut absence = Absence::from_read(e, &format!("the trace header ({})", located.how));
     if !e.is_fatal() {
         absence.code = "header-outside-memory";
-        absence.hint =
-            "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten".to_owned();
+        absence.hint = match e.kind {
+            ReadErrorKind::Refused(_) => {
+                "the pointer leads to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
+            }
+            _ => "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten",
+        }
+        .to_owned();
     }
     absence
 }
@@ -308,7 +313,7 @@ fn not_a_header(located: &Located, head: &Bytes) -> Absence {
         return Absence::none(
             "header-zero",
             format!("memory at {:#x} is all zero where the trace header should be ({})", located.header, located.how),
-            "some stubs give zeros for memory that they cannot read (OpenOCD: gdb report_data_abort enable); or RAM was cleared by a reset",
+            "RAM was cleared by a reset, or a debugger gives zeros for memory that it cannot read (in GDB on OpenOCD: monitor gdb report_data_abort enable)",
         );
     }
     Absence::none(
@@ -443,7 +448,7 @@ impl Reader<'_> {
                         format!("{missing} of {} event slots cannot be read", len.checked_div(entry).unwrap_or(0)),
                     )
                     .times(missing as u64)
-                    .at(Place::address(parts.last().map_or(address, |(a, b)| a.wrapping_add(b.len() as u64)))),
+                    .at(Place::address(first_gap(&parts, address))),
                 );
                 for (address, bytes) in parts {
                     self.capture.blocks.push(Block { role: "ring", address, bytes });
@@ -452,6 +457,11 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// The first address from `start` on that none of these parts holds; they are sorted by address.
+fn first_gap(parts: &[(Addr, Bytes)], start: Addr) -> Addr {
+    parts.iter().fold(start, |at, (part, bytes)| if *part == at { at.wrapping_add(bytes.len() as u64) } else { at })
 }
 
 /// The whole records of `size` bytes that can be read in a range that cannot be read whole: by the source's own list

@@ -21,7 +21,7 @@ use super::reply;
 use super::run::Run;
 use super::stub::Stub;
 use super::{Client, Leave, Wait};
-use crate::rsp::openocd::CoreState;
+use crate::rsp::tcl::CoreState;
 
 /// How the target was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

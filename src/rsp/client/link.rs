@@ -113,6 +113,8 @@ pub(super) struct Link {
     hasty: bool,
     /// A stray was seen: before each request the link is brought into step.
     cautious: bool,
+    /// The last answer to a request that was alone on its way.
+    pub(super) last_answer: Vec<u8>,
     /// A request is on its way that nobody waits for any more.
     pub(super) outstanding: bool,
     /// Nothing but memory was asked for since the link was in step: no answer to that is empty.
@@ -155,6 +157,7 @@ impl Link {
             ack_first: None,
             hasty: false,
             cautious: false,
+            last_answer: Vec::new(),
             outstanding: false,
             reads_alone: false,
             features: None,
@@ -217,6 +220,7 @@ impl Link {
             let failure = match self.answer(body, accept, Wait::Alone) {
                 Ok(answer) => {
                     self.outstanding = false;
+                    self.last_answer.clone_from(&answer);
                     return Ok(answer);
                 }
                 Err(failure) => failure,

@@ -8,6 +8,8 @@ use super::reply::{self, Data};
 use crate::abi::Addr;
 use crate::rsp::error::{RspError, excerpt};
 
+mod zeros;
+
 /// The most bytes in one chunk, whatever the stub announces.
 const MAX_CHUNK: usize = 0x4000;
 
@@ -41,7 +43,14 @@ pub enum ReadFailure {
         /// The stub's reply: `E14`, `E01`, ...
         reply: String,
     },
-    /// The link or the stub failed.
+    /// The stub does not refuse them, and could not read them.
+    Unreadable {
+        /// First address of the piece.
+        addr: Addr,
+        /// The stub's own words.
+        why: String,
+    },
+    /// The link or the stub failed, or its target.
     Link(RspError),
 }
 
@@ -88,6 +97,8 @@ struct Job {
     flying: Vec<Chunk>,
     /// Bytes that each range still lacks.
     lacks: Vec<usize>,
+    /// What came as nothing but zeros, and is still to be checked.
+    zeros: Vec<Chunk>,
     done: Vec<Result<Vec<u8>, ReadFailure>>,
 }
 
@@ -129,7 +140,7 @@ impl Job {
         let Some(slot) = self.done.get_mut(chunk.which) else { return };
         match slot {
             Err(ReadFailure::Refused { addr, .. }) if *addr <= chunk.addr => {}
-            Err(ReadFailure::Link(_)) => {}
+            Err(ReadFailure::Link(_) | ReadFailure::Unreadable { .. }) => {}
             slot => *slot = Err(ReadFailure::Refused { addr: chunk.addr, reply }),
         }
     }
@@ -177,6 +188,7 @@ impl Client {
             queue: VecDeque::new(),
             flying: Vec::new(),
             lacks: wanted.iter().map(|&(_, len)| len).collect(),
+            zeros: Vec::new(),
             done: Vec::with_capacity(wanted.len()),
         };
         for (which, &(addr, len)) in wanted.iter().enumerate() {
@@ -189,7 +201,7 @@ impl Client {
             job.done.push(Ok(vec![0; len]));
             job.queue.extend(Chunk { which, offset: 0, addr, len, tries: 0 }.split(self.max_chunk));
         }
-        let error = self.run(&mut job).err();
+        let error = self.run_checked(&mut job).err();
         job.finish(error, &self.link.name)
     }
 
@@ -200,30 +212,43 @@ impl Client {
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
             self.rate.begin();
-            if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
+            // What a guest's host was answered last, and what memory holds that changes, is not known: a flight ends with
+            // a question of its own.
+            let together = job.queue.len() > 1 || self.link.guest || self.runs_while_read();
+            if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
     }
 
-    /// One chunk, strictly question and answer. What may be the last answer once more, because a request or an answer
-    /// came doubled, counts only where the link was brought into step right before it.
+    /// One chunk, strictly question and answer.
+    ///
+    /// A request or an answer that came twice on its way shifts the answers by one: what is taken for the answer to this
+    /// request is then the one before it, once more. So an answer counts at once unless it is the same as that one. Else
+    /// a question with another answer shows whether the right answer is still to come.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
         let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
         let binary = self.binary;
         let known = self.link.stats.memory_bytes > 0;
         let accept =
             move |body: &[u8]| reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported);
-        self.link.outstanding |= self.last_len == Some(chunk.len);
+        // Memory that changes is not the same the second time.
+        self.link.outstanding |= self.runs_while_read();
         let in_step = self.link.doubtful();
+        let before = std::mem::take(&mut self.link.last_answer);
         let body = self.link.ask(&chunk.request(binary), &accept)?;
         self.rate.came(chunk.len);
-        if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
-            if bytes.len() < chunk.len && known && !in_step {
-                self.link.outstanding = true;
-                job.put_back([chunk]);
-                return Ok(());
-            }
-            self.last_len = Some(bytes.len());
+        if !in_step && body == before && !self.link.nothing_follows()? {
+            job.put_back([chunk]);
+            return Ok(());
+        }
+        if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary)
+            && bytes.len() < chunk.len
+            && known
+            && !in_step
+        {
+            self.link.outstanding = true;
+            job.put_back([chunk]);
+            return Ok(());
         }
         self.settle(job, &chunk, &body, binary)
     }
@@ -358,6 +383,7 @@ impl Client {
             Some(Data::Bytes(bytes)) => {
                 bump(&mut self.link.stats.memory_bytes, bytes.len());
                 job.store(chunk, &bytes);
+                job.zeros.extend(bytes.iter().all(|b| *b == 0).then_some(Chunk { len: bytes.len(), ..*chunk }));
                 let rest = chunk.part(bytes.len(), chunk.len.saturating_sub(bytes.len()));
                 job.put_back(rest);
             }

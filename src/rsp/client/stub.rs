@@ -2,8 +2,9 @@
 
 use super::Client;
 use super::link::{Link, MonitorReply};
-use super::reply;
-use crate::rsp::openocd::CoreState;
+use super::reply::{self, Features};
+use crate::rsp::error::RspError;
+use crate::rsp::tcl::CoreState;
 
 /// The programs that serve a target, as far as they have to be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl Client {
             return stub;
         }
         let stub = if self.held { Stub::Other } else { self.identify() };
-        // An answer that did not come says nothing about who is there.
-        if self.link.broken().is_none() {
+        // An answer that did not come, or was not waited for, says nothing about who is there.
+        if self.link.broken().is_none() && (self.link.deaf || !self.link.interrupted()) {
             self.stub = Some(stub);
         }
         stub
@@ -47,28 +48,51 @@ impl Client {
             }
             return Stub::Other;
         }
-        // Only a stub that offers what OpenOCD or pyOCD offers is sent one of their commands.
-        if !features.has("qXfer:threads:read") || !features.has("QStartNoAckMode") {
-            return Stub::Other;
+        let mut monitor = |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
+        if may_be_openocd(&features) && monitor("version").contains("Open On-Chip Debugger") {
+            return Stub::OpenOcd;
         }
-        if features.has("vContSupported") && !features.has("QNonStop") {
-            let version = self.link.monitor("version").ok().and_then(MonitorReply::text).unwrap_or_default();
-            return if version.contains("Open On-Chip Debugger") { Stub::OpenOcd } else { Stub::Other };
-        }
-        if !features.has("vContSupported") && features.has("qXfer:features:read") {
-            let status = self.link.monitor("status").ok().and_then(MonitorReply::text).unwrap_or_default();
-            return if is_pyocd_status(&status) { Stub::PyOcd } else { Stub::Other };
+        if may_be_pyocd(&features) && is_pyocd_status(&monitor("status")) {
+            return Stub::PyOcd;
         }
         Stub::Other
     }
 
-    /// The state of the core as OpenOCD has it now; `None` where OpenOCD does not answer that.
-    pub(super) fn openocd_state(&mut self) -> Option<CoreState> {
-        match self.link.monitor("[target current] curstate").ok()? {
-            MonitorReply::Done(text) => Some(CoreState::parse(&text)),
-            MonitorReply::Failed(_) | MonitorReply::Unknown => None,
-        }
+    /// True where OpenOCD answers.
+    pub(super) fn is_openocd(&mut self) -> bool {
+        may_be_openocd(self.features()) && self.stub() == Stub::OpenOcd
     }
+
+    /// How OpenOCD sees its target, in its words: `running`, `halted`, `unknown`, `reset`.
+    pub(super) fn openocd_curstate(&mut self) -> Result<String, RspError> {
+        Ok(match self.link.monitor("[target current] curstate")? {
+            MonitorReply::Done(text) => text.trim().to_owned(),
+            MonitorReply::Failed(_) | MonitorReply::Unknown => String::new(),
+        })
+    }
+
+    /// The same; `None` where OpenOCD does not answer.
+    pub(super) fn openocd_state(&mut self) -> Option<CoreState> {
+        self.openocd_curstate().ok().filter(|text| !text.is_empty()).map(|text| CoreState::parse(&text))
+    }
+}
+
+/// True where OpenOCD offers just this. Others do too.
+pub(super) fn may_be_openocd(features: &Features) -> bool {
+    features.has("qXfer:threads:read")
+        && features.has("QStartNoAckMode")
+        && features.has("vContSupported")
+        && !features.has("QNonStop")
+        && !features.has("multiprocess")
+}
+
+/// True where pyOCD offers just this. Others may too.
+fn may_be_pyocd(features: &Features) -> bool {
+    features.has("qXfer:threads:read")
+        && features.has("qXfer:features:read")
+        && features.has("QStartNoAckMode")
+        && !features.has("vContSupported")
+        && !features.has("multiprocess")
 }
 
 /// A question that only QEMU knows.

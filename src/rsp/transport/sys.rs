@@ -107,13 +107,27 @@ fn speed_of(baud: u32) -> Option<libc::speed_t> {
     })
 }
 
-/// Asks every process of the group that `leader` leads to end. Best effort: the group may be gone already.
-pub(super) fn end_group(leader: u32) {
-    let Ok(group) = libc::pid_t::try_from(leader) else { return };
-    if group > 1 {
+/// What is sent to a group of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Nothing: it asks whether the group is there.
+    None,
+    /// The request to end.
+    Term,
+    /// The end.
+    Kill,
+}
+
+/// Sends a signal to every process of the group that `leader` leads; false where there is none any more.
+pub(super) fn signal_group(leader: u32, signal: Signal) -> bool {
+    let signal = match signal {
+        Signal::None => 0,
+        Signal::Term => libc::SIGTERM,
+        Signal::Kill => libc::SIGKILL,
+    };
+    match libc::pid_t::try_from(leader) {
         // SAFETY: killpg takes two numbers and touches no memory of ours. The group was made for this child alone.
-        unsafe {
-            libc::killpg(group, libc::SIGTERM);
-        }
+        Ok(group) if group > 1 => unsafe { libc::killpg(group, signal) == 0 },
+        _ => false,
     }
 }

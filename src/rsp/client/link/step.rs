@@ -41,6 +41,15 @@ impl Link {
         Ok(self.stats.strays == before)
     }
 
+    /// Makes sure that no answer follows the one that was just heard: then that was the right one.
+    pub(in crate::rsp::client) fn nothing_follows(&mut self) -> Result<bool, RspError> {
+        let before = self.stats.strays;
+        self.outstanding = true;
+        self.prepare()?;
+        self.outstanding = false;
+        Ok(self.stats.strays == before)
+    }
+
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(in crate::rsp::client) fn resync(&mut self) -> bool {
         // Somebody has been waited for in vain already.

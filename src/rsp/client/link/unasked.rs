@@ -28,7 +28,7 @@ impl Link {
             match self.token(now) {
                 Ok(Some(kind)) => self.unasked(kind)?,
                 Ok(None) => break,
-                Err(error) => return Err(self.fail(error)),
+                Err(error) => return Err(self.broke(error)),
             }
         }
         Ok(())
@@ -40,7 +40,7 @@ impl Link {
             match self.token(deadline_in(quiet)) {
                 Ok(Some(kind)) => self.unasked(kind)?,
                 Ok(None) => break,
-                Err(error) => return Err(self.fail(error)),
+                Err(error) => return Err(self.broke(error)),
             }
         }
         Ok(())
@@ -85,8 +85,14 @@ impl Link {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(None),
-                Err(error) => return Err(self.fail(error)),
+                Err(error) => return Err(self.broke(error)),
             }
         }
+    }
+
+    /// The link failed while nothing was waited for.
+    fn broke(&mut self, error: RspError) -> RspError {
+        let error = self.in_answer_to(error, b"");
+        self.fail(error)
     }
 }

@@ -8,7 +8,12 @@ use crate::rsp::transport::TransportError;
 const FLOOD: u64 = 64;
 
 /// When a link was closed: by who never said a word.
-pub(super) const NEVER_SPOKE: &str = "before it sent anything; it may serve another debugger already";
+pub(super) const NEVER_SPOKE: &str = "before it sent anything: another debugger may be connected (on OpenOCD \
+     `openocd:HOST:6666` reads beside it; `tx-trace bridge` serves both)";
+
+/// When a link was closed: after one `+`, as OpenOCD does.
+const ONLY_ACKNOWLEDGED: &str = "as soon as it had acknowledged us: OpenOCD does that where it could not examine its target \
+     (its log says so: check power, wiring and `reset_config`)";
 
 impl Link {
     pub(super) fn transport_error(&self, error: TransportError, when: &str) -> RspError {
@@ -22,6 +27,7 @@ impl Link {
         }
     }
 
+    /// An error while the answer to `body` was waited for; nothing was asked where that is empty.
     pub(super) fn in_answer_to(&self, error: RspError, body: &[u8]) -> RspError {
         match error {
             // A page of a server of something else, say. What a command said when it ended is more.
@@ -33,6 +39,10 @@ impl Link {
             RspError::Closed { endpoint, why, .. } => {
                 let when = if self.stats.bytes_in == 0 {
                     NEVER_SPOKE.to_owned()
+                } else if self.stats.bytes_in == 1 && why.is_empty() {
+                    ONLY_ACKNOWLEDGED.to_owned()
+                } else if body.is_empty() {
+                    "unexpectedly".to_owned()
                 } else {
                     format!("in place of an answer to `{}`", excerpt(body))
                 };

@@ -1,0 +1,249 @@
+//! Zeros that OpenOCD made up.
+//!
+//! OpenOCD's GDB port answers a read that failed with zeros, and says nothing: a GDB that unwinds a stack is to go on
+//! (`gdb report_data_abort disable`, which is the default). A failed read is never zeros in part, so an answer that is
+//! all zeros is doubtful, and no other. Its monitor command `mdw` reads the same memory and can fail: it says why.
+//!
+//! Asked for whole is what is short. Of more only the first words of each chunk are asked for, and the last of all:
+//! a ring that was never filled costs one question and not its size again. Where they are not zero, the chunk is read
+//! anew in small pieces.
+
+use super::super::Client;
+use super::{Chunk, Job, PIECE, ReadFailure, TRIES};
+use crate::abi::Addr;
+use crate::rsp::error::RspError;
+use crate::rsp::openocd::{Failed, failed};
+
+/// A chunk of so many bytes is asked for whole.
+const WHOLE: usize = 1024;
+
+/// So many bytes of a longer chunk are asked for: an event, however wide its words are.
+const SAMPLE: usize = 64;
+
+/// The most words in one question. They come back as 18 characters each.
+const WORDS: usize = 768;
+
+/// Words that `mdw` is asked for, to check a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    /// The place of the chunk in the list.
+    chunk: usize,
+    addr: Addr,
+    words: usize,
+}
+
+/// What a check shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Found {
+    Zeros,
+    /// Something else is there.
+    Other,
+    /// It cannot be read, and these are OpenOCD's messages.
+    Unreadable(String),
+}
+
+impl Client {
+    /// Reads all, checks what came as zeros, and reads again what was made up.
+    pub(super) fn run_checked(&mut self, job: &mut Job) -> Result<(), RspError> {
+        let error = loop {
+            match self.run(job).and_then(|()| self.check_zeros(job)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => break error,
+            }
+        };
+        if self.is_openocd() {
+            // They will not be checked any more.
+            let zeros = std::mem::take(&mut job.zeros);
+            zeros.iter().for_each(|chunk| job.fail(chunk, &ReadFailure::Link(error.clone())));
+        }
+        Err(error)
+    }
+
+    /// Checks the chunks that came as zeros. True where some of them are to be read again.
+    fn check_zeros(&mut self, job: &mut Job) -> Result<bool, RspError> {
+        if job.zeros.is_empty() || !self.is_openocd() {
+            return Ok(false);
+        }
+        job.zeros.sort_by_key(|chunk| (chunk.addr, chunk.len));
+        let zeros = job.zeros.clone();
+        let mut again = false;
+        let samples = samples(&zeros);
+        let mut rest = samples.as_slice();
+        while !rest.is_empty() {
+            // No more than the link carries in good time.
+            let most = WORDS.min(self.rate.in_flight() / 4);
+            let (now, later) = rest.split_at(within(rest, most));
+            rest = later;
+            // Mostly all is well, and one question tells. Otherwise each is asked for alone.
+            if now.len() > 1 && self.dump(now)?.is_some_and(|words| is_zero(&words)) {
+                continue;
+            }
+            for sample in now {
+                let Some(chunk) = zeros.get(sample.chunk).filter(|c| job.is_wanted(c)) else { continue };
+                match self.check(*sample)? {
+                    Found::Zeros => {}
+                    Found::Other => again |= job.read_again(chunk),
+                    Found::Unreadable(messages) => {
+                        let state = self.openocd_curstate()?;
+                        match failed(&self.link.name, &state, &messages) {
+                            Failed::Address(why) => job.fail(chunk, &ReadFailure::Unreadable { addr: chunk.addr, why }),
+                            Failed::Target(error) => {
+                                zeros.iter().for_each(|c| job.fail(c, &ReadFailure::Link(error.clone())));
+                                return Ok(false);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        job.zeros.clear();
+        Ok(again)
+    }
+
+    /// Asks for one sample.
+    fn check(&mut self, sample: Sample) -> Result<Found, RspError> {
+        let text = self.link.monitor(&mdw(&sample))?.text().unwrap_or_default();
+        let words = words(&text);
+        Ok(match words.len() == sample.words {
+            true if is_zero(&words) => Found::Zeros,
+            true => Found::Other,
+            false => Found::Unreadable(text),
+        })
+    }
+
+    /// The words of several samples, by one question; `None` where one of them failed.
+    fn dump(&mut self, samples: &[Sample]) -> Result<Option<Vec<u32>>, RspError> {
+        let commands: Vec<String> = samples.iter().map(|sample| format!("[{}]", mdw(sample))).collect();
+        let text = self.link.monitor(&format!("join [list {}]", commands.join(" ")))?.text().unwrap_or_default();
+        let wanted = samples.iter().fold(0_usize, |sum, sample| sum.saturating_add(sample.words));
+        Ok(Some(words(&text)).filter(|words| words.len() == wanted))
+    }
+}
+
+impl Job {
+    /// True unless the range of the chunk has failed already.
+    fn is_wanted(&self, chunk: &Chunk) -> bool {
+        self.done.get(chunk.which).is_some_and(Result::is_ok)
+    }
+
+    fn fail(&mut self, chunk: &Chunk, failure: &ReadFailure) {
+        if let Some(slot) = self.done.get_mut(chunk.which).filter(|slot| slot.is_ok()) {
+            *slot = Err(failure.clone());
+        }
+    }
+
+    /// Puts a chunk back, in pieces that are checked whole. False where it was tried often enough.
+    fn read_again(&mut self, chunk: &Chunk) -> bool {
+        let tries = chunk.tries.saturating_add(1);
+        if tries >= TRIES {
+            let why = "OpenOCD gives zeros for it, and something else when it is asked again".to_owned();
+            self.fail(chunk, &ReadFailure::Unreadable { addr: chunk.addr, why });
+            return false;
+        }
+        if let Some(lack) = self.lacks.get_mut(chunk.which) {
+            *lack = lack.saturating_add(chunk.len);
+        }
+        self.put_back(chunk.split(PIECE).map(|piece| Chunk { tries, ..piece }));
+        true
+    }
+}
+
+/// What is asked for, to check these chunks, which are sorted by address.
+fn samples(chunks: &[Chunk]) -> Vec<Sample> {
+    let mut samples = Vec::with_capacity(chunks.len());
+    for (i, chunk) in chunks.iter().enumerate() {
+        if chunk.len <= WHOLE {
+            samples.extend(Sample::of(i, chunk.addr, chunk.len));
+            continue;
+        }
+        samples.extend(Sample::of(i, chunk.addr, SAMPLE));
+        let goes_on = chunks.get(i.saturating_add(1)).is_some_and(|next| Some(next.addr) == chunk.end());
+        if !goes_on {
+            let last = chunk.len.saturating_sub(SAMPLE);
+            samples.extend(chunk.part(last, SAMPLE).and_then(|part| Sample::of(i, part.addr, part.len)));
+        }
+    }
+    samples
+}
+
+impl Chunk {
+    fn end(&self) -> Option<Addr> {
+        self.addr.checked_add(u64::try_from(self.len).ok()?)
+    }
+}
+
+impl Sample {
+    /// The words that hold these bytes.
+    fn of(chunk: usize, addr: Addr, len: usize) -> Option<Self> {
+        let start = addr & !3;
+        let skipped = usize::try_from(addr.checked_sub(start)?).ok()?;
+        Some(Self { chunk, addr: start, words: len.checked_add(skipped)?.div_ceil(4) })
+    }
+}
+
+/// How many of the first samples have no more words than these together; one at least.
+fn within(samples: &[Sample], most: usize) -> usize {
+    let mut sum = 0_usize;
+    let fits = samples.iter().take_while(|sample| {
+        sum = sum.saturating_add(sample.words);
+        sum <= most
+    });
+    fits.count().max(1).min(samples.len())
+}
+
+fn mdw(sample: &Sample) -> String {
+    format!("mdw {:#x} {}", sample.addr, sample.words)
+}
+
+fn is_zero(words: &[u32]) -> bool {
+    words.iter().all(|word| *word == 0)
+}
+
+/// The words of `0x20000000: 00000000 54585442 ...`, line by line; messages between them are left out.
+fn words(text: &str) -> Vec<u32> {
+    let mut words = Vec::new();
+    for line in text.lines() {
+        let Some((addr, values)) = line.trim().split_once(": ") else { continue };
+        let is_address = addr.strip_prefix("0x").is_some_and(|hex| Addr::from_str_radix(hex, 16).is_ok());
+        let values: Result<Vec<u32>, _> =
+            values.split_ascii_whitespace().map(|word| u32::from_str_radix(word, 16)).collect();
+        words.extend(values.ok().filter(|_| is_address).unwrap_or_default());
+    }
+    words
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests {
+    use super::*;
+
+    fn chunk(addr: Addr, len: usize) -> Chunk {
+        Chunk { which: 0, offset: 0, addr, len, tries: 0 }
+    }
+
+    #[test]
+    fn words_between_messages() {
+        let text = "0x20000000: 00000000 54585442 \nPolling target cm.cpu failed\n0x0000000020000008: 00000001 \n\
+                    Failed to read memory at 0x20000010\n";
+        assert_eq!(words(text), [0, 0x5458_5442, 1]);
+        assert_eq!(words("0x20000000: Failed to read\n: 00000000\nx: 00000000"), []);
+    }
+
+    #[test]
+    fn short_chunks_are_checked_whole_and_long_ones_at_their_ends() {
+        let zeros = [chunk(0x1002, 7), chunk(0x2000, 0x1000), chunk(0x3000, 0x1000)];
+        let expected = [(0, 0x1000, 3), (1, 0x2000, 16), (2, 0x3000, 16), (2, 0x3fc0, 16)];
+        let samples: Vec<_> = samples(&zeros).iter().map(|s| (s.chunk, s.addr, s.words)).collect();
+        assert_eq!(samples, expected);
+        assert_eq!(Sample::of(0, Addr::MAX, 1), Some(Sample { chunk: 0, addr: !3, words: 1 }));
+    }
+
+    #[test]
+    fn questions_have_a_limit_and_at_least_one_sample() {
+        let sample = |words| Sample { chunk: 0, addr: 0, words };
+        assert_eq!(within(&[sample(4), sample(4), sample(4)], 8), 2);
+        assert_eq!(within(&[sample(9)], 8), 1);
+        assert_eq!(within(&[], 8), 0);
+    }
+}
