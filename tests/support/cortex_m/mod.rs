@@ -178,19 +178,19 @@ impl CortexM {
 
     /// Every access to the bus faults; the debug port still answers.
     pub fn power_off(&self) {
-        self.shared.change(|chip| chip.powered = false);
+        self.shared.change(|chip| chip.power_off = true);
     }
 
     /// The probe's cable is pulled out of the board.
     pub fn unplug(&self) {
-        self.shared.change(|chip| chip.plugged_in = false);
+        self.shared.change(|chip| chip.unplugged = true);
     }
 
     /// Undoes `fault`, `power_off` and `unplug`.
     pub fn heal(&self) {
         self.shared.change(|chip| {
             chip.faulty.clear();
-            (chip.powered, chip.plugged_in) = (true, true);
+            (chip.power_off, chip.unplugged) = (false, false);
         });
     }
 

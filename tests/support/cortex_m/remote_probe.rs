@@ -34,7 +34,7 @@ fn answer(shared: &Shared, dap: &mut Dap, request: &Value) -> Result<Value, u32>
     let arguments = &request["arguments"];
     let number = |at: usize| arguments[at].as_u64().unwrap_or(0) as u32;
     let name = request["request"].as_str().unwrap_or("");
-    if !shared.lock().plugged_in && name.contains("_dp") | name.contains("_ap") {
+    if shared.lock().unplugged && name.contains("_dp") | name.contains("_ap") {
         return Err(TRANSFER_ERROR);
     }
     match name {
