@@ -146,7 +146,7 @@ impl Session<'_> {
         let section = elf.section_holding(at).filter(|s| s.flags & SHF_WRITE == 0)?;
         let bytes = elf.section_bytes(&section);
         let text = bytes.get(usize::try_from(at.wrapping_sub(section.addr)).ok()?..)?;
-        let end = text.iter().position(|b| *b == 0)?;
+        let end = text.iter().take(LONGEST).position(|b| *b == 0)?;
         text.get(..end).map(<[u8]>::to_vec)
     }
 }
