@@ -126,6 +126,7 @@ fn may_pass(absence: &Absence) -> bool {
         absence.code,
         "usage"
             | "cannot-follow"
+            | "target-halted"
             | "bad-endpoint"
             | "no-such-symbol"
             | "no-such-enum"

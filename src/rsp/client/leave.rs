@@ -138,6 +138,12 @@ impl Client {
         self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
+    /// True where the target may be set running without the loss of evidence: it ran, the user wants it to run, or it is a
+    /// process under gdbserver, which stops every process that it serves.
+    pub fn may_let_run(&mut self) -> bool {
+        self.leave == Leave::Running || self.before() == Before::Running || self.stub() == Stub::Gdbserver
+    }
+
     /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
     #[must_use]
     pub fn must_stay(&self) -> bool {
