@@ -1,11 +1,13 @@
 //! Many small reads, one after the other, over a line that sends packets twice: each answer goes to its own request. On a
 //! good line that costs nothing.
+#![cfg(all(unix, feature = "cli"))]
 #![allow(
     missing_docs,
     dead_code,
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "a test"
@@ -17,6 +19,8 @@ mod dice;
 mod fake_stub;
 #[path = "support/faults.rs"]
 mod faults;
+#[path = "support/machine.rs"]
+mod machine;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -24,7 +28,9 @@ use std::time::Duration;
 use dice::Dice;
 use fake_stub::{RAM, Stub, byte_at, bytes_at, gdbserver, gdbstub, openocd, qemu};
 use faults::{Fault, GENTLE, Proxy, Script};
-use tx_trace::rsp::{Client, Endpoint, Options};
+use machine::{Qemu, fixture, gdbserver_at_the_end, installed};
+use tx_trace::rsp::{Client, Endpoint, Leave, Options};
+use tx_trace::session::{Inputs, RemoteInput, Session, SourceSpec};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -95,7 +101,33 @@ fn a_good_line_costs_one_packet_for_each_read() {
         }
         let repeats = (addresses.len() - 1 - distinct) as u64;
         assert!(client.stats().packets() - meeting <= 50 + repeats + 1, "{:?}", client.stats());
-        assert!(client.stats().count("qSupported") <= 1 + repeats, "{:?}", client.stats());
+        assert_eq!((client.stats().count("qSupported"), client.stats().resyncs), (1, 0), "{:?}", client.stats());
+        client.leave();
+    }
+}
+
+/// A quarter of what `threads` asked QEMU was `qSupported` again; on gdbserver each read had a question behind it.
+#[test]
+fn threads_greets_a_stub_once() {
+    let mut stubs = Vec::new();
+    let (firmware, program) = (fixture("cm3.elf"), fixture("host.elf"));
+    let qemu = installed("qemu-system-arm").then(|| Qemu::dead(&firmware));
+    stubs.extend(qemu.as_ref().map(|q| (q.remote(), firmware)));
+    let gdbserver = (installed("gdbserver") && cfg!(target_arch = "x86_64")).then(|| gdbserver_at_the_end(&program));
+    stubs.extend(gdbserver.as_ref().map(|g| (g.remote(), program)));
+    for (remote, elf) in stubs {
+        let endpoint = Endpoint::parse(&remote).unwrap();
+        let remote = RemoteInput { endpoint, timeout: TIMEOUT, leave: Leave::Halted };
+        let inputs = Inputs { elf: Some(elf), source: SourceSpec::Remote(remote), ..Inputs::default() };
+        let mut session = Session::open(inputs).unwrap();
+        let kernel = session.kernel(&|_| None).unwrap();
+        assert!(kernel.threads.len() > 3);
+        let client = session.disconnect().unwrap();
+        let stats = client.stats();
+        println!("{} threads: {stats:?}", kernel.threads.len());
+        assert_eq!((stats.count("qSupported"), stats.resyncs), (1, 0), "{stats:?}");
+        assert!(stats.count("vMustReplyEmpty") <= 3, "{stats:?}");
+        assert!(stats.packets() <= stats.reads() + 10, "{stats:?}");
         client.leave();
     }
 }

@@ -220,6 +220,11 @@ impl Link {
             let failure = match self.answer(body, accept, Wait::Alone) {
                 Ok(answer) => {
                     self.outstanding = false;
+                    if self.repeats_a_read(body, &answer) {
+                        self.last_answer.clear();
+                        self.outstanding = true;
+                        continue;
+                    }
                     self.last_answer.clone_from(&answer);
                     return Ok(answer);
                 }

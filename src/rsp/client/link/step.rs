@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Failure, Link, TRIES, Wait, bump};
 use crate::rsp::client::reply;
 use crate::rsp::error::RspError;
+use crate::rsp::packet::from_hex;
 
 /// How often one more wait is granted while answers to earlier requests keep coming.
 const MORE_WAITS: u32 = 64;
@@ -39,6 +40,12 @@ impl Link {
         let before = self.stats.strays;
         self.drain()?;
         Ok(self.stats.strays == before)
+    }
+
+    /// True where the answer to something else is the answer to the read before it, once more: it may have come twice.
+    pub(super) fn repeats_a_read(&self, body: &[u8], answer: &[u8]) -> bool {
+        let is_read = matches!(body.first(), Some(b'm' | b'x'));
+        !is_read && !answer.is_empty() && answer == self.last_answer && from_hex(answer).is_some()
     }
 
     /// Makes sure that no answer follows the one that was just heard: then that was the right one.
@@ -101,6 +108,7 @@ impl Link {
         self.timeout = patience;
         self.outstanding = answer.is_err();
         self.reads_alone |= answer.is_ok();
+        self.last_answer.clear();
         answer.is_ok() && quiet
     }
 }
