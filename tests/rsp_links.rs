@@ -111,6 +111,48 @@ fn an_echo_is_no_answer() {
     assert_eq!(error.err().unwrap().code(), "bad-reply");
 }
 
+/// pyOCD leaves Nagle's algorithm on: each batch of answers took 42 ms, the time of a delayed acknowledgement.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_without_tcp_nodelay_took_42_ms_for_each_batch() {
+    const BATCHES: u32 = 25;
+    // The server sends its answer in three parts: with Nagle's algorithm the second waits for the first one's
+    // acknowledgement.
+    fn serve(mut stream: TcpStream) {
+        let mut request = [0];
+        while let Ok(1) = stream.read(&mut request) {
+            (0..3).for_each(|_| stream.write_all(b"part").unwrap());
+        }
+    }
+    fn ask(mut link: Box<dyn transport::Transport>) -> Duration {
+        let began = Instant::now();
+        for _ in 0..BATCHES {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            link.send(b"?", deadline).unwrap();
+            let mut count = 0;
+            while count < 12 {
+                count += link.receive(&mut [0; 64], deadline).unwrap();
+            }
+        }
+        began.elapsed()
+    }
+    let most = Duration::from_millis(15) * BATCHES;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+    let endpoint = Endpoint::parse(&address.to_string()).unwrap();
+    let took = ask(transport::open(&endpoint, Duration::from_secs(10)).unwrap());
+    assert!(took < most, "{BATCHES} batches took {took:?}");
+    server.join().unwrap();
+    // The same where the other side connects to us.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let server = std::thread::spawn(move || serve(client));
+    let took = ask(transport::accepted(listener.accept().unwrap().0).unwrap());
+    assert!(took < most, "{BATCHES} batches took {took:?}");
+    server.join().unwrap();
+}
+
 #[test]
 fn a_child_that_ends_is_said_to() {
     let endpoint = Endpoint::parse("|exit 3").unwrap();

@@ -7,13 +7,14 @@ use super::change::{Change, Target};
 use super::owners::{self, Owner, Owners, around, overlap, within};
 use super::plan::{Plan, sound};
 use super::state::{Header, State};
-use super::symbols::CURRENT;
+use super::symbols::{ALL, CURRENT, ENABLE_BITS, SIMULATED, STATE, THREAD};
 use crate::abi::{Addr, Width};
 use crate::elf::Elf;
 use crate::format::Absence;
 use crate::format::threadx::layout::entry_size;
 use crate::mem::Region;
 use crate::session::Session;
+use crate::sym::Symbol;
 
 /// Why a write is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum Refusal {
     NotInsertion,
     /// The new pointer leads to no slot of the ring.
     Pointer(u64),
+    /// What is there is the address of a control block or of the trace: a pointer, and no mask.
+    HoldsPointer(u64),
     /// The ELF says that the program does not write there.
     ReadOnly,
     /// The stub's memory map says that it is flash or ROM.
@@ -98,6 +101,7 @@ impl std::fmt::Display for Refusal {
             Self::Trace(part) => write!(f, "lies in the trace, in its {part}"),
             Self::NotInsertion => write!(f, "is not where the kernel inserts an event"),
             Self::Pointer(value) => write!(f, "would become {value:#x}, which is no slot of the ring"),
+            Self::HoldsPointer(value) => write!(f, "holds {value:#x}, which is a pointer of the kernel and no mask"),
             Self::ReadOnly => write!(f, "lies where the ELF says that the program does not write"),
             Self::Flash => write!(f, "lies in flash or ROM, as the stub's memory map says"),
             Self::NotShown => write!(f, "lies in no memory that is known to be RAM"),
@@ -164,6 +168,10 @@ struct Ground<'a> {
     pointer: Width,
     /// The program, and what was added to its addresses.
     elf: Option<(&'a Elf, u64)>,
+    /// The kernel's variables, wherever their names come from.
+    variables: Vec<Symbol>,
+    /// Where control blocks begin, as the registry has them.
+    registered: &'a [Addr],
     owners: Owners,
     flash: Vec<Region>,
     ranges: &'a [Region],
@@ -172,7 +180,7 @@ struct Ground<'a> {
 impl<'a> Ground<'a> {
     fn read(
         session: &'a mut Session<'_>,
-        state: &State,
+        state: &'a State,
         writes: &[Region],
         ranges: &'a [Region],
     ) -> Result<Self, Absence> {
@@ -181,7 +189,10 @@ impl<'a> Ground<'a> {
         let flash = owners::read_only(session)?;
         let load = session.load_offset().value;
         let elf = session.elf().map(|elf| (elf, load));
-        Ok(Self { header, pointer: state.pointer, elf, owners, flash, ranges })
+        let names = ALL.into_iter().chain([SIMULATED, THREAD, STATE]);
+        let variables = names.filter_map(|name| session.symbols().lookup(name)).collect();
+        let registered = &state.registered;
+        Ok(Self { header, pointer: state.pointer, elf, variables, registered, owners, flash, ranges })
     }
 
     /// The rules for a write, one after the other.
@@ -206,6 +217,7 @@ impl<'a> Ground<'a> {
             Target::Slot | Target::Copy => within(Region { start: header.address, len: 1 }, symbol),
         })?;
         free(self.owners.blocks(), region)?;
+        self.mask(header, change)?;
         self.ram(region)
     }
 
@@ -228,10 +240,23 @@ impl<'a> Ground<'a> {
         if let Some(address) = own.map(|own| self.at_run_time(own.address)).filter(|a| *a != region.start) {
             return Err(Refusal::Elsewhere(address));
         }
+        let other = |s: &&Symbol| s.name != name && overlap(region, Region { start: s.address, len: s.size.max(1) });
+        if let Some(Symbol { name, address, size }) = self.variables.iter().find(other).cloned() {
+            return Err(Refusal::Symbol { name, address, size });
+        }
         if let Some(part) = self.header.and_then(|h| h.part_at(region)) {
             return Err(Refusal::Trace(part));
         }
         free(&self.owners.stacks, region)
+    }
+
+    /// What is taken for the mask of events must not be a pointer of the kernel.
+    fn mask(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
+        let value = header.endian.word(header.word, &change.before, 0).unwrap_or(0);
+        let in_trace = within(Region { start: value, len: 1 }, header.region());
+        let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
+        let is_mask = change.target == Target::Variable(ENABLE_BITS);
+        if is_mask && is_pointer { Err(Refusal::HoldsPointer(value)) } else { Ok(()) }
     }
 
     /// Every symbol of the ELF that lies there must be one that is meant.

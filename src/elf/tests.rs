@@ -252,10 +252,10 @@ fn notes_end_after_an_error() {
     bytes.extend(huge);
     let got: Vec<_> = Notes::new(&bytes, endian, 4, 0).collect();
     assert_eq!(got.len(), 2);
-    assert_eq!(got[1], Err(NoteError { at: 16, lost: 0 }));
+    assert_eq!(got[1], Err(NoteError::Cut { at: 16, lost: 0 }));
     // Cut short inside the second note, and cut short exactly between two.
     let got: Vec<_> = Notes::new(&good, endian, 4, 12).collect();
-    assert_eq!(got[1], Err(NoteError { at: 16, lost: 12 }));
+    assert_eq!(got[1], Err(NoteError::Cut { at: 16, lost: 12 }));
     assert_eq!(Notes::new(&[], endian, 4, 0).count(), 0);
     assert_eq!(Notes::new(&[0; 8], endian, 8, 0).count(), 0);
     assert_eq!(Notes::new(&[1; 8], endian, 8, 0).filter(Result::is_err).count(), 1);

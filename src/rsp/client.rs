@@ -38,7 +38,7 @@ pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
 use rate::Rate;
-use run::Run;
+use run::{Pending, Run};
 use stub::Stub;
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
@@ -109,6 +109,10 @@ pub struct Client {
     run: Run,
     /// The packet by which it runs; empty until the stub was asked.
     how_to_run: Vec<u8>,
+    /// The signal that the last stop reply tells of, where the program is to have it.
+    pending: Option<Pending>,
+    /// How many threads may still stop with the SIGSTOP by which gdbserver attached to them: it reports some of these late.
+    attach_stops: usize,
 }
 
 impl Client {
@@ -199,6 +203,8 @@ impl Client {
             left: true,
             run: Run::Stands,
             how_to_run: Vec::new(),
+            pending: None,
+            attach_stops: 0,
         }
     }
 
@@ -283,6 +289,7 @@ impl Client {
             self.left = true;
             return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
         }
+        self.pending = Pending::of(&answer);
         self.stop_reason = answer;
         Ok(())
     }

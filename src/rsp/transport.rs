@@ -140,7 +140,7 @@ fn within<T: Send + 'static>(
     receiver.recv_timeout(timeout).unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut)))
 }
 
-fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<TcpStream>, RspError> {
+fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<PromptTcp, TcpStream>, RspError> {
     let deadline = deadline_in(timeout);
     let target = (host.to_owned(), port);
     let addresses: Vec<SocketAddr> =
@@ -190,11 +190,33 @@ struct Channel<R, W = R> {
     burst: usize,
 }
 
-impl Channel<TcpStream> {
+impl Channel<PromptTcp, TcpStream> {
     fn of_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })
+        sys::acknowledge_at_once(stream.as_fd());
+        Ok(Self { writer: stream.try_clone()?, reader: PromptTcp(stream), burst: usize::MAX })
+    }
+}
+
+/// The receiving side of a TCP connection, which acknowledges what it receives at once.
+///
+/// A server that does not set `TCP_NODELAY` (pyOCD) holds its next small packet back until the one before is
+/// acknowledged. The kernel delays that by 40 ms, and so would each batch of reads be.
+struct PromptTcp(TcpStream);
+
+impl Read for PromptTcp {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buf)?;
+        // The kernel goes back to delayed acknowledgements by itself.
+        sys::acknowledge_at_once(self.0.as_fd());
+        Ok(count)
+    }
+}
+
+impl AsFd for PromptTcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

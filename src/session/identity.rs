@@ -199,7 +199,7 @@ impl Session<'_> {
             }
         };
         let text = bytes.get(usize::try_from(at.wrapping_sub(start)).ok()?..)?;
-        let end = text.iter().position(|b| *b == 0)?;
+        let end = text.iter().take(LONGEST).position(|b| *b == 0)?;
         text.get(..end).map(<[u8]>::to_vec)
     }
 }

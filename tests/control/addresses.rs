@@ -183,6 +183,13 @@ fn a_typed_address_overwrote_a_control_block() {
             is_refused(result, "wrong-address", &[MASK, said]);
         }
     }
+    // Another variable of the kernel: one that was typed too, and pointers that nobody named.
+    let current = names(&[], Target::at(CURRENT));
+    is_refused(checked(&target, None, &current, &[], Action::Only(1)), "wrong-address", &[CURRENT]);
+    for name in ["_tx_thread_current_ptr", "_tx_thread_execute_ptr", "_tx_trace_registry_start_ptr"] {
+        let result = checked(&target, None, &names(&[], Target::at(name)), &[], Action::Only(1));
+        is_refused(result, "wrong-address", &[MASK, "a pointer of the kernel"]);
+    }
     // Beside a control block it is RAM; elsewhere it is not known to be, until it is named.
     let right = Target::at(MASK);
     assert_eq!(checked(&target, None, &names(&[], right), &[], OFF).unwrap(), 1);
@@ -231,6 +238,21 @@ fn a_symbol_of_another_size_wrote_over_its_neighbour() {
     is_refused(checked(&target, Some(&over), &[], &[], OFF), "wrong-address", &["_tx_trace_simulated_time"]);
     let over = Program::cm3().sized("_tx_trace_simulated_time", 0).at("_tx_trace_simulated_time", Target::at(MASK));
     is_refused(checked(&target, Some(&over), &[], &[], OFF), "wrong-address", &["_tx_trace_simulated_time"]);
+}
+
+/// A program that hides whose memory it is.
+#[test]
+fn a_thread_block_without_a_symbol_was_written_over() {
+    let target = Target::new();
+    let program = Program::cm3();
+    let section = program.entry("watchdog") + 12;
+    let absolute = program.word(section) as u64 & 0xFFFF | 0xFFF1_0000;
+    let hidden = program.put(section, absolute);
+    for offset in [0, 4, 44] {
+        let program = Program(hidden.0.clone()).at(MASK, Target::at("watchdog") + offset);
+        let result = checked(&target, Some(&program), &[], &[], Action::Only(0x1234));
+        is_refused(result, "wrong-address", &[MASK, "control block"]);
+    }
 }
 
 #[test]
