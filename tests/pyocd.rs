@@ -88,3 +88,44 @@ fn pyocd_says_that_memory_without_power_cannot_be_read() {
     chip.heal();
     assert!(run(&chip, &pyocd, &["last", "1"]).contains("0x12b"));
 }
+
+#[test]
+fn pyocd_resumes_whatever_is_asked_and_that_is_said_before() {
+    let Some((chip, pyocd)) = start() else { return };
+    let elf = chip.elf().display().to_string();
+    let output = tx_trace(&["last", "2", "--elf", &elf, "--remote", &pyocd.gdb(), "--timeout", "20"]);
+    let said = text(&output.stderr);
+    let before = said.lines().next().unwrap();
+    assert!(before.contains("pyOCD resumes the target when its last client disconnects"), "{said}");
+    assert!(before.contains("--leave halted"), "{said}");
+    wait_for("the target to run", || chip.state() == State::Running);
+}
+
+#[test]
+fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
+    let Some((chip, pyocd)) = start() else { return };
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"));
+    command.args(["last", "2", "--remote", &pyocd.gdb(), "--timeout", "20", "--leave", "halted", "--elf"]);
+    let mut child = machine::Running(
+        command
+            .arg(chip.elf())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    // The events are printed while the target is held.
+    let mut shown = std::io::BufReader::new(child.0.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("0x12b") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut shown, &mut line).unwrap() > 0, "{}", pyocd.log());
+    }
+    assert_eq!(chip.state(), State::Halted);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(child.0.try_wait().unwrap().is_none() && chip.state() == State::Halted);
+    let signalled = std::process::Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    wait_for("the command to end", || child.0.try_wait().unwrap().is_some());
+    wait_for("the target to run", || chip.state() == State::Running);
+}

@@ -9,7 +9,7 @@ use super::command::format_of;
 use super::message::{self, Failure};
 use super::plan::Output;
 use super::sink::Sink;
-use super::{Outcome, interrupt};
+use super::{Outcome, live};
 use crate::abi::Width;
 use crate::catalogue::mask_names;
 use crate::control::{self, Action, Change, State};
@@ -120,30 +120,16 @@ fn mark(words: &[String]) -> Result<Action, Failure> {
 pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
     let ControlTask { inputs, action, yes } = task;
     let stdio = inputs.is_stdio();
-    let attached = inputs.is_remote().then(interrupt::Guard::arm);
     if action.is_some()
         && let Some(failure) = only_reads(&inputs)
     {
         return Err(failure);
     }
-    let mut session = Session::open(inputs)?;
-    let result = work(&mut session, action, yes, stdio);
-    if result.is_err() {
-        message::issues(session.issues());
-    }
-    let mut client = session.disconnect();
-    let printed = result.and_then(|done| {
-        let sink = Sink::open(output, client.as_mut().filter(|_| stdio))?;
-        print(&done, output, sink)
-    });
-    if let Some(client) = client {
-        let left = client.leave();
-        if let Some(sentence) = left.message.filter(|_| !stdio) {
-            message::say(&format!("tx-trace: {sentence}"));
-        }
-    }
-    drop(attached);
-    printed
+    live::run(
+        inputs,
+        |session| work(session, action, yes, stdio),
+        |done, _, client| print(&done, output, Sink::open(output, client)?),
+    )
 }
 
 /// Why nothing can be written through a door that reads memory alone.

@@ -12,19 +12,17 @@ use super::sink::Sink;
 use super::{Outcome, interrupt};
 use crate::analysis::Wish;
 use crate::catalogue::Names;
-use crate::follow::{self, First, Follower, How, News, Saved, interrupted, pause};
+use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
 use crate::format::{Absence, DecodeOptions};
 use crate::output::escape;
-use crate::query::{Amount, Filters, Key, Position};
-use crate::rsp::{Leave, Stop};
-use crate::session::{Inputs, Session, SourceSpec};
+use crate::query::{Amount, Filters, Key};
+use crate::rsp::Stop;
+use crate::session::{Inputs, Session};
 
 use printer::Printer;
 
 /// How often a target is looked for that is not there.
 const AGAIN: Duration = Duration::from_millis(250);
-/// The shortest time that may be asked for.
-const SHORTEST: Duration = Duration::from_millis(1);
 /// In front of the place that a debugger's command keeps.
 const PLACE: &str = "tx-trace-place: ";
 
@@ -89,15 +87,6 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
     let mut inputs = plan::inputs(read.source, files)?;
     inputs.events = std::mem::take(&mut read.clock.user.events);
     inputs.event_enums = plan::enum_names(&read.clock.user.event_enum);
-    if let SourceSpec::Remote(remote) = &inputs.source
-        && !remote.endpoint.is_rsp()
-        && remote.leave != Leave::AsFound
-    {
-        return Err(Failure::usage(
-            "usage",
-            format!("--leave: {} only reads memory, it neither halts nor resumes", remote.endpoint),
-        ));
-    }
     let once = match after.as_deref() {
         None => None,
         Some("now") => Some(None),
@@ -120,26 +109,15 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
         clock: plan::clock(read.clock)?,
         first,
         how: match halt_every {
-            Some(text) => How::Halting(time("--halt-every", &text)?),
+            Some(text) => How::Halting(plan::time("--halt-every", &text)?),
             None => How::Running,
         },
         wait,
-        limit: limit.map(|text| time("--for", &text)).transpose()?,
+        limit: limit.map(|text| plan::time("--for", &text)).transpose()?,
         reports,
         once,
     };
     Ok(Plan { task: Task::Follow(Box::new(task)), output })
-}
-
-/// `500ms`, `1.5s`, `20us`.
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
-    let seconds = match Position::parse(text) {
-        Ok(Position::Time(s)) if s <= 1e6 => Duration::try_from_secs_f64(s).ok(),
-        _ => None,
-    };
-    seconds.filter(|t| *t >= SHORTEST).ok_or_else(|| {
-        Failure::usage("usage", format!("{option} {text}: a time such as 500ms or 2s, a millisecond at least"))
-    })
 }
 
 /// Trouble that may pass: nobody there yet, or a trace that is not enabled yet.
@@ -173,6 +151,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let unseen = if task.until.is_some() { Outcome::No } else { Outcome::Done };
     let mut told = false;
     let mut kept = None;
+    let mut halts = Halts::default();
     let (mut follower, news) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
@@ -185,7 +164,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
                 // A target that stood when we came runs as long as its trace is waited for: it would never enable it.
                 match &mut kept {
                     Some(session) if !interrupted() => {
-                        if follow::let_run(session, task.how, AGAIN).is_err()
+                        if follow::let_run(session, task.how, AGAIN, &mut halts).is_err()
                             && let Some(session) = kept.take()
                         {
                             say_left(*session);
@@ -202,6 +181,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
             }
         }
     };
+    follower.add_to(halts);
     let mut sink = Sink::open(output, None)?;
     let mut printer = Printer::new(&task, output, &sink);
     let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
@@ -216,16 +196,22 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     {
         result = printer.news(&follower, news, &mut sink);
     }
-    let halts = *follower.halts();
-    let left = follower.release().and_then(|client| client.leave().message);
+    let mut halts = *follower.halts();
+    let left = follower.release().and_then(|mut client| {
+        // The last look ends when the target is left.
+        let since = client.halted_by_us().filter(|_| matches!(task.how, How::Halting(_)));
+        let left = client.leave();
+        halts.end(since);
+        left.message
+    });
     let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
     if let Some(sentence) = left {
         message::say(&format!("tx-trace: {sentence}"));
     }
     if halts.count > 0 {
         message::say(&format!(
-            "tx-trace: the target was halted {} times, {:.1} ms at the longest, {:.1} ms in all",
-            halts.count,
+            "tx-trace: the target was halted {}, {:.1} ms at the longest, {:.1} ms in all",
+            if halts.count == 1 { "once".to_owned() } else { format!("{} times", halts.count) },
             halts.longest.as_secs_f64() * 1e3,
             halts.total.as_secs_f64() * 1e3
         ));

@@ -15,6 +15,7 @@ mod gdb;
 mod info;
 mod interrupt;
 mod listen;
+mod live;
 mod message;
 mod monitor;
 mod names;

@@ -10,20 +10,23 @@
 //! * While the target runs only 0x03 is sent: QEMU stops on any byte.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::{RspError, excerpt};
+use super::openocd::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
 mod console;
 mod leave;
 mod link;
 mod query;
+mod rate;
 mod read;
 mod reply;
 mod run;
 mod stats;
+mod stub;
 mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
@@ -34,7 +37,9 @@ pub use run::Stop;
 pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
+use rate::Rate;
 use run::{Pending, Run};
+use stub::Stub;
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
 const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -42,12 +47,13 @@ const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// How the target is to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Leave {
-    /// What was halted when we came stays halted, what our connecting halted runs on.
+    /// What was halted when we came stays halted, what our connecting halted runs on. What cannot be shown to have run
+    /// is left halted.
     #[default]
     AsFound,
     /// It runs.
     Running,
-    /// It stands still.
+    /// It is halted.
     Halted,
 }
 
@@ -58,6 +64,8 @@ pub struct Options {
     pub timeout: Duration,
     /// How to leave the target, also on the way out after an error.
     pub leave: Leave,
+    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspError::HaltedTooLong`].
+    pub max_halt: Option<Duration>,
     /// Set from a signal handler: whatever waits for the stub then ends with [`RspError::Interrupted`], and the
     /// target is still left as `leave` says.
     pub interrupt: Option<&'static AtomicBool>,
@@ -65,7 +73,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(2), leave: Leave::AsFound, interrupt: None }
+        Self { timeout: Duration::from_secs(2), leave: Leave::AsFound, max_halt: None, interrupt: None }
     }
 }
 
@@ -80,8 +88,22 @@ pub struct Client {
     /// The length of the last answer, where one is waited for at a time.
     last_len: Option<usize>,
     stop_reason: Vec<u8>,
-    /// The target ran before we came.
+    /// A stop reply showed that the target ran before we came.
     found_running: bool,
+    /// How the target was found, once that was looked into.
+    before: Option<Before>,
+    /// Who answers, once that was asked.
+    stub: Option<Stub>,
+    /// OpenOCD's Tcl port, where it serves the same target.
+    tcl: Option<TclPort>,
+    /// What that port showed before the link was opened.
+    tcl_state: Option<CoreState>,
+    /// Since when the target is halted for us.
+    halted_since: Instant,
+    /// How long the target may be halted for us.
+    max_halt: Option<Duration>,
+    /// How fast memory comes.
+    rate: Rate,
     /// A debugger at the other end holds the target.
     held: bool,
     left: bool,
@@ -105,6 +127,16 @@ impl Client {
         if !endpoint.is_rsp() {
             return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
         }
+        let tcl = TclPort::beside(endpoint, options.timeout).and_then(|port| Some((port.look()?, port)));
+        if let Some((look, port)) = &tcl
+            && let Some(event) = look.resets()
+        {
+            return Err(RspError::WouldReset {
+                endpoint: endpoint.to_string(),
+                event: excerpt(event.as_bytes()),
+                instead: format!("--remote {}", port.endpoint()),
+            });
+        }
         let transport = transport::open(endpoint, options.timeout)?;
         let hint = match endpoint {
             Endpoint::Serial { .. } => "check the baud rate and the cable, and that the stub runs",
@@ -125,7 +157,7 @@ impl Client {
             _ => usize::MAX,
         };
         let link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
-        Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio)
+        Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio, tcl.map(|(look, port)| (look.state, port)))
     }
 
     /// Greets the stub at the other end of a link that is open already; `name` stands for the endpoint in messages.
@@ -134,7 +166,7 @@ impl Client {
     /// As [`Client::connect`], once the link is there.
     pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
         let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
-        Self::greet(link, options, usize::MAX, false)
+        Self::greet(link, options, usize::MAX, false, None)
     }
 
     /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
@@ -148,16 +180,29 @@ impl Client {
         link.guest = true;
         link.acks = acks;
         link.features = Some(features);
-        let stop_reason = Vec::new();
+        let mut client = Self::new(link, options, true);
+        client.max_chunk = max_chunk;
+        client.binary = binary;
+        client
+    }
+
+    fn new(link: Link, options: Options, held: bool) -> Self {
         Self {
             link,
             leave: options.leave,
-            max_chunk,
-            binary,
+            max_chunk: 0,
+            binary: false,
             last_len: None,
-            stop_reason,
+            stop_reason: Vec::new(),
             found_running: false,
-            held: true,
+            before: None,
+            stub: None,
+            tcl: None,
+            tcl_state: None,
+            halted_since: Instant::now(),
+            max_halt: options.max_halt,
+            rate: Rate::default(),
+            held,
             left: true,
             run: Run::Stands,
             how_to_run: Vec::new(),
@@ -166,22 +211,16 @@ impl Client {
         }
     }
 
-    fn greet(link: Link, options: Options, line_limit: usize, held: bool) -> Result<Self, RspError> {
-        let mut client = Self {
-            link,
-            leave: options.leave,
-            max_chunk: 0,
-            binary: false,
-            last_len: None,
-            stop_reason: Vec::new(),
-            found_running: false,
-            held,
-            left: true,
-            run: Run::Stands,
-            how_to_run: Vec::new(),
-            pending: None,
-            attach_stops: 0,
-        };
+    /// `tcl`: the state that OpenOCD's Tcl port showed before the link was opened.
+    fn greet(
+        link: Link,
+        options: Options,
+        line_limit: usize,
+        held: bool,
+        tcl: Option<(CoreState, TclPort)>,
+    ) -> Result<Self, RspError> {
+        let mut client = Self::new(link, options, held);
+        (client.tcl_state, client.tcl) = tcl.unzip();
         client.link.send_raw(b"+")?;
         if let Err(error) = client.meet(line_limit) {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who

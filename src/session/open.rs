@@ -526,7 +526,7 @@ pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
         let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
         return Ok(Source::Door(Box::new(Cache::new(memory))));
     }
-    let options = Options { timeout: remote.timeout, leave: remote.leave, interrupt };
+    let options = Options { timeout: remote.timeout, leave: remote.leave, max_halt: remote.max_halt, interrupt };
     let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
     Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
 }

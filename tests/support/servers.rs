@@ -13,6 +13,8 @@ use crate::machine::{Running, Scratch, free_port, wait_for};
 
 /// The real OpenOCD. It ends when it is dropped.
 pub struct OpenOcd {
+    /// The address that it listens at.
+    host: String,
     pub gdb_port: u16,
     pub tcl_port: u16,
     log: PathBuf,
@@ -30,16 +32,23 @@ pub struct Config<'a> {
     pub target: &'a str,
     /// Tcl commands after that, as an event of the target; `$_TARGETNAME` is its name.
     pub after: &'a str,
+    /// Its Tcl port is the usual one, 6666, at an address of its own.
+    pub usual_tcl_port: bool,
 }
 
 impl OpenOcd {
     pub fn start(chip: &CortexM, config: Config<'_>) -> Self {
-        let (gdb_port, tcl_port) = (free_port(), free_port());
+        let (gdb_port, mut tcl_port) = (free_port(), free_port());
+        let mut host = "127.0.0.1".to_owned();
+        if config.usual_tcl_port {
+            // Every address of 127.0.0.0/8 is this machine.
+            (host, tcl_port) = (format!("127.1.{}.{}", gdb_port / 256, gdb_port % 256), 6666);
+        }
         let scratch = Scratch::new(&format!("openocd-{gdb_port}"));
         let (file, log) = (scratch.path("openocd.cfg"), scratch.path("openocd.log"));
-        let Config { before, target, after } = config;
+        let Config { before, target, after, .. } = config;
         let text = format!(
-            "bindto 127.0.0.1
+            "bindto {host}
 adapter driver remote_bitbang
 remote_bitbang host 127.0.0.1
 remote_bitbang port {jtag_port}
@@ -69,17 +78,17 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
             assert!(child.0.try_wait().unwrap().is_none(), "OpenOCD has ended: {said}");
             ready.iter().all(|line| said.contains(line))
         });
-        Self { gdb_port, tcl_port, log, _child: child, _scratch: scratch }
+        Self { host, gdb_port, tcl_port, log, _child: child, _scratch: scratch }
     }
 
     /// The endpoint of its GDB port.
     pub fn gdb(&self) -> String {
-        format!("127.0.0.1:{}", self.gdb_port)
+        format!("{}:{}", self.host, self.gdb_port)
     }
 
     /// The endpoint of its Tcl port.
     pub fn openocd(&self) -> String {
-        format!("openocd:127.0.0.1:{}", self.tcl_port)
+        format!("openocd:{}:{}", self.host, self.tcl_port)
     }
 
     /// What it has printed.
@@ -89,7 +98,7 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
 
     /// Its answer to a Tcl command.
     pub fn tcl(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.tcl_port)).unwrap();
+        let mut stream = TcpStream::connect((self.host.as_str(), self.tcl_port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(format!("{command}\x1a").as_bytes()).unwrap();
         let mut answer = Vec::new();

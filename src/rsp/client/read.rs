@@ -92,12 +92,14 @@ struct Job {
 }
 
 impl Job {
-    /// The rest of a range that has failed is not asked for any more.
+    /// Of a range that has failed only what lies before the failed address is still asked for: the lowest is wanted.
     fn next(&mut self) -> Option<Chunk> {
         loop {
             let chunk = self.queue.pop_front()?;
-            if self.done.get(chunk.which).is_some_and(Result::is_ok) {
-                return Some(chunk);
+            match self.done.get(chunk.which) {
+                Some(Ok(_)) => return Some(chunk),
+                Some(Err(ReadFailure::Refused { addr, .. })) if chunk.addr < *addr => return Some(chunk),
+                _ => {}
             }
         }
     }
@@ -197,6 +199,7 @@ impl Client {
         }
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
+            self.rate.begin();
             if self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -213,6 +216,7 @@ impl Client {
         self.link.outstanding |= self.last_len == Some(chunk.len);
         let in_step = self.link.doubtful();
         let body = self.link.ask(&chunk.request(binary), &accept)?;
+        self.rate.came(chunk.len);
         if let Some(Data::Bytes(bytes)) = reply::data(&body, chunk.len, binary) {
             if bytes.len() < chunk.len && known && !in_step {
                 self.link.outstanding = true;
@@ -248,7 +252,7 @@ impl Client {
                 steps.truncate(sent);
                 steps.push(None);
             }
-            let goal = heard.saturating_add(DEPTH).min(steps.len());
+            let goal = self.ahead(&steps, heard, sent);
             let requests: Vec<Vec<u8>> = steps
                 .get(sent..goal)
                 .unwrap_or_default()
@@ -276,11 +280,18 @@ impl Client {
                 reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported)
             };
             match self.link.answer(&request, &accept, Wait::InFlight) {
-                Ok(body) => bodies.push(Some(body)),
+                Ok(body) => {
+                    self.rate.came(chunk.len);
+                    bodies.push(Some(body));
+                }
                 Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
                 // The frame is whole, so the order stands: only this one is asked for again.
                 Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
                 Err(failure) => {
+                    // Not one answer came: the link is slow. Where others came, this one was lost.
+                    if bodies.is_empty() && matches!(&failure, Failure::Late(heard) if heard.stray.is_none()) {
+                        self.rate.late();
+                    }
                     let error = self.link.why_late(&request, failure);
                     return self.again(job, error);
                 }
@@ -304,6 +315,22 @@ impl Client {
         Ok(())
     }
 
+    /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
+    fn ahead(&self, steps: &[Option<Chunk>], heard: usize, sent: usize) -> usize {
+        let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
+        let most = self.rate.in_flight();
+        let mut flying: usize = steps.get(heard..sent).unwrap_or_default().iter().map(len).sum();
+        let mut goal = sent;
+        for step in steps.iter().take(heard.saturating_add(DEPTH)).skip(sent) {
+            flying = flying.saturating_add(len(step));
+            if goal > heard && flying > most {
+                break;
+            }
+            goal = goal.saturating_add(1);
+        }
+        goal
+    }
+
     /// Asks for a whole flight again, or gives up with `error`.
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
         let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
@@ -315,12 +342,13 @@ impl Client {
         Ok(())
     }
 
-    /// A chunk within today's limit; what is more goes back to the queue.
+    /// A chunk that the stub takes and that the link carries in good time; what is more goes back to the queue.
     fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
-        if chunk.len <= self.max_chunk {
+        let most = self.max_chunk.min(self.rate.chunk());
+        if chunk.len <= most {
             return Some(chunk);
         }
-        job.put_back(chunk.split(self.max_chunk));
+        job.put_back(chunk.split(most));
         job.next()
     }
 

@@ -11,9 +11,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::Client;
 use super::link::{Failure, Wait};
-use super::reply;
+use super::{Before, Client, reply};
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::transport::deadline_in;
 
@@ -35,8 +34,10 @@ pub(super) enum Run {
     Runs,
     /// The same, and 0x03 was sent. A second one would reach a program that has stopped already, and end it later.
     Stopping,
-    /// It runs, and the stub answers.
+    /// It runs, and the stub answers: we asked for non-stop mode.
     NonStop,
+    /// It runs, and the stub answers: connecting did not halt it.
+    Unhalted,
 }
 
 /// Why a target stopped that we let run.
@@ -51,10 +52,17 @@ pub enum Stop {
 }
 
 impl Client {
+    /// Keeps the link open until Ctrl-C, or until the stub closes it: for a stub that resumes the target when its client
+    /// goes.
+    pub fn stay(&mut self) {
+        let slice = Duration::from_secs(1);
+        while !self.link.interrupted() && self.link.unasked_until(deadline_in(slice)).is_ok() {}
+    }
+
     /// True where the target runs, and memory is read meanwhile.
     #[must_use]
     pub const fn runs_while_read(&self) -> bool {
-        matches!(self.run, Run::NonStop)
+        matches!(self.run, Run::NonStop | Run::Unhalted)
     }
 
     /// Lets the target run while the stub goes on answering; false where the stub cannot do that.
@@ -62,7 +70,7 @@ impl Client {
     /// # Errors
     /// [`RspError`] where the stub does not answer as it should.
     pub fn run_non_stop(&mut self) -> Result<bool, RspError> {
-        if self.run == Run::NonStop {
+        if self.runs_while_read() {
             return Ok(true);
         }
         if !self.features().has("QNonStop") || !self.can(b"QNonStop:1")? {
@@ -79,7 +87,15 @@ impl Client {
             }
         }
         // Threads that run already are not concerned.
-        self.can(b"vCont;c")
+        let runs = self.can(b"vCont;c")?;
+        self.link.halt_until = None;
+        Ok(runs)
+    }
+
+    /// Since when the target is halted because of us: by connecting to a target that ran, or by [`Client::halt`].
+    pub fn halted_by_us(&mut self) -> Option<Instant> {
+        let ours = self.before() == Before::Running || !self.how_to_run.is_empty();
+        (ours && self.run == Run::Stands).then_some(self.halted_since)
     }
 
     /// Lets the target run. Nothing can be asked until [`Client::halt`].
@@ -112,6 +128,7 @@ impl Client {
         self.link.send(&[&packet])?;
         self.pending = None;
         self.run = Run::Runs;
+        self.link.halt_until = None;
         Ok(())
     }
 
@@ -121,7 +138,7 @@ impl Client {
     /// [`RspError`] where the link fails.
     pub fn watch(&mut self, deadline: Instant) -> Result<Option<Stop>, RspError> {
         match self.run {
-            Run::Stands => Ok(None),
+            Run::Stands | Run::Unhalted => Ok(None),
             Run::NonStop => self.watch_non_stop(),
             Run::Runs | Run::Stopping => loop {
                 let Some(body) = self.link.unasked_until(deadline)? else { return Ok(None) };
@@ -139,6 +156,8 @@ impl Client {
     fn stopped(&mut self, body: &[u8]) {
         self.link.outstanding = false;
         self.run = Run::Stands;
+        self.halted_since = Instant::now();
+        self.bound_halt();
         self.pending = self.goes_on(body);
     }
 
@@ -208,11 +227,13 @@ impl Client {
     /// [`RspError::Runs`] where it does not stop in time.
     pub fn halt(&mut self) -> Result<Stop, RspError> {
         match self.run {
-            Run::Stands | Run::NonStop => return Ok(Stop::Asked),
+            Run::Stands | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
             Run::Runs => self.link.send_raw(&[3])?,
             Run::Stopping => {}
         }
         self.run = Run::Stopping;
+        // The target halts before its stop reply comes: OpenOCD reads all registers first.
+        let mut asked = Instant::now();
         for _ in 0..MOST_SIGNALS {
             let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
             let body = match stopped {
@@ -222,6 +243,8 @@ impl Client {
             };
             self.stopped(&body);
             if self.pending.is_none() {
+                self.halted_since = asked;
+                self.bound_halt();
                 return Ok(match stop_of(&body) {
                     // SIGINT, SIGTRAP, SIGSTOP, or none: how stubs call a stop that was asked for. A breakpoint that is
                     // hit in the same moment looks alike.
@@ -230,6 +253,7 @@ impl Client {
                 });
             }
             // A signal of the program's came first, and our interrupt is still on its way.
+            asked = Instant::now();
             self.go_on()?;
             self.run = Run::Stopping;
         }
@@ -240,7 +264,7 @@ impl Client {
     /// Before leaving: the target stands, and the stub is in all-stop mode.
     pub(super) fn stand(&mut self) {
         match self.run {
-            Run::Stands => {}
+            Run::Stands | Run::Unhalted => {}
             Run::Runs | Run::Stopping => drop(self.halt()),
             Run::NonStop => {
                 self.run = Run::Stands;
