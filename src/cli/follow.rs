@@ -9,7 +9,7 @@ use super::args;
 use super::message::{self, Failure};
 use super::plan::{self, Ask, ClockPlan, Output, Plan, Task};
 use super::sink::Sink;
-use super::{Outcome, interrupt};
+use super::{Outcome, interrupt, live};
 use crate::analysis::Wish;
 use crate::catalogue::Names;
 use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
@@ -203,11 +203,11 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         let since = client.halted_by_us().filter(|_| matches!(task.how, How::Halting(_)));
         let left = client.leave();
         halts.end(since);
-        left.message
+        Some(left)
     });
     let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
-    if let Some(sentence) = left {
-        message::say(&format!("tx-trace: {sentence}"));
+    if let Some(left) = left {
+        live::say_left(&left);
     }
     if halts.count > 0 {
         message::say(&format!(
@@ -370,8 +370,8 @@ fn leave(session: Session<'static>, absence: Absence) -> Absence {
 
 /// Lets the target go, and tells what there is to tell of it.
 fn say_left(mut session: Session<'static>) {
-    if let Some(sentence) = session.disconnect().and_then(|client| client.leave().message) {
-        message::say(&format!("tx-trace: {sentence}"));
+    if let Some(client) = session.disconnect() {
+        live::say_left(&client.leave());
     }
 }
 
