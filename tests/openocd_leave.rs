@@ -52,6 +52,12 @@ fn finish(child: std::process::Child) -> Done {
     Done { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
+/// The code of JSON's error line.
+fn error_code(done: &Done) -> String {
+    let line: serde_json::Value = serde_json::from_str(done.out.lines().next().unwrap()).unwrap();
+    line["code"].as_str().unwrap().to_owned()
+}
+
 fn start(state: State, config: Config<'_>) -> Option<(CortexM, OpenOcd)> {
     if !installed("openocd") {
         return None;
@@ -173,8 +179,9 @@ fn a_gdb_attach_event_that_resets_is_not_run() {
         let after = format!("$_TARGETNAME configure -event gdb-attach {{{event}}}");
         let config = Config { before, after: &after, usual_tcl_port: true, ..Config::default() };
         let Some((chip, openocd)) = start(State::Running, config) else { return };
-        let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+        let done = run(&chip, &openocd.gdb(), &["last", "5", "--format", "json"]);
         assert_eq!(done.code, Some(2), "{event}: {}", done.err);
+        assert_eq!(error_code(&done), "would-reset");
         assert!(done.err.contains("gdb-attach") && done.err.contains(&openocd.openocd()), "{event}: {}", done.err);
         assert_eq!((chip.state(), chip.stats().resets, chip.stats().halts), (State::Running, 0, 0), "{event}");
         let done = run(&chip, &openocd.openocd(), &["last", "5"]);
@@ -257,12 +264,32 @@ fn max_halt_bounds_how_long_a_running_target_is_halted() {
     wait_for("a full ring", || chip.stats().events > 300);
     chip.set_bandwidth(4000);
     chip.clear_stats();
-    let done = run(&chip, &openocd.gdb(), &["list", "--max-halt", "600ms"]);
+    let done = run(&chip, &openocd.gdb(), &["list", "--max-halt", "600ms", "--format", "json"]);
     assert_eq!((done.code, chip.state()), (Some(2), State::Running), "{}", done.err);
+    assert_eq!(error_code(&done), "halted-too-long");
     assert!(done.err.contains("--max-halt") && done.err.contains("the target was halted for"), "{}", done.err);
     let held = chip.stats().halted;
     assert!(held < Duration::from_secs(3), "{held:?}");
     chip.set_bandwidth(0);
     let done = run(&chip, &openocd.gdb(), &["last", "5", "--max-halt", "20s"]);
+    assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{}", done.err);
+}
+
+/// `follow` set a crashed board running.
+#[test]
+fn follow_set_a_halted_target_running() {
+    for config in [Config::default(), Config { usual_tcl_port: true, ..Config::default() }] {
+        let Some((chip, openocd)) = start(State::Halted, config) else { return };
+        let words = ["follow", "--halt-every", "50ms", "--for", "300ms", "--format", "json"];
+        let done = run(&chip, &openocd.gdb(), &words);
+        assert_eq!((done.code, chip.state()), (Some(2), State::Halted), "{}", done.err);
+        assert_eq!(error_code(&done), "target-halted");
+        let done = run(&chip, &openocd.gdb(), &[&words[..], &["--leave", "running"]].concat());
+        assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{}", done.err);
+    }
+    let Some((chip, openocd)) = start(State::Running, Config { usual_tcl_port: true, ..Config::default() }) else {
+        return;
+    };
+    let done = run(&chip, &openocd.gdb(), &["follow", "--halt-every", "50ms", "--for", "300ms"]);
     assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{}", done.err);
 }

@@ -72,6 +72,9 @@ enum Goal {
 /// How long each answer is waited for on the way out after an error.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 
+/// The same after Ctrl-C: the stub answers, and its probe may be slow.
+const AFTER_CTRL_C: Duration = Duration::from_secs(3);
+
 /// What makes a wrong guess costly, and how to choose.
 const UNKNOWN: &str =
     "a running watchdog may reset the board; --leave running, or TX_TRACE_LEAVE=running, lets the target run";
@@ -198,8 +201,10 @@ impl Client {
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
-        // Who has just been waited for in vain is not waited for as long again.
-        let limit = limit.or(self.link.broken().is_some().then_some(SHORT));
+        // Who has just been waited for in vain is not waited for as long again, nor is anybody after Ctrl-C.
+        let limit = limit
+            .or_else(|| self.link.broken().is_some().then_some(SHORT))
+            .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         // A stop that comes unasked from here on shows nothing.
         self.found_running |= self.stop_reason.is_empty() && self.link.unasked_stops > 0;
