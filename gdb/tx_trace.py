@@ -81,7 +81,9 @@ def file_of_symbol(name):
     except gdb.error:
         return None
     match = re.search(r" in section \S+ of (.+)$", where.strip())
-    return match.group(1) if match else ""
+    # A section's name may say "of FILE" too: only a file that GDB uses is believed.
+    known = match and any(o.filename == match.group(1) for o in gdb.objfiles() if o.is_valid())
+    return match.group(1) if known else ""
 
 
 def trace_elf():
@@ -256,7 +258,7 @@ class Link:
             return b""
         # In every version of GDB only this tells which registers there are; a Cortex-M's stack
         # pointers it leaves out.
-        names = [line.split()[0] for line in text.splitlines() if line[:1].strip()]
+        names = re.findall(r"^([A-Za-z0-9_.]+)(?:\s|$)", text, re.MULTILINE)
         lines = []
         for name in names + ["msp", "psp"]:
             try:
@@ -443,8 +445,13 @@ def set_status(status):
 def forward(words, from_tty):
     """Runs the program with these words; returns what it said and is not for people."""
     if words[:1] == ["control"] and words[1:2] in (["enable"], ["disable"]):
-        call_kernel(words[1:])
+        call_kernel(words[1:], from_tty)
         return None
+    return run_binary(words, from_tty)
+
+
+def run_binary(words, from_tty):
+    """The same, whatever the words are."""
     # Until it is known better: could not look.
     set_status(2)
     binary = find_binary()
@@ -531,15 +538,15 @@ STATUS = {
     0x20: "TX_NOT_DONE: the trace is in that state already",
     0xFF: "TX_FEATURE_NOT_ENABLED: the kernel was built without TX_ENABLE_EVENT_TRACE",
 }
-USAGE = "control enable BUFFER SIZE [ENTRIES] --yes, or control disable --yes"
+USAGE = "control enable BUFFER SIZE [ENTRIES] [--range ADDR..ADDR] --yes, or control disable --yes"
 # Registry entries where none are told.
 ENTRIES = "32"
 
 
 def evaluate(expression):
-    """A number out of GDB."""
+    """The number that an expression of the user, or the quoted name of a symbol, has in GDB."""
     try:
-        return int(gdb.parse_and_eval(f"(unsigned long) ({expression})"))
+        return int(gdb.parse_and_eval(expression).cast(gdb.lookup_type("unsigned long")))
     except gdb.error as e:
         raise gdb.GdbError(f"tx-trace: {expression}: {first_line(e)}") from e
 
@@ -549,9 +556,36 @@ def first_line(error):
     return (str(error).splitlines() or ["GDB does not say why"])[0].rstrip(".")
 
 
-def call_kernel(words):
+def take_ranges(words):
+    """Splits off `--range ADDR..ADDR`."""
+    ranges, rest = [], list(words)
+    while "--range" in rest[:-1]:
+        at = rest.index("--range")
+        ranges += rest[at : at + 2]
+        del rest[at : at + 2]
+    return ranges, rest
+
+
+def pointer_at(name):
+    """The pointer in a variable of the kernel, whatever type the program gives it."""
+    pointer = gdb.lookup_type("unsigned long").pointer()
+    return int(gdb.parse_and_eval(f"&'{name}'").cast(pointer).dereference())
+
+
+def refuse_macros(names):
+    """GDB expands a program's macros in expressions, to whatever the program says."""
+    for name in names:
+        if "#define" in gdb.execute(f"info macro -a -- {name}", False, True):
+            raise gdb.GdbError(
+                f"tx-trace: nothing is called: {name} is a macro in this program; select a frame "
+                "of a file that does not define it (frame N)"
+            )
+
+
+def call_kernel(words, from_tty):
     """`control enable BUFFER SIZE [ENTRIES]` and `control disable`."""
     set_status(2)
+    ranges, words = take_ranges(words)
     yes = "--yes" in words
     verb, arguments = words[0], [w for w in words[1:] if w != "--yes"]
     fits = len(arguments) in (2, 3) if verb == "enable" else not arguments
@@ -565,11 +599,16 @@ def call_kernel(words):
         call = "{:#x}, {}, {}".format(*numbers)
         types = "void *, unsigned long, unsigned long"
         values = "(void *) {:#x}, {}, {}".format(*numbers)
+        buffer = [hex(n) for n in numbers[:2]]
     else:
-        call, types, values = "", "void", ""
+        call, types, values, buffer = "", "void", "", []
+    # It ends with an error where the kernel must not be called.
+    run_binary(["control", "check-call"] + buffer + ranges, from_tty)
+    set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
     if not yes:
         raise gdb.GdbError("tx-trace: nothing is called: there is nobody to ask: add --yes")
+    refuse_macros(("unsigned", "int", "long", "void"))
     try:
         result = gdb.parse_and_eval(f"((unsigned int (*) ({types})) &'{name}') ({values})")
         status = int(result) & 0xFFFFFFFF
@@ -577,7 +616,7 @@ def call_kernel(words):
         raise gdb.GdbError(f"tx-trace: the target cannot run {name}: {first_line(e)}") from e
     warn(f"tx-trace: {name} returned {STATUS.get(status, hex(status))}\n")
     if status == 0:
-        inserts = evaluate("*(unsigned long *) &'_tx_trace_buffer_current_ptr'") != 0
+        inserts = pointer_at("_tx_trace_buffer_current_ptr") != 0
         if inserts != (verb == "enable"):
             raise gdb.GdbError(
                 "tx-trace: it returned success, and the kernel's pointer says otherwise"

@@ -9,6 +9,10 @@
 # of GDB. A shell sees the words: quote what it would take for its own, as in
 # --event 'tx_queue_*'. At most nine words.
 
+# An ELF and a target are not trusted. Their text reaches neither a shell's command line nor a GDB expression: of what
+# `info files` prints, only addresses are used, and only where they are hexadecimal digits. The expressions below name
+# symbols in quotes and no types, as GDB would expand a macro of the program there.
+
 define __tx_trace_memory
   set $_tx_trace_ready = 0
   pipe info variables ^_tx_trace_header_ptr$ | grep -q " _tx_trace_header_ptr\|[*]_tx_trace_header_ptr"
@@ -25,14 +29,14 @@ end
 
 define __tx_trace_dump
   set $_tx_trace_exit = 2
-  set $_tx_trace_from = *(unsigned long *)&_tx_trace_header_ptr
+  pipe x/xa &'_tx_trace_header_ptr' | cat >/dev/null
+  set $_tx_trace_from = $__
   if $_tx_trace_from == 0
     echo tx-trace: _tx_trace_header_ptr is 0: the trace was never enabled (tx_trace_enable), or there is no process, core or remote target here\n
     set $_tx_trace_exit = 1
   else
-    set $_tx_trace_to = *(unsigned long *)&_tx_trace_buffer_end_ptr
-    # Both ends are read before anything is made: an error would leave it behind.
-    set $_tx_trace_probe = *(unsigned char *)$_tx_trace_from + *(unsigned char *)($_tx_trace_to - 1)
+    pipe x/xa &'_tx_trace_buffer_end_ptr' | cat >/dev/null
+    set $_tx_trace_to = $__
     # The number of this GDB's process, in three parts, as an exit status has eight bits.
     shell exec /bin/sh -c 'exit $((PPID & 255))'
     set $_tx_trace_pid = $_shell_exitcode
@@ -44,30 +48,13 @@ define __tx_trace_dump
     if $_shell_exitcode != 0
       echo tx-trace: no temporary directory can be made in /tmp\n
     else
-      eval "shell echo 0x%lx 0x%lx >/tmp/tx-trace-gdb-%d/place", $_tx_trace_from, $_tx_trace_to, $_tx_trace_pid
-      # What GDB says of the program's sections becomes commands that dump them, and options for tx-trace.
-      pipe info files | cd /tmp/tx-trace-gdb-$PPID && read -r from to <place && { \
-        n=0; exec= ; covered= ; echo "--header $from" >options; : >elf; \
-        image() { echo "dump binary memory /tmp/tx-trace-gdb-$PPID/$n.bin $1 $2"; \
-          echo "--image $n.bin@$1" >>options; n=$((n + 1)); }; \
-        while IFS= read -r line; do \
-          case $line in \
-            "Local exec file:") exec=1; continue ;; \
-          esac; \
-          if [ ! "$exec" ]; then continue; fi; \
-          case $line in \
-            *"', file type "*) p=${line#??}; printf %s "${p%"', file type "*}" >elf ;; \
-            *"Entry point: 0x"*) echo "--entry ${line##*: }" >>options ;; \
-            *" in "*) ;; \
-            *" is .data"* | *" is .bss"* | *" is .sdata"* | *" is .sbss"* | *" is .noinit"*) \
-              set -- $line; \
-              if [ $(($1)) -le $((from)) ] && [ $(($3)) -ge $((to)) ]; then covered=1; fi; \
-              if [ $(($1)) -ne $(($3)) ]; then image $1 $3; fi ;; \
-          esac; \
-        done; \
-        if [ ! "$covered" ]; then image $from $to; fi; } >go.gdb
-      eval "source /tmp/tx-trace-gdb-%d/go.gdb", $_tx_trace_pid
-      set $_tx_trace_ready = 1
+      # GDB cannot catch its own errors. The reader of this pipe can: it removes the directory when the dumps are not
+      # complete.
+      pipe __tx_trace_images | trap "" INT; cat; [ -e /tmp/tx-trace-gdb-$PPID/complete ] || rm -rf /tmp/tx-trace-gdb-$PPID
+      shell exec /bin/sh -c '[ -e /tmp/tx-trace-gdb-$PPID/complete ]'
+      if $_shell_exitcode == 0
+        set $_tx_trace_ready = 1
+      end
     end
   end
 end
@@ -75,14 +62,72 @@ document __tx_trace_dump
 Part of tx-trace: dumps what the program reads.
 end
 
+define __tx_trace_images
+  pipe output/x $_tx_trace_from | cat >/tmp/tx-trace-gdb-$PPID/from
+  pipe output/x $_tx_trace_to | cat >/tmp/tx-trace-gdb-$PPID/to
+  # The addresses of the program's sections become commands that dump them, and options for tx-trace.
+  pipe info files | LC_ALL=C; cd /tmp/tx-trace-gdb-$PPID || exit; tab=$(printf '\t'); room=268435456; n=0; covered= ; at=start; \
+    address() { \
+      case $1 in 0x[0-7]???????????????) ;; 0x????????????????*) return 1 ;; 0x?*) ;; *) return 1 ;; esac; \
+      case ${1#0x} in *[!0-9a-f]*) return 1 ;; esac; \
+    }; \
+    fail() { echo "echo tx-trace: $*\\n" >go.gdb; exit; }; \
+    image() { \
+      size=$(($2 - $1)); \
+      if [ $size -gt $room ] || [ $n -ge 256 ]; then return 1; fi; \
+      room=$((room - size)); \
+      echo "dump binary memory /tmp/tx-trace-gdb-$PPID/$n.bin $1 $2"; \
+      echo "--image $n.bin@$1" >>options; \
+      n=$((n + 1)); \
+    }; \
+    section() { \
+      case $1 in *" - "*" is "*) ;; *) return ;; esac; \
+      first=${1%% *}; rest=${1#"$first - "}; last=${rest%% *}; name=${rest#"$last is "}; \
+      if ! address "$first" || ! address "$last" || [ $(($first)) -ge $(($last)) ]; then return; fi; \
+      case $name in \
+        *" in "*) ;; \
+        .data* | .bss* | .sdata* | .sbss* | .noinit*) \
+          if image "$first" "$last" && [ $(($first)) -le $(($from)) ] && [ $(($last)) -ge $(($to)) ]; then covered=1; fi ;; \
+      esac; \
+    }; \
+    from=$(cat from); to=$(cat to); : >elf; exec >go.gdb; \
+    if ! address "$from" || ! address "$to" || [ $(($from)) -ge $(($to)) ]; then \
+      fail "the kernel has no buffer from _tx_trace_header_ptr to _tx_trace_buffer_end_ptr"; \
+    fi; \
+    echo "--header $from" >options; \
+    while IFS= read -r line; do \
+      case $at in \
+        start) if [ "$line" = "Local exec file:" ]; then at=file; fi ;; \
+        file) \
+          at=entry; \
+          case $line in "$tab"?*"', file type "*) p=${line#??}; printf %s "${p%"', file type "*}" >elf ;; esac ;; \
+        *) \
+          entry=${line#"${tab}Entry point: "}; \
+          if [ $at = entry ] && address "$entry"; then echo "--entry $entry" >>options; fi; \
+          at=sections; section "${line#"$tab"}" ;; \
+      esac; \
+    done; \
+    if [ ! "$covered" ] && ! image "$from" "$to"; then fail "the trace buffer is too large to be dumped"; fi; \
+    echo "shell : >/tmp/tx-trace-gdb-$PPID/complete"
+  eval "source /tmp/tx-trace-gdb-%d/go.gdb", $_tx_trace_pid
+end
+document __tx_trace_images
+Part of tx-trace: dumps what the program reads into a directory that is there.
+end
+
 define tx-trace
   if $argc == 0
     shell exec "${TX_TRACE_BIN:-tx-trace}" --help
   else
-    __tx_trace_memory
-    if $_tx_trace_ready
+    if $argc > @MOST@
+      echo tx-trace: at most @MOST@ words can be passed on without Python\n
+      set $_tx_trace_exit = 2
+    else
+      __tx_trace_memory
+      if $_tx_trace_ready
 @RUN@
-      set $_tx_trace_exit = $_shell_exitcode
+        set $_tx_trace_exit = $_shell_exitcode
+      end
     end
   end
 end

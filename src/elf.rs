@@ -11,6 +11,7 @@ pub mod notes;
 pub mod symbols;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use goblin::container::{Container, Ctx, Endian as GoblinEndian};
 use goblin::elf::header::Header;
@@ -39,10 +40,14 @@ pub const SHT_NOTE: u32 = 7;
 pub const SHT_NOBITS: u32 = 8;
 /// `sh_type` of the dynamic linker's symbol table.
 pub const SHT_DYNSYM: u32 = 11;
+/// `sh_flags`: the program writes it.
+pub const SHF_WRITE: u64 = 1;
 /// `sh_flags`: lies in the target's memory.
 pub const SHF_ALLOC: u64 = 2;
 /// `sh_flags`: holds instructions.
 pub const SHF_EXECINSTR: u64 = 4;
+/// `sh_flags`: a template for each thread's own copy, not memory.
+pub const SHF_TLS: u64 = 0x400;
 /// `sh_flags`: the bytes in the file are compressed.
 pub const SHF_COMPRESSED: u64 = 0x800;
 
@@ -217,6 +222,8 @@ pub struct Elf {
     sections: Table,
     section_names: usize,
     damage: Vec<String>,
+    /// The section headers, once they were asked for: they are looked through by name and by address.
+    section_list: OnceLock<Vec<Section>>,
     cache: symbols::SymbolCache,
 }
 
@@ -265,6 +272,7 @@ impl Elf {
             sections: Table::default(),
             section_names: 0,
             damage: Vec::new(),
+            section_list: OnceLock::new(),
             cache: symbols::SymbolCache::default(),
         };
         elf.find_tables();
@@ -277,7 +285,7 @@ impl Elf {
         let section_size = SectionHeader::size(self.ctx);
         let first = self.table(header.e_shoff, header.e_shentsize, section_size, 1);
         self.sections = first.0;
-        let zero = self.section_at_index(0);
+        let zero = self.parse_section(0);
         let many = match (header.e_shnum, zero) {
             (0, Some(zero)) => zero.size,
             (count, _) => u64::from(count),
@@ -426,12 +434,21 @@ impl Elf {
 
     /// The section headers, in the order of the file.
     pub fn sections(&self) -> impl Iterator<Item = Section> + '_ {
-        (0..self.sections.count).map_while(|index| self.section_at_index(index))
+        self.section_list().iter().copied()
     }
 
     /// Section number `index`; `None` past the table.
     #[must_use]
     pub fn section_at_index(&self, index: usize) -> Option<Section> {
+        self.section_list().get(index).copied()
+    }
+
+    fn section_list(&self) -> &[Section] {
+        self.section_list
+            .get_or_init(|| (0..self.sections.count).map_while(|index| self.parse_section(index)).collect())
+    }
+
+    fn parse_section(&self, index: usize) -> Option<Section> {
         let at = self.sections.at(index)?;
         let s = SectionHeader::parse_from(&self.bytes, at, 1, self.ctx).ok()?.pop()?;
         Some(Section {
@@ -472,6 +489,26 @@ impl Elf {
             .find(|s| s.flags & SHF_ALLOC != 0 && address.checked_sub(s.addr).is_some_and(|into| into < s.size))
     }
 
+    /// Whether the program may write all of the `len` bytes at `address` (as linked): as its sections say, else its
+    /// segments. `None` where neither holds them.
+    #[must_use]
+    pub fn writes(&self, address: Addr, len: u64) -> Option<bool> {
+        let end = address.checked_add(len)?;
+        let shares = |start: Addr, size: u64| start < end && start.saturating_add(size) > address;
+        let holds = |start: Addr, size: u64| start <= address && start.saturating_add(size) >= end;
+        let mut all = None;
+        for s in
+            self.sections().filter(|s| s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0 && shares(s.addr, s.size))
+        {
+            if s.flags & SHF_WRITE == 0 {
+                return Some(false);
+            }
+            all = all.or(holds(s.addr, s.size).then_some(true));
+        }
+        let mut segments = self.segments().filter(|p| p.kind == PT_LOAD && holds(p.vaddr, p.memsz));
+        all.or_else(|| segments.next().map(|p| p.flags & PF_W != 0))
+    }
+
     /// The bytes of a section as far as the file goes; empty for one without bytes in the file.
     #[must_use]
     pub fn section_bytes(&self, section: &Section) -> Bytes {
@@ -501,20 +538,25 @@ impl Elf {
         self.bytes.cut(offset, len).unwrap_or_else(|| Bytes::from(Vec::new()))
     }
 
-    /// Every note of the note segments, or, in a file without segments, of the note sections. Ends after an error.
+    /// Every note of the note segments, or, in a file without segments, of the note sections. Ends after an error, and
+    /// where segments overlap so that they are larger than the file.
     pub fn notes(&self) -> impl Iterator<Item = Result<Note<'_>, NoteError>> + '_ {
         let from_segments = self.segments().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.filesz, p.align));
         let bare = self.segments.count == 0;
         let from_sections =
             self.sections().filter(move |s| bare && s.kind == SHT_NOTE).map(|s| (s.offset, s.size, s.align));
         let mut ended = false;
+        let mut left = self.bytes.len();
         from_segments
             .chain(from_sections)
-            .flat_map(|(offset, size, align)| {
+            .flat_map(move |(offset, size, align)| {
                 let (at, len) = self.clip(offset, size);
+                let rest = left.checked_sub(len);
+                left = rest.unwrap_or(0);
                 let slice = at.checked_add(len).and_then(|end| self.bytes.get(at..end)).unwrap_or(&[]);
                 let lost = size.saturating_sub(u64::try_from(len).unwrap_or(size));
-                Notes::new(slice, self.endian, align, lost)
+                let notes = rest.map(|_| Notes::new(slice, self.endian, align, lost));
+                notes.into_iter().flatten().chain(rest.is_none().then_some(Err(NoteError::Overlap)))
             })
             .take_while(move |note| !std::mem::replace(&mut ended, note.is_err()))
     }
@@ -527,9 +569,13 @@ impl Elf {
     }
 }
 
-/// The bytes at `offset` of a string table, up to the NUL or the table's end.
+/// The longest name that is read: a table without a NUL would be one name, and as long for each symbol.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// The bytes at `offset` of a string table, up to the NUL, the table's end, or the longest name.
 fn string_at(table: &[u8], offset: usize) -> &[u8] {
     let rest = table.get(offset..).unwrap_or(&[]);
+    let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
     rest.split(|&b| b == 0).next().unwrap_or(&[])
 }
 

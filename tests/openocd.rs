@@ -13,17 +13,27 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "openocd/bridge.rs"]
+mod bridge;
+#[path = "openocd/control.rs"]
+mod control;
 #[path = "support/cortex_m/mod.rs"]
 mod cortex_m;
+#[path = "openocd/follow.rs"]
+mod follow;
 #[path = "support/machine.rs"]
 mod machine;
 #[path = "support/servers.rs"]
 mod servers;
+#[path = "gdb/tools.rs"]
+mod tools;
+#[path = "openocd/unreadable.rs"]
+mod unreadable;
 
 use std::process::Output;
 
-use cortex_m::{CortexM, Setup, State};
-use machine::{installed, tx_trace, wait_for};
+use cortex_m::{CortexM, Setup, State, Write};
+use machine::{installed, symbol, tx_trace, wait_for};
 use servers::{Config, OpenOcd};
 
 fn run(chip: &CortexM, remote: &str, words: &[&str]) -> Output {
@@ -37,12 +47,17 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The number of each of the firmware's events that JSON shows, oldest first.
-fn numbers(json: &[u8]) -> Vec<u32> {
+/// The events that JSON shows.
+fn events(json: &[u8]) -> Vec<serde_json::Value> {
     let lines = text(json);
-    let events = lines.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
-    events
-        .filter(|e| e["type"] == "event")
+    let lines = lines.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+    lines.filter(|line| line["type"] == "event").collect()
+}
+
+/// The numbers of the firmware's events among them.
+fn numbers(json: &[u8]) -> Vec<u32> {
+    events(json)
+        .iter()
         .map(|e| {
             let at = if e["id"] == 4096 { 0 } else { 3 };
             u32::from_str_radix(e["words"][at].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
@@ -84,4 +99,33 @@ fn the_tcl_port_gives_the_newest_events_without_a_halt() {
     assert_eq!(numbers(&output.stdout), Vec::from_iter(280..300));
     let stats = chip.stats();
     assert_eq!((chip.state(), stats.halts, stats.resets, stats.writes), (State::Running, 0, 0, vec![]));
+}
+
+#[test]
+fn the_tcl_port_tells_a_big_endian_target() {
+    if !installed("openocd") {
+        return;
+    }
+    let chip = CortexM::start(Setup { ring: Some(256), big_endian: true, ..Setup::default() });
+    // OpenOCD's Cortex-M target is always little-endian; a bare memory access port is not.
+    let after = "target create memory mem_ap -dap cm.dap -ap-num 0 -endian big -gdb-port disabled; targets memory";
+    let openocd = OpenOcd::start(&chip, Config { after, ..Config::default() });
+    chip.burst(300);
+    wait_for("a full ring", || chip.stats().events == 300);
+    let header = format!("_tx_trace_header_ptr={:#x}", symbol(chip.elf(), "_tx_trace_header_ptr"));
+    let output = tx_trace(&["last", "20", "--format", "json", "--symbol", &header, "--remote", &openocd.openocd()]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stderr), openocd.log());
+    assert!(text(&output.stdout).contains("\"byte_order\":\"big\""), "{}", text(&output.stdout));
+    assert_eq!(numbers(&output.stdout), Vec::from_iter(280..300));
+}
+
+#[test]
+fn the_tcl_port_refuses_what_is_not_there() {
+    let Some((chip, openocd)) = start(Setup::default()) else { return };
+    let output = run(&chip, &openocd.openocd(), &["last", "--header", "0x60000000"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    // Nothing is halted through it: there is nothing to leave.
+    let output = run(&chip, &openocd.openocd(), &["last", "--leave", "halted"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!((chip.state(), chip.stats().halts), (State::Running, 0));
 }

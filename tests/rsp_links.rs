@@ -111,6 +111,48 @@ fn an_echo_is_no_answer() {
     assert_eq!(error.err().unwrap().code(), "bad-reply");
 }
 
+/// pyOCD leaves Nagle's algorithm on: each batch of answers took 42 ms, the time of a delayed acknowledgement.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_without_tcp_nodelay_took_42_ms_for_each_batch() {
+    const BATCHES: u32 = 25;
+    // The server sends its answer in three parts: with Nagle's algorithm the second waits for the first one's
+    // acknowledgement.
+    fn serve(mut stream: TcpStream) {
+        let mut request = [0];
+        while let Ok(1) = stream.read(&mut request) {
+            (0..3).for_each(|_| stream.write_all(b"part").unwrap());
+        }
+    }
+    fn ask(mut link: Box<dyn transport::Transport>) -> Duration {
+        let began = Instant::now();
+        for _ in 0..BATCHES {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            link.send(b"?", deadline).unwrap();
+            let mut count = 0;
+            while count < 12 {
+                count += link.receive(&mut [0; 64], deadline).unwrap();
+            }
+        }
+        began.elapsed()
+    }
+    let most = Duration::from_millis(15) * BATCHES;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+    let endpoint = Endpoint::parse(&address.to_string()).unwrap();
+    let took = ask(transport::open(&endpoint, Duration::from_secs(10)).unwrap());
+    assert!(took < most, "{BATCHES} batches took {took:?}");
+    server.join().unwrap();
+    // The same where the other side connects to us.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let server = std::thread::spawn(move || serve(client));
+    let took = ask(transport::accepted(listener.accept().unwrap().0).unwrap());
+    assert!(took < most, "{BATCHES} batches took {took:?}");
+    server.join().unwrap();
+}
+
 #[test]
 fn a_child_that_ends_is_said_to() {
     let endpoint = Endpoint::parse("|exit 3").unwrap();
@@ -134,6 +176,40 @@ fn a_child_and_its_children_are_gone_after() {
     std::thread::sleep(Duration::from_millis(50));
     let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     assert!(status.as_deref().unwrap_or(") Z").contains(") Z"), "{status:?}");
+}
+
+/// A command that ignored SIGTERM outlived us, and what it had started did.
+#[test]
+fn a_command_that_ignores_sigterm_is_killed() {
+    let mark = std::env::temp_dir().join(format!("tx-trace-stubborn-{}", std::process::id()));
+    // The group's leader ends or stays; what it has started ignores everything that can be ignored.
+    for end in ["wait", "exit 0", "while :; do sleep 987; done"] {
+        let command = format!("|trap '' TERM HUP INT PIPE; sleep 987 & echo $! $$ > {}; {end}", mark.display());
+        let endpoint = Endpoint::parse(&command).unwrap();
+        let mut link = transport::open(&endpoint, Duration::from_secs(1)).unwrap();
+        let began = Instant::now();
+        let pids = loop {
+            match std::fs::read_to_string(&mark) {
+                Ok(pids) if pids.ends_with('\n') => break pids,
+                _ => assert!(began.elapsed() < Duration::from_secs(10), "it did not start"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let _ = link.receive(&mut [0; 16], Instant::now());
+        let began = Instant::now();
+        drop(link);
+        assert!(began.elapsed() < Duration::from_secs(4), "{end}: it took {:?}", began.elapsed());
+        // Killed, and perhaps not waited for by the parent that it was given.
+        let is_gone = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")
+        };
+        while !pids.split_whitespace().all(is_gone) {
+            assert!(began.elapsed() < Duration::from_secs(10), "{end}: {pids} are still there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(&mark).unwrap();
+    }
 }
 
 /// Runs as a child of the test below; as a test of its own it does nothing.

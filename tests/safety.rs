@@ -140,6 +140,41 @@ fn no_byte_of_a_target_reaches_a_terminal_as_it_is() {
     }
 }
 
+/// Names of the target were formulas in a spreadsheet, and links and mentions on GitHub.
+#[test]
+fn names_of_the_target_do_nothing_in_csv_and_markdown() {
+    let scratch = Scratch::new("inert");
+    let trace = scratch.path("evil.trx");
+    let whole = std::fs::read(fixture("cm3.trx")).unwrap();
+    for evil in
+        ["=HYPERLINK(1)", "+1+cmd", "-1+cmd", "@SUM(A1)", "@octocat", "#1", "www.evil.example", "http://a.b", "<b>"]
+    {
+        let mut bytes = whole.clone();
+        for entry in 0..24 {
+            let at = 48 + entry * 48 + 16;
+            bytes[at..at + evil.len()].copy_from_slice(evil.as_bytes());
+            bytes[at + evil.len()] = 0;
+        }
+        std::fs::write(&trace, &bytes).unwrap();
+        for line in PRINTS.iter().filter(|line| line.ends_with("csv")) {
+            let out = command(line).arg(&trace).output().unwrap();
+            let text = String::from_utf8(out.stdout).unwrap();
+            assert!(text.contains(evil), "{line} {evil}");
+            for cell in text.lines().flat_map(|l| l.split(',')).map(|c| c.trim_start_matches('"')) {
+                let inert = !cell.starts_with(['=', '+', '-', '@']) || cell.parse::<f64>().is_ok();
+                assert!(inert, "{line} {evil}: {cell}");
+            }
+        }
+        let out = command("report --format md").arg(&trace).output().unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        // What lies outside code spans. A sum in a spreadsheet is plain text here.
+        let outside: String = text.split('`').step_by(2).collect();
+        let is_live = !evil.starts_with(['=', '+', '-']);
+        assert!(text.contains(evil) && !(is_live && outside.contains(evil)), "{evil}: {text}");
+        assert!(!text.contains("\\_"), "{text}");
+    }
+}
+
 /// Passes bytes both ways; the first request for memory waits until it may go on.
 fn held_up(upstream: String) -> (String, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

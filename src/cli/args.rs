@@ -167,15 +167,18 @@ pub struct Source {
     /// How long to wait for the connection, and for each reply
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub timeout: String,
-    /// How to leave a live target
-    #[arg(long, value_name = "HOW", default_value = "as-found")]
-    pub leave: Leave,
+    /// How to leave a live target: as-found unless TX_TRACE_LEAVE says otherwise
+    #[arg(long, value_name = "HOW", overrides_with = "leave")]
+    pub leave: Option<Leave>,
+    /// The longest that a running target may be halted: 50ms, 2s
+    #[arg(long, value_name = "TIME", overrides_with = "max_halt")]
+    pub max_halt: Option<String>,
 }
 
 /// How to leave a live target.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Leave {
-    /// What was halted stays halted, what our connecting halted runs on
+    /// What was halted stays halted, what our connecting halted runs on; where that is not known it stays halted
     #[default]
     AsFound,
     /// It runs on
@@ -409,6 +412,9 @@ pub struct Control {
     /// Write without asking
     #[arg(long)]
     pub yes: bool,
+    /// Memory that is RAM, both ends included, where no ELF says so (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR")]
+    pub range: Vec<String>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]

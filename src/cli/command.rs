@@ -9,9 +9,9 @@ use super::args;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
-use super::sink::Sink;
+use super::sink::{self, Sink};
 use super::{
-    Outcome, bridge, control, demo, dump, events, evidence, follow, gdb, info, interrupt, now, reports, serve, threads,
+    Outcome, bridge, control, demo, dump, events, evidence, follow, gdb, info, live, now, reports, serve, threads,
 };
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
@@ -31,8 +31,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
     if let Some(path) = &target {
         let read = [&files_read(&plan.task), option_files].concat();
         if let Err(failure) = evidence::keep(&read, path) {
-            // Not even the failure goes there.
-            return report_failure(&failure, &Output { path: None, ..output });
+            return report_failure(&failure, &output);
         }
     }
     let result = match plan.task {
@@ -49,9 +48,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
     };
     result.unwrap_or_else(|failure| {
         let outcome = report_failure(&failure, &output);
-        // JSON has its `error` line there.
-        let untouched = output.path.is_none() || output.format != args::Format::Json;
-        if let Some(path) = target.filter(|path| untouched && path.is_file()) {
+        if let Some(path) = target.filter(|path| path.is_file()) {
             message::say(&format!("tx-trace: {} is left as it was", output::escape(&path.display().to_string())));
         }
         outcome
@@ -71,12 +68,12 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
     }
 }
 
-/// The failure as the chosen format has it: JSON gets its `error` line, people get sentences.
+/// The failure as the chosen format has it: JSON gets its `error` line, people get sentences. A file stays as it was.
 fn report_failure(failure: &Failure, output: &Output) -> Outcome {
     if failure.code == "broken-pipe" {
         return Outcome::Done;
     }
-    if output.format == args::Format::Json {
+    if output.format == args::Format::Json && output.path.as_deref().is_none_or(sink::is_device) {
         let line = message::error_line_of(failure);
         // In a debugger's own session there is nowhere to print to but stderr.
         if let Ok(mut out) = Sink::open(output, None) {
@@ -100,41 +97,15 @@ impl From<QueryError> for Failure {
 /// Reads a target and answers a question about its trace.
 pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
     let Question { ask, inputs, filters, clock, names } = question;
-    let stdio = inputs.is_stdio();
-    let attached = inputs.is_remote().then(interrupt::Guard::arm);
-    let mut session = Session::open(inputs)?;
-    let loaded = answer(&mut session, &ask, &filters, &clock, names).map(|mut answer| {
-        if matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md {
-            answer.origin = Some(reports::Origin::of(&mut session));
-        }
-        answer
-    });
-    if loaded.is_err() {
-        message::issues(session.issues());
-    }
-    // The target is let go before anything is printed; within a debugger the text goes back over the link.
-    let mut client = session.disconnect();
-    let result = loaded.and_then(|answer| {
-        if stdio {
-            let sink = Sink::open(output, client.as_mut())?;
-            return print(&answer, &ask, &filters, &session, output, sink);
-        }
-        if let Some(client) = client.take() {
-            let left = client.leave();
-            if let Some(sentence) = &left.message {
-                message::say(&format!("tx-trace: {sentence}"));
-            }
-        }
-        drop(attached);
-        print(&answer, &ask, &filters, &session, output, Sink::open(output, None)?)
-    });
-    if let Some(client) = client {
-        let left = client.leave();
-        if let Some(sentence) = left.message.filter(|_| !stdio) {
-            message::say(&format!("tx-trace: {sentence}"));
-        }
-    }
-    result
+    let is_report = matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md;
+    let read = |session: &mut Session<'static>| {
+        let mut answer = answer(session, &ask, &filters, &clock, names)?;
+        answer.origin = is_report.then(|| reports::Origin::of(session));
+        Ok(answer)
+    };
+    live::run(inputs, read, |answer, session, client| {
+        print(&answer, &ask, &filters, session, output, Sink::open(output, client)?)
+    })
 }
 
 /// Answers a question about the trace in a memory that somebody else has open. What is printed goes to `out`.

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use super::args;
 use super::command::format_of;
+use super::dump::range;
 use super::message::{self, Failure};
-use super::plan::Output;
+use super::plan::{Output, number};
 use super::sink::Sink;
-use super::{Outcome, interrupt};
+use super::{Outcome, live};
 use crate::abi::Width;
 use crate::catalogue::mask_names;
-use crate::control::{self, Action, Change, State};
+use crate::control::{self, Action, Change, Checked, State};
+use crate::mem::Region;
 use crate::output::{self, NoNames, TableOptions};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::rsp::Endpoint;
@@ -24,30 +26,48 @@ use crate::trace::Issue;
 pub struct ControlTask {
     /// Where the memory is.
     pub inputs: Inputs,
-    /// `None` shows how the trace stands.
-    action: Option<Action>,
+    verb: Verb,
     /// Nobody is asked.
     yes: bool,
+    /// Memory that the user calls RAM.
+    ranges: Vec<Region>,
 }
+
+/// What to do.
+#[derive(Clone, Copy)]
+enum Verb {
+    /// Show how the trace stands.
+    Show,
+    /// Write to the target.
+    Write(Action),
+    /// Check what the debugger that started this is to call: `enable` with this buffer, or `disable`.
+    CheckCall(Option<Region>),
+}
+
+/// The word by which the GDB command asks whether it may call the kernel's own function.
+const CHECK_CALL: &str = "check-call";
 
 /// The least id of the application's events.
 const FIRST_USER: u64 = 4096;
 
 impl ControlTask {
     /// Understands the words behind `control`; what is no word of the action is given back as a file.
-    pub fn parse(words: Vec<String>, yes: bool) -> Result<(Self, Vec<String>), Failure> {
+    pub fn parse(words: Vec<String>, yes: bool, ranges: &[String]) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |message: String| Failure::usage("usage", message);
         let mut words = words.into_iter();
         let verb = words.next().unwrap_or_else(|| "show".to_owned());
         let mut rest: Vec<String> = words.collect();
-        let action = match verb.as_str() {
-            "show" => None,
-            "on" | "unfilter" => Some(Action::On(classes(&verb, &rest)?)),
-            "off" | "filter" => Some(Action::Off(classes(&verb, &rest)?)),
-            "only" => Some(Action::Only(classes(&verb, &rest)?)),
-            "pause" => Some(Action::Pause),
-            "resume" => Some(Action::Resume),
-            "mark" => Some(mark(&rest)?),
+        let ranges = ranges.iter().map(|r| range(r)).collect::<Result<_, _>>()?;
+        let what = match verb.as_str() {
+            "show" => Verb::Show,
+            "on" | "unfilter" => Verb::Write(Action::On(classes(&verb, &rest)?)),
+            "off" | "filter" => Verb::Write(Action::Off(classes(&verb, &rest)?)),
+            "only" => Verb::Write(Action::Only(classes(&verb, &rest)?)),
+            "pause" => Verb::Write(Action::Pause),
+            "resume" => Verb::Write(Action::Resume),
+            "mark" => Verb::Write(mark(&rest)?),
+            // From the GDB command, before it calls the kernel.
+            CHECK_CALL => Verb::CheckCall(buffer(&rest)?),
             "enable" | "disable" => {
                 return Err(wrong(format!(
                     "control {verb} calls the kernel's own function, which needs a debugger: in GDB `tx-trace control \
@@ -60,7 +80,7 @@ impl ControlTask {
                 )));
             }
         };
-        if !matches!(action, None | Some(Action::Pause | Action::Resume)) {
+        if !matches!(what, Verb::Show | Verb::Write(Action::Pause | Action::Resume)) {
             rest.clear();
         }
         // What lies beside it: a core, an ELF. A word that is none is more likely a slip than a name.
@@ -72,8 +92,14 @@ impl ControlTask {
                 "control {verb}: unexpected argument '{word}': it takes no word but a FILE (an ELF, a core, a dump as FILE@ADDR), and there is none of that name"
             )));
         }
-        Ok((Self { inputs: Inputs::default(), action, yes }, rest))
+        Ok((Self { inputs: Inputs::default(), verb: what, yes, ranges }, rest))
     }
+}
+
+/// The buffer that is to be given to the kernel: its address and its size in bytes.
+fn buffer(words: &[String]) -> Result<Option<Region>, Failure> {
+    let [start, len] = words else { return Ok(None) };
+    Ok(Some(Region { start: number("BUFFER", start)?, len: number("SIZE", len)? }))
 }
 
 fn classes(verb: &str, words: &[String]) -> Result<u64, Failure> {
@@ -118,32 +144,22 @@ fn mark(words: &[String]) -> Result<Action, Failure> {
 
 /// Looks, writes where it is told to, and lets the target go.
 pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
-    let ControlTask { inputs, action, yes } = task;
+    let ControlTask { inputs, verb, yes, ranges } = task;
     let stdio = inputs.is_stdio();
-    let attached = inputs.is_remote().then(interrupt::Guard::arm);
-    if action.is_some()
+    if matches!(verb, Verb::Write(_))
         && let Some(failure) = only_reads(&inputs)
     {
         return Err(failure);
     }
-    let mut session = Session::open(inputs)?;
-    let result = work(&mut session, action, yes, stdio);
-    if result.is_err() {
-        message::issues(session.issues());
-    }
-    let mut client = session.disconnect();
-    let printed = result.and_then(|done| {
-        let sink = Sink::open(output, client.as_mut().filter(|_| stdio))?;
-        print(&done, output, sink)
-    });
-    if let Some(client) = client {
-        let left = client.leave();
-        if let Some(sentence) = left.message.filter(|_| !stdio) {
-            message::say(&format!("tx-trace: {sentence}"));
-        }
-    }
-    drop(attached);
-    printed
+    live::run(
+        inputs,
+        |session| match verb {
+            Verb::Show => show(session),
+            Verb::Write(action) => work(session, action, &ranges, yes, stdio),
+            Verb::CheckCall(buffer) => checked_call(session, buffer, &ranges),
+        },
+        |done, _, client| print(&done, output, Sink::open(output, client)?),
+    )
 }
 
 /// Why nothing can be written through a door that reads memory alone.
@@ -173,18 +189,24 @@ struct Done {
     issues: Vec<Issue>,
 }
 
-fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: bool) -> Result<Done, Failure> {
+fn show(session: &mut Session<'_>) -> Result<Done, Failure> {
     let state = State::read(session)?;
-    let Some(action) = action else {
-        let there = state.header.is_some();
-        let outcome = if there { Outcome::Done } else { Outcome::No };
-        let issues = session.issues().to_vec();
-        return Ok(Done { report: shown(&state), outcome, data: true, issues });
-    };
+    let outcome = if state.header.is_some() { Outcome::Done } else { Outcome::No };
+    let issues = session.issues().to_vec();
+    Ok(Done { report: shown(&state), outcome, data: true, issues })
+}
+
+fn checked_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<Done, Failure> {
+    control::check_call(session, buffer, ranges)?;
+    let issues = session.issues().to_vec();
+    Ok(Done { report: written(&[]), outcome: Outcome::Done, data: false, issues })
+}
+
+fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool, stdio: bool) -> Result<Done, Failure> {
+    let state = State::read(session)?;
     let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
-    let (memory, symbols) = session.parts();
-    let plan = control::plan(&state, action, memory, symbols)?;
+    let mut plan = control::plan(session, &state, action)?;
     if !plan.changes.is_empty() && session.writable().is_none() {
         return Err(Failure::failed(
             "not-written",
@@ -192,27 +214,45 @@ fn work(session: &mut Session<'_>, action: Option<Action>, yes: bool, stdio: boo
             "give --remote, or use it in GDB",
         ));
     }
-    for change in &plan.changes {
+    let notes = std::mem::take(&mut plan.notes);
+    let checked = control::check(session, &state, plan, ranges)?;
+    let changes = checked.changes();
+    for change in changes {
         message::say(&format!("tx-trace: to write: {change}"));
     }
-    for note in &plan.notes {
+    for note in notes {
         message::say(&format!("tx-trace: {note}"));
     }
-    if of_pointer && anywhere && !plan.changes.is_empty() {
+    if of_pointer && anywhere && !changes.is_empty() {
         // Seen: halted between the loads of the pointer, a kernel went on from 0 and wrote over its vectors.
         message::say(
             "tx-trace: the target ran, and was halted wherever it was: in the middle of an insertion this may break it; halt it first, at a breakpoint in a thread's own code",
         );
     }
-    if let Some(memory) = session.writable().filter(|_| !plan.changes.is_empty()) {
+    if !changes.is_empty() {
         if !yes {
             confirm(stdio)?;
         }
-        control::apply(memory, &plan.changes)?;
+        write(session, &checked)?;
         message::say("tx-trace: written, and read back");
     }
     let issues = session.issues().to_vec();
-    Ok(Done { report: written(&plan.changes), outcome: Outcome::Done, data: false, issues })
+    Ok(Done { report: written(changes), outcome: Outcome::Done, data: false, issues })
+}
+
+/// Writes. Where that fails half-way and cannot be undone, the target is left halted.
+fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Failure> {
+    let Some(memory) = session.writable() else { return Ok(()) };
+    memory.inner_mut().client_mut().hold_interrupt(true);
+    let result = control::apply(memory, checked);
+    let client = memory.inner_mut().client_mut();
+    client.hold_interrupt(false);
+    result.map_err(|failed| {
+        if !failed.undone {
+            client.leave_halted();
+        }
+        Failure::from(failed.why)
+    })
 }
 
 /// Asks whoever sits at the terminal.

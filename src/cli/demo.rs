@@ -61,6 +61,7 @@ mod served {
                     timeout: Duration::from_secs(2),
                     // It is dead: nothing can run on.
                     leave: Leave::Halted,
+                    max_halt: None,
                 }),
                 ..Inputs::default()
             },

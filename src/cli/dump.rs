@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::Outcome;
+use super::live;
 use super::message::{self, Failure};
 use super::plan::{Output, number};
 use super::sink::Sink;
-use super::{Outcome, interrupt};
 use crate::mem::Region;
 use crate::session::{Evidence, Inputs, Raw, Session};
 
@@ -51,7 +52,7 @@ impl DumpTask {
 }
 
 /// `ADDR..ADDR`, both ends included.
-fn range(text: &str) -> Result<Region, Failure> {
+pub(super) fn range(text: &str) -> Result<Region, Failure> {
     let wrong = || Failure::usage("usage", format!("--range {text}: FIRST..LAST is wanted, as 0x20000000..0x2000ffff"));
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number("--range", first)?, number("--range", last)?);
@@ -62,27 +63,14 @@ fn range(text: &str) -> Result<Region, Failure> {
 /// Reads the trace, lets the target go, writes the file.
 pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
     let DumpTask { inputs, path, what } = task;
-    let stdio = inputs.is_stdio();
-    let attached = inputs.is_remote().then(interrupt::Guard::arm);
-    let mut session = Session::open(inputs)?;
-    let read = match &what {
-        What::Trace => session.raw().map(Read::Trace),
-        What::Evidence(ranges) => session.evidence(ranges).map(|e| Read::Evidence(Box::new(e))),
+    let read = |session: &mut Session<'static>| match &what {
+        What::Trace => Ok(Read::Trace(session.raw()?)),
+        What::Evidence(ranges) => Ok(Read::Evidence(Box::new(session.evidence(ranges)?))),
     };
-    if read.is_err() {
-        message::issues(session.issues());
-    }
-    if let Some(client) = session.disconnect() {
-        let left = client.leave();
-        if let Some(sentence) = left.message.filter(|_| !stdio) {
-            message::say(&format!("tx-trace: {sentence}"));
-        }
-    }
-    drop(attached);
-    match read? {
+    live::run(inputs, read, |read, _, _| match read {
         Read::Trace(raw) => write(&raw, path, output),
         Read::Evidence(evidence) => write_evidence(&evidence, path, output),
-    }
+    })
 }
 
 /// What was read.

@@ -15,16 +15,14 @@ use crate::catalogue::Names;
 use crate::follow::{self, First, Follower, How, News, Saved, interrupted, pause};
 use crate::format::{Absence, DecodeOptions};
 use crate::output::escape;
-use crate::query::{Amount, Filters, Key, Position};
-use crate::rsp::{Leave, Stop};
-use crate::session::{Inputs, Session, SourceSpec};
+use crate::query::{Amount, Filters, Key};
+use crate::rsp::Stop;
+use crate::session::{Inputs, Session};
 
 use printer::Printer;
 
 /// How often a target is looked for that is not there.
 const AGAIN: Duration = Duration::from_millis(250);
-/// The shortest time that may be asked for.
-const SHORTEST: Duration = Duration::from_millis(1);
 /// In front of the place that a debugger's command keeps.
 const PLACE: &str = "tx-trace-place: ";
 
@@ -89,15 +87,6 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
     let mut inputs = plan::inputs(read.source, files)?;
     inputs.events = std::mem::take(&mut read.clock.user.events);
     inputs.event_enums = plan::enum_names(&read.clock.user.event_enum);
-    if let SourceSpec::Remote(remote) = &inputs.source
-        && !remote.endpoint.is_rsp()
-        && remote.leave != Leave::AsFound
-    {
-        return Err(Failure::usage(
-            "usage",
-            format!("--leave: {} only reads memory, it neither halts nor resumes", remote.endpoint),
-        ));
-    }
     let once = match after.as_deref() {
         None => None,
         Some("now") => Some(None),
@@ -120,26 +109,15 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
         clock: plan::clock(read.clock)?,
         first,
         how: match halt_every {
-            Some(text) => How::Halting(time("--halt-every", &text)?),
+            Some(text) => How::Halting(plan::time("--halt-every", &text)?),
             None => How::Running,
         },
         wait,
-        limit: limit.map(|text| time("--for", &text)).transpose()?,
+        limit: limit.map(|text| plan::time("--for", &text)).transpose()?,
         reports,
         once,
     };
     Ok(Plan { task: Task::Follow(Box::new(task)), output })
-}
-
-/// `500ms`, `1.5s`, `20us`.
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
-    let seconds = match Position::parse(text) {
-        Ok(Position::Time(s)) if s <= 1e6 => Duration::try_from_secs_f64(s).ok(),
-        _ => None,
-    };
-    seconds.filter(|t| *t >= SHORTEST).ok_or_else(|| {
-        Failure::usage("usage", format!("{option} {text}: a time such as 500ms or 2s, a millisecond at least"))
-    })
 }
 
 /// Trouble that may pass: nobody there yet, or a trace that is not enabled yet.
@@ -148,6 +126,7 @@ fn may_pass(absence: &Absence) -> bool {
         absence.code,
         "usage"
             | "cannot-follow"
+            | "target-halted"
             | "bad-endpoint"
             | "no-such-symbol"
             | "no-such-enum"

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::message::{self, Failure};
+use super::whole_file::WholeFile;
 use super::{Outcome, args};
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
@@ -60,16 +61,13 @@ fn without_python() -> String {
     let mut run = String::new();
     for count in 1..=MOST_WORDS {
         let words: String = (0..count).map(|i| format!(" $arg{i}")).collect();
+        // The directory goes whatever ends the program: a shell that a signal ends runs no EXIT trap of itself.
         run.push_str(&format!(
-            "      if $argc == {count}\n        shell exec /bin/sh -c 'd=/tmp/tx-trace-gdb-$PPID; \
-             TX_TRACE_ELF=$(cat \"$d/elf\") \"${{TX_TRACE_BIN:-tx-trace}}\" \"$@\" @\"$d/options\"; s=$?; rm -rf \"$d\"; \
-             exit $s' tx-trace{words}\n      end\n"
+            "        if $argc == {count}\n          shell exec /bin/sh -c 'd=/tmp/tx-trace-gdb-$PPID; trap \"exit 130\" INT TERM HUP; \
+             trap \"rm -rf $d\" EXIT; TX_TRACE_ELF=$(cat \"$d/elf\") \"${{TX_TRACE_BIN:-tx-trace}}\" \"$@\" @\"$d/options\"' \
+             tx-trace{words}\n        end\n"
         ));
     }
-    run.push_str(&format!(
-        "      if $argc > {MOST_WORDS}\n        echo tx-trace: at most {MOST_WORDS} words can be passed on without Python\\n\n        \
-         shell exec /bin/sh -c 'rm -rf /tmp/tx-trace-gdb-$PPID; exit 2'\n      end"
-    ));
     let mut plain = String::new();
     for (name, about) in args::commands_without_source() {
         plain.push_str(&format!("define tx-trace {name}\n"));
@@ -82,7 +80,7 @@ fn without_python() -> String {
         plain.push_str("  set $_tx_trace_exit = $_shell_exitcode\nend\n");
         plain.push_str(&format!("document tx-trace {name}\n{about}.\nend\n"));
     }
-    PLAIN.replace("@RUN@", &run).replace("@PLAIN@\n", &plain)
+    PLAIN.replace("@MOST@", &MOST_WORDS.to_string()).replace("@RUN@", run.trim_end()).replace("@PLAIN@\n", &plain)
 }
 
 /// Where a user's programs keep their files.
@@ -99,13 +97,9 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    let part = path.with_extension(format!("part{}", std::process::id()));
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        drop(fs::remove_file(&part));
-    }
-    written.map(|()| true)
+    let mut file = WholeFile::create(path)?;
+    file.write_all(bytes)?;
+    file.finish().map(|()| true)
 }
 
 /// This program, where the PATH does not lead to it.

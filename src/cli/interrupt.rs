@@ -1,85 +1,213 @@
-//! Ctrl-C while a target is attached: it is left as it should be left before the program ends.
+//! SIGINT, SIGTERM and SIGHUP: a target is left as it should be left, and an unfinished file is removed.
 
-#[cfg(unix)]
-use std::io::{self, Read};
-#[cfg(unix)]
-use std::os::unix::net::UnixStream;
-#[cfg(unix)]
-use std::sync::Arc;
-#[cfg(unix)]
-use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(unix)]
-use std::time::Duration;
-
-#[cfg(unix)]
-use signal_hook::{SigId, consts, flag, low_level};
-
-#[cfg(unix)]
-use crate::session::INTERRUPT;
-
-/// What follows a signal so soon is the same wish once more: `timeout` sends each to its child and then to the group, and
-/// a terminal to all that run in it. To end at once for that would leave a target halted.
-#[cfg(unix)]
-const ONE_WISH: Duration = Duration::from_secs(1);
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Asks for the end of waiting on SIGINT, SIGTERM and SIGHUP for as long as it lives; then they end the program again.
-pub struct Guard {
-    #[cfg(unix)]
-    let_go: Arc<AtomicBool>,
-    /// What tells the watch of a signal.
-    #[cfg(unix)]
-    told: Vec<SigId>,
-}
+pub struct Guard(());
 
 impl Guard {
     /// Takes the signals over.
     pub fn arm() -> Self {
         #[cfg(unix)]
-        {
-            let let_go = Arc::new(AtomicBool::new(false));
-            let at_once = Arc::new(AtomicBool::new(false));
-            // Without a watch the second one ends the program, however soon it comes.
-            let watch = watch(Arc::clone(&at_once)).ok();
-            let at_once = if watch.is_some() { at_once } else { Arc::clone(&INTERRUPT) };
-            let mut told = Vec::new();
-            for signal in [consts::SIGINT, consts::SIGTERM, consts::SIGHUP] {
-                // The order counts: a later Ctrl-C finds the flag that the first one led to, and ends the program
-                // whatever the target does. A system that refuses a handler keeps its own way of ending us.
-                drop(flag::register_conditional_default(signal, Arc::clone(&let_go)));
-                drop(flag::register_conditional_shutdown(signal, 2, Arc::clone(&at_once)));
-                drop(flag::register(signal, Arc::clone(&INTERRUPT)));
-                let teller = watch.as_ref().and_then(|teller| teller.try_clone().ok());
-                told.extend(teller.and_then(|teller| low_level::pipe::register(signal, teller).ok()));
-            }
-            Self { let_go, told }
-        }
-        #[cfg(not(unix))]
-        Self {}
+        signals::attach();
+        Self(())
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         #[cfg(unix)]
-        {
-            self.let_go.store(true, Ordering::Relaxed);
-            // With the last of its tellers the watch ends.
-            for id in self.told.drain(..) {
-                low_level::unregister(id);
-            }
-        }
+        signals::detach();
     }
 }
 
-/// Sets the flag some time after the first signal of which it is told.
-#[cfg(unix)]
-fn watch(at_once: Arc<AtomicBool>) -> io::Result<UnixStream> {
-    let (mut hears, tells) = UnixStream::pair()?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        if matches!(hears.read(&mut [0]), Ok(1)) {
-            std::thread::sleep(ONE_WISH);
-            at_once.store(true, Ordering::Relaxed);
+/// A file that is not complete: removed when this is dropped, and when a signal ends the program.
+pub struct Unfinished {
+    path: PathBuf,
+    #[cfg(unix)]
+    listed: Option<signals::Listed>,
+}
+
+impl Unfinished {
+    /// Creates the file; `options` ask for a new one.
+    pub fn create(path: PathBuf, options: &OpenOptions) -> io::Result<(Self, File)> {
+        #[cfg(unix)]
+        signals::install();
+        let file = options.open(&path)?;
+        #[cfg(unix)]
+        let listed = signals::Listed::new(&path);
+        let unfinished = Self {
+            path,
+            #[cfg(unix)]
+            listed,
+        };
+        Ok((unfinished, file))
+    }
+
+    /// Gives the file its final name.
+    pub fn rename(mut self, to: &Path) -> io::Result<()> {
+        fs::rename(&self.path, to)?;
+        // Nothing is left to be removed.
+        self.path = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            // There is nobody to tell, and the reason why it is unfinished is told already.
+            drop(fs::remove_file(&self.path));
         }
-    })?;
-    Ok(tells)
+        #[cfg(unix)]
+        drop(self.listed.take());
+    }
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::ffi::{CString, c_char, c_int};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    use std::ptr;
+    use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    use std::sync::{LazyLock, Once};
+    use std::time::{Duration, Instant};
+
+    use signal_hook::{consts, low_level};
+
+    use crate::session::INTERRUPT;
+
+    /// What follows a signal so soon is the same wish once more: `timeout` sends each to its child and then to the
+    /// group, and a terminal to all that run in it. To end at once for that would leave a target halted.
+    const ONE_WISH: Duration = Duration::from_secs(1);
+    /// The exit code of a program that a second signal ends.
+    const FAILED: c_int = 2;
+    /// The most unfinished files at a time that a signal removes: a command writes one.
+    const MOST_FILES: usize = 16;
+
+    /// How many [`super::Guard`]s live.
+    static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+    /// When the first signal came that a guard took, in milliseconds since `START`; 0 for none.
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    /// A moment before every signal.
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    /// Names of unfinished files; null for none.
+    static FILES: [AtomicPtr<c_char>; MOST_FILES] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST_FILES];
+
+    /// A guard takes the signals over.
+    pub fn attach() {
+        install();
+        if ATTACHED.fetch_add(1, Ordering::SeqCst) == 0 {
+            FIRST.store(0, Ordering::SeqCst);
+        }
+    }
+
+    /// A guard is gone.
+    pub fn detach() {
+        ATTACHED.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Installs the handler, once. A system that refuses it keeps its own way of ending us.
+    pub fn install() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            LazyLock::force(&START);
+            LazyLock::force(&INTERRUPT);
+            for signal in [consts::SIGINT, consts::SIGTERM, consts::SIGHUP] {
+                let was_ignored = is_ignored(signal);
+                // SAFETY: `on_signal` calls only what may be called in a signal handler.
+                #[allow(unsafe_code, reason = "a signal handler")]
+                let registered = unsafe { low_level::register(signal, move || on_signal(signal, was_ignored)) };
+                drop(registered);
+            }
+            // A file that grows past a limit of the shell is an error of that write, and not the end of the program.
+            // SAFETY: the handler does nothing.
+            #[allow(unsafe_code, reason = "a signal handler")]
+            drop(unsafe { low_level::register(consts::SIGXFSZ, || ()) });
+        });
+    }
+
+    /// Runs in a signal handler: only atomics, unlink(2), clock_gettime(2), signal(2) and _exit(2).
+    fn on_signal(signal: c_int, was_ignored: bool) {
+        if ATTACHED.load(Ordering::SeqCst) == 0 {
+            // As by `nohup`.
+            if !was_ignored {
+                remove_files();
+                drop(low_level::emulate_default_handler(signal));
+            }
+            return;
+        }
+        let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let first = match FIRST.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => now,
+            Err(first) => first,
+        };
+        if u128::from(now.saturating_sub(first)) < ONE_WISH.as_millis() {
+            INTERRUPT.store(true, Ordering::SeqCst);
+        } else {
+            remove_files();
+            low_level::exit(FAILED);
+        }
+    }
+
+    /// True where the program was started with this signal ignored.
+    fn is_ignored(signal: c_int) -> bool {
+        // SAFETY: an all-zero `sigaction` is valid; the call fills it and changes nothing, as no new action is given.
+        #[allow(unsafe_code, reason = "std does not tell how a signal is handled")]
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+        }
+    }
+
+    /// Removes every unfinished file. The program ends after that, so no name is freed.
+    fn remove_files() {
+        for file in &FILES {
+            let name = file.swap(ptr::null_mut(), Ordering::SeqCst);
+            if !name.is_null() {
+                // SAFETY: a name in the list is a string that ends with a zero, and whoever takes it out owns it.
+                #[allow(unsafe_code, reason = "std's remove_file allocates, which a signal handler must not do")]
+                unsafe {
+                    libc::unlink(name);
+                }
+            }
+        }
+    }
+
+    /// A place in the list of unfinished files.
+    pub struct Listed(&'static AtomicPtr<c_char>);
+
+    impl Listed {
+        /// Puts a file on the list; `None` where the list is full.
+        pub fn new(path: &Path) -> Option<Self> {
+            let name = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
+            let free = |file: &&AtomicPtr<c_char>| {
+                file.compare_exchange(ptr::null_mut(), name, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+            };
+            let place = FILES.iter().find(free);
+            if place.is_none() {
+                release(name);
+            }
+            place.map(Self)
+        }
+    }
+
+    impl Drop for Listed {
+        fn drop(&mut self) {
+            let name = self.0.swap(ptr::null_mut(), Ordering::SeqCst);
+            if !name.is_null() {
+                release(name);
+            }
+        }
+    }
+
+    /// Frees a name that is on no list.
+    fn release(name: *mut c_char) {
+        // SAFETY: it came from `CString::into_raw`, and whoever takes it out of the list owns it.
+        #[allow(unsafe_code, reason = "the list holds plain pointers, which a signal handler can read")]
+        drop(unsafe { CString::from_raw(name) });
+    }
 }

@@ -15,6 +15,7 @@ mod gdb;
 mod info;
 mod interrupt;
 mod listen;
+mod live;
 mod message;
 mod monitor;
 mod names;
@@ -24,6 +25,7 @@ mod reports;
 mod serve;
 mod sink;
 mod threads;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

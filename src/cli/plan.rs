@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::args::{self, Command};
 use super::bridge::BridgeTask;
@@ -15,9 +14,13 @@ use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
 use crate::format::{self, DecodeOptions};
 use crate::query::{Amount, Filters, Key, Position};
-use crate::rsp::{Endpoint, Leave};
-use crate::session::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+use crate::rsp::Endpoint;
+use crate::session::{Image, Inputs, SourceSpec, TraceInput};
 use crate::trace::Direction;
+
+mod remote;
+
+pub use remote::time;
 
 /// One run.
 pub struct Plan {
@@ -221,12 +224,12 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
             return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
         }
         Command::Control(c) => {
-            let (mut task, files) = ControlTask::parse(c.words, c.yes)?;
+            let (mut task, files) = ControlTask::parse(c.words, c.yes, &c.range)?;
             task.inputs = inputs(c.source, files.into_iter().map(PathBuf::from).collect())?;
             return Ok(Plan { task: Task::Control(Box::new(task)), output: output(c.output)? });
         }
         Command::Bridge(b) => {
-            if b.source.leave != args::Leave::AsFound {
+            if b.source.leave.is_some() {
                 return Err(Failure::usage(
                     "usage",
                     "--leave: through a bridge the debugger decides how the target is left",
@@ -398,28 +401,16 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
     if kinds.len() > 1 {
         return Err(Failure::usage("usage", format!("{} name different sources: give one", kinds.join(" and "))));
     }
-    // As `--for` takes it; a number alone is seconds.
-    let seconds = match Position::parse(&s.timeout) {
-        Ok(Position::Time(seconds)) => Some(seconds),
-        _ => s.timeout.parse().ok(),
-    };
-    let seconds = seconds.filter(|t| (0.001..=3600.0).contains(t)).ok_or_else(|| {
-        Failure::usage("usage", format!("--timeout {}: seconds (2, 2s, 500ms), from 0.001 to 3600", s.timeout))
-    })?;
+    // Wrong is wrong, also where nothing is waited for.
+    remote::timeout(&s.timeout)?;
     let typed = !kinds.is_empty() || !files.is_empty();
-    let remote = match s.remote {
-        Some(remote) => Some(remote),
+    let endpoint = match s.remote.clone() {
+        Some(endpoint) => Some(endpoint),
         None if !typed => std::env::var("TX_TRACE_REMOTE").ok().filter(|r| !r.is_empty()),
         None => None,
     };
-    let source = if let Some(remote) = remote {
-        let endpoint = Endpoint::parse(&remote).map_err(|e| Failure::usage(e.code(), e.to_string()))?;
-        let leave = match s.leave {
-            args::Leave::AsFound => Leave::AsFound,
-            args::Leave::Running => Leave::Running,
-            args::Leave::Halted => Leave::Halted,
-        };
-        SourceSpec::Remote(RemoteInput { endpoint, timeout: Duration::from_secs_f64(seconds), leave })
+    let source = if let Some(endpoint) = endpoint {
+        SourceSpec::Remote(remote::input(&endpoint, &s)?)
     } else if let Some(core) = s.core {
         SourceSpec::Core(core)
     } else if !s.image.is_empty() {

@@ -1,11 +1,12 @@
 //! Where data goes: standard output, a file, or back over the link to a debugger.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::args::Color;
 use super::message::Failure;
 use super::plan::Output;
+use super::whole_file::WholeFile;
 use crate::output::Paint;
 use crate::rsp::Client;
 
@@ -16,11 +17,7 @@ pub struct Sink<'a> {
 
 enum To<'a> {
     Stdout(StdoutLock<'static>),
-    File {
-        out: BufWriter<std::fs::File>,
-        part: PathBuf,
-        path: PathBuf,
-    },
+    File(WholeFile),
     /// A device or a FIFO: it takes what comes, and nothing takes its name.
     Device(BufWriter<std::fs::File>),
     Debugger(&'a mut Client),
@@ -72,52 +69,39 @@ impl<'a> Sink<'a> {
         Paint::new(on)
     }
 
-    /// Everything is written.
+    /// Everything is written: a file gets its name.
     pub fn finish(mut self) -> Result<(), Failure> {
-        self.flush()?;
-        if let To::File { part, path, .. } = &self.to {
-            std::fs::rename(part, path)
-                .map_err(|e| Failure::failed("output", format!("{}: {e}", path.display()), ""))?;
+        match self.to {
+            To::File(file) => Ok(file.finish()?),
+            _ => Ok(self.flush()?),
         }
-        Ok(())
     }
+}
+
+/// True for a device or a FIFO, whose reader takes what comes. Any other file is complete or not touched.
+pub fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 /// Opens a file to write.
 fn file<'a>(path: &Path) -> Result<To<'a>, Failure> {
-    let fail = |why: String| Failure::failed("output", format!("{}: {why}", path.display()), "");
-    // A link stays a link: what it leads to is written.
-    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Ok(there) = std::fs::metadata(&real)
-        && !there.is_file()
-    {
-        if there.is_dir() {
-            return Err(fail("it is a directory".into()));
-        }
-        let device = std::fs::OpenOptions::new().write(true).open(&real).map_err(|e| fail(e.to_string()))?;
+    let fail = |e: io::Error| Failure::failed("output", format!("{}: {e}", path.display()), "");
+    if path.is_dir() {
+        return Err(fail(io::Error::other("it is a directory")));
+    }
+    if is_device(path) {
+        let device = std::fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
         return Ok(To::Device(BufWriter::new(device)));
     }
-    let mut part = real.clone().into_os_string();
-    part.push(format!(".part{}", std::process::id()));
-    let part = PathBuf::from(part);
-    let file = std::fs::File::create_new(&part).map_err(|e| fail(e.to_string()))?;
-    Ok(To::File { out: BufWriter::new(file), part, path: real })
-}
-
-impl Drop for Sink<'_> {
-    fn drop(&mut self) {
-        if let To::File { part, .. } = &self.to {
-            // After a rename there is nothing of that name; before one it is half a file.
-            drop(std::fs::remove_file(part));
-        }
-    }
+    Ok(To::File(WholeFile::create(path).map_err(fail)?))
 }
 
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             To::Stdout(out) => out.write(bytes),
-            To::File { out, .. } | To::Device(out) => out.write(bytes),
+            To::File(file) => file.write(bytes),
+            To::Device(out) => out.write(bytes),
             To::Writer(out) => out.write(bytes),
             To::Debugger(client) => {
                 client.console(bytes).map_err(|e| io::Error::new(io::ErrorKind::BrokenPipe, e.to_string()))?;
@@ -129,7 +113,8 @@ impl Write for Sink<'_> {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             To::Stdout(out) => out.flush(),
-            To::File { out, .. } | To::Device(out) => out.flush(),
+            To::File(file) => file.flush(),
+            To::Device(out) => out.flush(),
             To::Writer(out) => out.flush(),
             To::Debugger(_) => Ok(()),
         }

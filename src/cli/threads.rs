@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
+use super::Outcome;
 use super::command::{format_of, judge};
+use super::live;
 use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::Output;
 use super::sink::Sink;
-use super::{Outcome, interrupt};
 use crate::abi::Addr;
 use crate::catalogue::Names;
 use crate::cpu::Architecture;
@@ -29,34 +30,11 @@ pub struct Found {
 
 /// Reads the kernel, lets the target go, prints.
 pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
-    let stdio = inputs.is_stdio();
-    let attached = inputs.is_remote().then(interrupt::Guard::arm);
-    let mut session = Session::open(inputs)?;
-    let found = find(&mut session);
-    if found.is_err() {
-        message::issues(session.issues());
-    }
-    let mut client = session.disconnect();
-    let result = found.map_err(Failure::from).and_then(|found| {
-        if stdio {
-            return print(&found, &session, output, Sink::open(output, client.as_mut())?);
-        }
-        if let Some(client) = client.take() {
-            let left = client.leave();
-            if let Some(sentence) = &left.message {
-                message::say(&format!("tx-trace: {sentence}"));
-            }
-        }
-        drop(attached);
-        print(&found, &session, output, Sink::open(output, None)?)
-    });
-    if let Some(client) = client {
-        let left = client.leave();
-        if let Some(sentence) = left.message.filter(|_| !stdio) {
-            message::say(&format!("tx-trace: {sentence}"));
-        }
-    }
-    result
+    live::run(
+        inputs,
+        |session| Ok(find(session)?),
+        |found, session, client| print(&found, session, output, Sink::open(output, client)?),
+    )
 }
 
 /// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.

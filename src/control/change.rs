@@ -1,13 +1,37 @@
 //! What is to be written, and writing it.
 
+use super::check::Checked;
 use crate::abi::Addr;
 use crate::format::Absence;
-use crate::mem::Memory;
 use crate::mem::store::Store;
+use crate::mem::{Memory, Region};
+
+/// What a write changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A variable of the kernel.
+    Variable(&'static str),
+    /// The slot of the next event.
+    Slot,
+    /// The header's copy of the current pointer.
+    Copy,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Variable(name) => name,
+            Self::Slot => "the slot of the next event",
+            Self::Copy => "the header's current pointer",
+        })
+    }
+}
 
 /// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
+    /// What it changes.
+    pub target: Target,
     /// First address.
     pub address: Addr,
     /// The bytes that go there.
@@ -18,36 +42,94 @@ pub struct Change {
     pub what: String,
 }
 
+impl Change {
+    /// The bytes that it writes.
+    #[must_use]
+    pub const fn region(&self) -> Region {
+        Region { start: self.address, len: self.bytes.len() as u64 }
+    }
+}
+
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes at {:#x}: {}", self.bytes.len(), self.address, self.what)
     }
 }
 
-/// Writes changes in their order, and reads each back. Where one fails, those before it are taken back.
+/// A write that failed.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Why.
+    pub why: Absence,
+    /// True where the target holds what it held before. False where it does not, or nobody knows: it must not run on.
+    pub undone: bool,
+}
+
+/// Writes checked changes in their order, and reads each back. Nothing is written where the target has changed since it
+/// was looked at. Where a write fails, those before it are taken back.
 ///
 /// # Errors
-/// [`Absence`] with the place, and with what has become of the others.
-pub fn apply<M: Memory + Store>(memory: &mut M, changes: &[Change]) -> Result<(), Absence> {
+/// [`Failed`] with the place, and whether the target is as it was.
+pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(), Failed> {
+    let changes = checked.changes();
+    for change in changes {
+        unchanged(memory, change).map_err(|why| Failed { why, undone: true })?;
+    }
     for (done, change) in changes.iter().enumerate() {
         if let Err(why) = write(memory, change.address, &change.bytes) {
-            let (mut whole, mut touched) = (true, done > 0);
-            for earlier in changes.get(..=done).unwrap_or_default().iter().rev() {
-                // What was refused at once is as it was: no write of ours is needed there, and none may be taken.
-                if !holds(memory, earlier.address, &earlier.before) {
-                    touched = true;
-                    whole &= write(memory, earlier.address, &earlier.before).is_ok();
-                }
-            }
-            let hint = match (whole, touched) {
-                (true, false) => "nothing was changed: is this RAM, and does the stub allow writes?",
-                (true, true) => "what was there before is there again; is this RAM, and does the stub allow writes?",
-                (false, _) => "what was there before could not be put back: look at it before the target runs on",
-            };
-            return Err(Absence::broken("not-written", why, hint));
+            return Err(take_back(memory, changes.get(..=done).unwrap_or_default(), why));
         }
     }
-    Ok(())
+    match changes.iter().find(|c| !holds(memory, c.address, &c.bytes)) {
+        Some(change) => {
+            let why = format!("{} at {:#x} was changed again at once: the target runs", change.target, change.address);
+            Err(take_back(memory, changes, why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Fails where memory does not hold any more what it held when the write was planned.
+fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), Absence> {
+    memory.refresh();
+    let there = memory.read_bytes(change.address, change.before.len());
+    let there = there.map_err(|e| Absence::from_read(&e, "nothing is written"))?;
+    if *there == *change.before {
+        return Ok(());
+    }
+    let message = format!(
+        "nothing is written: {} at {:#x} is not what it was a moment ago: the target runs, or somebody else writes",
+        change.target, change.address
+    );
+    Err(Absence::broken("target-changed", message, "halt the target, and try again"))
+}
+
+/// Puts back what was there before these changes, the last first.
+fn take_back<M: Memory + Store>(memory: &mut M, changes: &[Change], why: String) -> Failed {
+    let (mut undone, mut touched) = (true, changes.len() > 1);
+    for earlier in changes.iter().rev() {
+        // What was refused at once is as it was: no write of ours is needed there, and none may be taken.
+        if !holds(memory, earlier.address, &earlier.before) {
+            touched = true;
+            undone &= write(memory, earlier.address, &earlier.before).is_ok();
+        }
+    }
+    let why = match (undone, touched) {
+        (true, false) => {
+            Absence::broken("not-written", why, "nothing was changed: is this RAM, and does the stub allow writes?")
+        }
+        (true, true) => Absence::broken(
+            "not-written",
+            why,
+            "what was there before is there again; is this RAM, and does the stub allow writes?",
+        ),
+        (false, _) => Absence::broken(
+            "half-written",
+            format!("{why}; what was there before could not be put back, so the target is not set running"),
+            "look at it before it runs on; to reset it is safe",
+        ),
+    };
+    Failed { why, undone }
 }
 
 /// True where these bytes are there, read anew.
@@ -78,6 +160,14 @@ mod tests {
         bytes: [u8; 16],
         refuses: usize,
         forgets: usize,
+        /// Writes that it takes; it refuses those behind them.
+        writes: usize,
+    }
+
+    impl Ram {
+        fn new(bytes: u8, refuses: usize, forgets: usize) -> Self {
+            Self { bytes: [bytes; 16], refuses, forgets, writes: usize::MAX }
+        }
     }
 
     impl Memory for Ram {
@@ -90,9 +180,10 @@ mod tests {
     impl Store for Ram {
         fn store(&mut self, addr: Addr, bytes: &[u8]) -> Result<(), StoreError> {
             let at = addr as usize;
-            if at >= self.refuses {
+            if at >= self.refuses || self.writes == 0 {
                 return Err(StoreError { addr, len: bytes.len(), why: "E14".into() });
             }
+            self.writes -= 1;
             if at < self.forgets {
                 self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
             }
@@ -100,18 +191,26 @@ mod tests {
         }
     }
 
-    fn changes() -> [Change; 2] {
-        [0, 8].map(|address| Change { address, bytes: vec![1; 4], before: vec![9; 4], what: "word".into() })
+    fn changes() -> Checked {
+        let change = |address| Change {
+            target: Target::Slot,
+            address,
+            bytes: vec![1; 4],
+            before: vec![9; 4],
+            what: "word".into(),
+        };
+        Checked([0, 8].map(change).to_vec())
     }
 
     #[test]
     fn all_or_nothing() {
-        let mut ram = Ram { bytes: [9; 16], refuses: 16, forgets: 16 };
+        let mut ram = Ram::new(9, 16, 16);
         apply(&mut ram, &changes()).unwrap();
         assert_eq!((ram.bytes[0], ram.bytes[8]), (1, 1));
         for (refuses, forgets, said) in [(8, 16, "E14"), (16, 8, "do not read back")] {
-            let mut ram = Ram { bytes: [9; 16], refuses, forgets };
-            let absence = apply(&mut ram, &changes()).unwrap_err();
+            let mut ram = Ram::new(9, refuses, forgets);
+            let failed = apply(&mut ram, &changes()).unwrap_err();
+            let absence = failed.why;
             assert!(absence.code == "not-written" && absence.message.contains(said), "{absence}");
             assert!(absence.hint.contains("is there again"), "{}", absence.hint);
             assert_eq!(ram.bytes, [9; 16], "{said}");
@@ -121,14 +220,28 @@ mod tests {
     #[test]
     fn a_first_write_that_is_refused_changed_nothing() {
         for (refuses, forgets) in [(0, 16), (16, 0)] {
-            let mut ram = Ram { bytes: [9; 16], refuses, forgets };
-            let absence = apply(&mut ram, &changes()).unwrap_err();
+            let mut ram = Ram::new(9, refuses, forgets);
+            let failed = apply(&mut ram, &changes()).unwrap_err();
+            let absence = failed.why;
             assert!(absence.hint.starts_with("nothing was changed"), "{}", absence.hint);
             assert_eq!(ram.bytes, [9; 16]);
         }
-        // What is there is not what was: then the refusal did not leave it alone, and it is not called so.
-        let mut ram = Ram { bytes: [7; 16], refuses: 0, forgets: 16 };
-        let absence = apply(&mut ram, &changes()).unwrap_err();
-        assert!(absence.hint.contains("could not be put back"), "{}", absence.hint);
+    }
+
+    /// The target ran on while somebody was asked.
+    #[test]
+    fn a_target_that_had_changed_since_was_written_to() {
+        let mut ram = Ram::new(7, 16, 16);
+        let failed = apply(&mut ram, &changes()).unwrap_err();
+        assert_eq!((failed.why.code, failed.undone), ("target-changed", true));
+        assert_eq!(ram.bytes, [7; 16]);
+    }
+
+    #[test]
+    fn what_could_not_be_taken_back_ran_on() {
+        let mut ram = Ram { writes: 1, ..Ram::new(9, 16, 16) };
+        let failed = apply(&mut ram, &changes()).unwrap_err();
+        assert_eq!((failed.why.code, failed.undone), ("half-written", false));
+        assert!(failed.why.message.contains("could not be put back"), "{}", failed.why);
     }
 }

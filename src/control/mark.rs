@@ -1,9 +1,10 @@
 //! An event of the application, inserted as the kernel would.
 
-use super::change::Change;
+use super::change::{Change, Target};
+use super::clock::Stamp;
 use super::plan::{Plan, advance, bytes, not_inserting};
 use super::state::{Header, State, word_at};
-use super::symbols::{SIMULATED, STATE, THREAD};
+use super::symbols::{STATE, THREAD};
 use crate::abi::{Addr, Width};
 use crate::format::Absence;
 use crate::format::threadx::layout::{CONTEXT_INIT, CONTEXT_ISR, entry_size};
@@ -18,8 +19,6 @@ const THREAD_ID: u64 = 0x5448_5244;
 const PRIORITIES: u64 = 1024;
 /// Where a Cortex-M says which exception is active: SCB ICSR, its low nine bits.
 const ICSR: Addr = 0xE000_ED04;
-/// The cycle counter of a Cortex-M: what its ports stamp with.
-const CYCCNT: Addr = 0xE000_1004;
 
 /// Who inserts, as the first two words of an event have it.
 struct Who {
@@ -34,6 +33,7 @@ pub fn mark(
     header: &Header,
     id: u64,
     info: [u64; 4],
+    stamped_with_cycles: bool,
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
 ) -> Result<Plan, Absence> {
@@ -60,10 +60,10 @@ pub fn mark(
     let mut notes = Vec::new();
     let who = who(state, header, memory, symbols)?;
     notes.extend(who.note);
-    let (stamp, ticked, clock) = stamp(state, header, current.value, memory, symbols)?;
-    notes.push(clock);
+    let stamp = Stamp::read(state, header, current.value, stamped_with_cycles, memory, symbols)?;
+    notes.push(stamp.note);
     let [i1, i2, i3, i4] = info;
-    let words = [who.thread, who.priority, id, stamp, i1, i2, i3, i4];
+    let words = [who.thread, who.priority, id, stamp.value, i1, i2, i3, i4];
     let entry: Vec<u8> = words.into_iter().flat_map(|w| bytes(w, header.endian, header.word)).collect();
     let before = memory
         .read_bytes(current.value, entry.len())
@@ -71,12 +71,13 @@ pub fn mark(
         .to_vec();
     let slot = header.slot(current.value).unwrap_or(0);
     let mut changes = vec![Change {
+        target: Target::Slot,
         address: current.value,
         bytes: entry,
         before,
         what: format!("slot {slot}: event {id} ({i1:#x}, {i2:#x}, {i3:#x}, {i4:#x})"),
     }];
-    changes.extend(ticked);
+    changes.extend(stamp.ticked);
     let (start, end) = header.ring();
     let next = current.value.wrapping_add(entry_size(header.word) as u64);
     let next = if next >= end {
@@ -142,50 +143,4 @@ fn priority(state: &State, thread: Addr, memory: &mut dyn Memory, symbols: &dyn 
     let mut read = |offset: u64| word_at(memory, thread.checked_add(offset)?, state.endian, Width::W4).ok();
     let (id, own, threshold) = (read(0)?, read(own)?, read(threshold)?);
     (id == THREAD_ID && own < PRIORITIES && threshold <= own).then_some((own, threshold))
-}
-
-/// The stamp, the write that moves the clock on where software does that, and how it is known.
-fn stamp(
-    state: &State,
-    header: &Header,
-    current: Addr,
-    memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-) -> Result<(u64, Option<Change>, String), Absence> {
-    let (start, end) = header.ring();
-    let size = entry_size(header.word) as u64;
-    let newest = if current == start { end.wrapping_sub(size) } else { current.wrapping_sub(size) };
-    let at = |word: usize| newest.wrapping_add(word.wrapping_mul(header.word.bytes()) as u64);
-    let used = word_at(memory, at(0), header.endian, header.word)? != 0;
-    let last = word_at(memory, at(3), header.endian, header.word)?;
-    let mask = header.raw.time_mask;
-    if let Some(symbol) = symbols.lookup(SIMULATED) {
-        let width = Width::from_bytes(symbol.size).unwrap_or(header.word);
-        let time = word_at(memory, symbol.address, state.endian, width)?;
-        if used && time & mask == last & mask {
-            let next = time.wrapping_add(1) & width.max();
-            let change = Change {
-                address: symbol.address,
-                bytes: bytes(next, state.endian, width),
-                before: bytes(time, state.endian, width),
-                what: format!("{SIMULATED} {time:#x} -> {next:#x}"),
-            };
-            return Ok((next & header.word.max(), Some(change), "its stamp is the kernel's simulated time".to_owned()));
-        }
-    }
-    if state.m_profile
-        && let Ok(cycles) = word_at(memory, CYCCNT, state.endian, Width::W4)
-        && used
-        && is_after(cycles, last, mask)
-    {
-        return Ok((cycles, None, "its stamp is the cycle counter's, DWT CYCCNT".to_owned()));
-    }
-    let last = if used { last } else { 0 };
-    Ok((last, None, "the kernel's clock is not known: its stamp is that of the event before it".to_owned()))
-}
-
-/// True where a clock that counts up may have come from `last` to `now`: by less than half of its range.
-const fn is_after(now: u64, last: u64, mask: u64) -> bool {
-    let gone = now.wrapping_sub(last) & mask;
-    gone != 0 && gone <= mask / 2
 }

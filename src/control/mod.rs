@@ -1,15 +1,20 @@
 //! The few writes to a ThreadX trace: which events are inserted, whether any are, and a mark.
 //!
-//! [`State::read`] looks, [`plan`] says what would be written and why not, [`apply`] writes it and reads it back. What is
-//! not sound is never written to.
+//! [`State::read`] looks, [`plan`] says what would be written, [`check`] whether each address may be written, and [`apply`]
+//! writes it and reads it back. What is not sound is never written to.
 
 mod change;
+mod check;
+mod clock;
 mod mark;
+mod owners;
 mod plan;
 mod state;
 mod symbols;
 
-pub use change::{Change, apply};
+pub use change::{Change, Failed, Target, apply};
+pub use check::{Checked, Refusal, check, check_call};
+pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
 pub use state::{Header, State, Variable};
 pub use symbols::bits_of;

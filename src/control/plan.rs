@@ -1,14 +1,14 @@
 //! What an action would write, or why it must not.
 
-use super::change::Change;
+use super::change::{Change, Target};
+use super::clock::inserts_with_cycles;
 use super::mark;
 use super::state::{Header, State};
 use super::symbols::{CURRENT, ENABLE_BITS, HEADER};
 use crate::abi::{Endian, Width};
 use crate::catalogue::mask_names;
 use crate::format::Absence;
-use crate::mem::Memory;
-use crate::sym::Symbols;
+use crate::session::Session;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub fn bytes(value: u64, endian: Endian, width: Width) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Absence`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
-pub fn plan(state: &State, action: Action, memory: &mut dyn Memory, symbols: &dyn Symbols) -> Result<Plan, Absence> {
+pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<Plan, Absence> {
     let header = sound(state)?;
-    if memory.changes() {
+    if session.is_running() {
         return Err(Absence::broken("target-runs", "the target runs while it is written to", "halt it first"));
     }
     match action {
@@ -66,12 +66,16 @@ pub fn plan(state: &State, action: Action, memory: &mut dyn Memory, symbols: &dy
         Action::Only(bits) => mask(state, |_| bits),
         Action::Pause => pause(state),
         Action::Resume => resume(state, &header),
-        Action::Mark { id, info } => mark::mark(state, &header, id, info, memory, symbols),
+        Action::Mark { id, info } => {
+            let stamped_with_cycles = state.m_profile && session.elf().is_some_and(inserts_with_cycles);
+            let (memory, symbols) = session.parts();
+            mark::mark(state, &header, id, info, stamped_with_cycles, memory, symbols)
+        }
     }
 }
 
 /// The header, where it may be written to.
-fn sound(state: &State) -> Result<Header, Absence> {
+pub fn sound(state: &State) -> Result<Header, Absence> {
     if let Some(why) = state.unnamed {
         return Err(Absence::broken(
             "no-such-symbol",
@@ -130,6 +134,7 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
         );
     }
     let change = Change {
+        target: Target::Variable(ENABLE_BITS),
         address: mask.address,
         bytes: bytes(new, state.endian, mask.width),
         before: bytes(mask.value, state.endian, mask.width),
@@ -158,6 +163,7 @@ pub fn not_inserting(state: &State) -> Result<(), Absence> {
 fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
     let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
     Ok(Change {
+        target: Target::Variable(CURRENT),
         address: current.address,
         bytes: bytes(new, state.endian, current.width),
         before: bytes(current.value, state.endian, current.width),
@@ -191,6 +197,7 @@ fn resume(state: &State, header: &Header) -> Result<Plan, Absence> {
 pub fn advance(state: &State, header: &Header, next: u64) -> Result<[Change; 2], Absence> {
     let value = header.raw.base.wrapping_add(next.wrapping_sub(header.address)) & header.word.max();
     let copy = Change {
+        target: Target::Copy,
         address: header.current_at(),
         bytes: bytes(value, header.endian, header.word),
         before: bytes(header.raw.current, header.endian, header.word),

@@ -4,9 +4,12 @@ use super::symbols::{ALL, AVAILABLE, BUFFER_END, BUFFER_START, CURRENT, ENABLE_B
 use crate::abi::{Addr, Endian, Width};
 use crate::format::Absence;
 use crate::format::threadx::{self, RawHeader, layout};
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::session::Session;
 use crate::sym::Symbol;
+
+/// The registry's number for a thread.
+const THREAD: u8 = 1;
 
 /// The most registry entries that are looked at.
 const MOST_OBJECTS: u64 = 4096;
@@ -42,7 +45,28 @@ impl Header {
         self.address.wrapping_add(offset)
     }
 
-    /// First and last but one byte of the ring.
+    /// The whole buffer: header, registry and ring.
+    pub fn region(&self) -> Region {
+        let end = self.ring().1.max(self.registry().1);
+        Region { start: self.address, len: end.saturating_sub(self.address) }
+    }
+
+    /// The part of the buffer that shares a byte with `region`.
+    pub fn part_at(&self, region: Region) -> Option<&'static str> {
+        let (ring, registry) = (self.ring(), self.registry());
+        let header = (self.address, self.address.saturating_add(layout::header_size(self.word) as u64));
+        let parts = [("header", header), ("registry", registry), ("ring", ring)];
+        let end = region.start.saturating_add(region.len);
+        let shares = |(start, past): (Addr, Addr)| region.start < past && start < end;
+        parts.into_iter().find(|(_, part)| shares(*part)).map(|(name, _)| name)
+    }
+
+    /// First byte of the registry, and the first behind it.
+    const fn registry(&self) -> (Addr, Addr) {
+        (self.place(self.raw.registry_start), self.place(self.raw.registry_end))
+    }
+
+    /// First byte of the ring, and the first behind it.
     pub const fn ring(&self) -> (Addr, Addr) {
         (self.place(self.raw.buffer_start), self.place(self.raw.buffer_end))
     }
@@ -98,6 +122,10 @@ pub struct State {
     pub used: Option<u64>,
     /// Registry entries in all, and without a live object.
     pub registry: Option<(u64, u64)>,
+    /// Control blocks that the registry names; none where it holds their addresses cut.
+    pub(super) registered: Vec<Addr>,
+    /// Threads of the registry, and their stacks; none where it holds addresses cut.
+    pub(super) stacks: Vec<(Addr, Region)>,
     pub(super) endian: Endian,
     pub(super) pointer: Width,
     /// A Cortex-M, whose interrupts have numbers.
@@ -162,6 +190,8 @@ impl State {
             header: None,
             used: None,
             registry: None,
+            registered: Vec::new(),
+            stacks: Vec::new(),
             endian,
             pointer,
             m_profile,
@@ -266,14 +296,21 @@ impl State {
         let first = word_at(memory, copy, header.endian, header.word)?;
         self.used = if first == 0 { header.slot(copy) } else { Some(header.capacity()) };
         let size = layout::object_size(header.word, header.raw.name_size) as u64;
-        let (start, end) = (header.place(header.raw.registry_start), header.place(header.raw.registry_end));
+        let (start, end) = header.registry();
         let total = end.saturating_sub(start).checked_div(size).unwrap_or(0).min(MOST_OBJECTS);
         let Ok(length) = usize::try_from(total.saturating_mul(size)) else { return Ok(()) };
         let bytes = memory.read_bytes(start, length).map_err(|e| Absence::from_read(&e, "the registry"))?;
         let mut rest: &[u8] = &bytes;
         let mut live = 0_u64;
         while let Ok((next, object)) = threadx::object(rest, header.endian, header.word, header.raw.name_size) {
-            live = live.saturating_add(u64::from(object.kind != 0 && object.available == 0));
+            if object.kind != 0 && object.available == 0 {
+                live = live.saturating_add(1);
+                if header.word == self.pointer {
+                    self.registered.push(object.pointer);
+                    let stack = Region { start: object.param1, len: object.param2 };
+                    self.stacks.extend((object.kind == THREAD).then_some((object.pointer, stack)));
+                }
+            }
             rest = next;
         }
         self.registry = Some((total, total.saturating_sub(live)));

@@ -26,12 +26,18 @@ impl Note<'_> {
 
 /// Notes that end before they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the notes end inside a record, {at} bytes in ({lost} bytes of them are not in the file)")]
-pub struct NoteError {
-    /// Where in the notes the broken record begins.
-    pub at: usize,
-    /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record lie.
-    pub lost: u64,
+pub enum NoteError {
+    /// A record that does not end.
+    #[error("the notes end inside a record, {at} bytes in ({lost} bytes of them are not in the file)")]
+    Cut {
+        /// Where in the notes the broken record begins.
+        at: usize,
+        /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record lie.
+        lost: u64,
+    },
+    /// Segments that hold the same notes again and again.
+    #[error("the note segments overlap: together they are larger than the file, and the rest of them is not read")]
+    Overlap,
 }
 
 /// Walks notes; after an error it ends.
@@ -91,7 +97,7 @@ impl<'a> Iterator for Notes<'a> {
             }
             None => {
                 self.done = true;
-                Some(Err(NoteError { at: self.at, lost: self.lost }))
+                Some(Err(NoteError::Cut { at: self.at, lost: self.lost }))
             }
         }
     }

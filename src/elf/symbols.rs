@@ -172,6 +172,8 @@ const LONG: usize = 1 << 20;
 const NESTING: usize = 256;
 /// The most entries that [`Elf::symbols_with_prefix`] returns.
 const MANY: usize = 4096;
+/// The most symbols that [`Elf::sharing`] gives from each table.
+const SHARING: usize = 16;
 const SHN_UNDEF: usize = 0;
 const SHN_ABS: usize = 0xFFF1;
 const SHN_COMMON: usize = 0xFFF2;
@@ -315,6 +317,25 @@ impl Elf {
         let before = places.get(..upto)?;
         let near = before.iter().rev().take(NESTING).take_while(|p| p.reach > address);
         self.placed(near.into_iter().find(|p| address < p.end)?)
+    }
+
+    /// The functions and variables that share a byte with the `len` bytes at `address` (as linked), at most 16
+    /// of each table. One of size 0 counts at its first byte, and up to the next symbol as in [`Elf::covering`].
+    #[must_use]
+    pub fn sharing(&self, address: Addr, len: u64) -> Vec<ElfSymbol> {
+        let sections = self.section_ends();
+        let end = address.saturating_add(len);
+        let mut found: Vec<ElfSymbol> = Vec::new();
+        for (number, table) in self.tables().enumerate() {
+            let places = table
+                .symbols()
+                .filter(|sym| self.address(sym) < end)
+                .filter_map(|sym| self.place(&sym, table.strings, number, &sections));
+            let shares = |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
+            found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(SHARING));
+        }
+        found.extend(self.covering(address).filter(|s| !s.sized));
+        found
     }
 
     /// The functions and variables that begin at these addresses, in their order: those that [`Elf::covering`] names, in

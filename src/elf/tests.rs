@@ -161,6 +161,66 @@ fn the_innermost_symbol_covers() {
 }
 
 #[test]
+fn what_shares_a_byte() {
+    let elf = open(&program(
+        false,
+        false,
+        2,
+        243,
+        vec![
+            sym("outer", 0x1000, 0x20, GLOBAL_FUNC, 1),
+            sym("inner", 0x1008, 0x4, LOCAL_FUNC, 1),
+            sym("label", 0x1030, 0, 0x10, 1),
+            sym("var", 0x2000, 4, GLOBAL_OBJECT, 2),
+            sym("twin", 0x2000, 8, GLOBAL_OBJECT, 2),
+        ],
+    ));
+    let at = |a: Addr, len| elf.sharing(a, len).into_iter().map(|s| s.name).collect::<Vec<_>>().join(" ");
+    for (address, len, names) in [
+        (0xFFC, 4, ""),
+        (0xFFC, 5, "outer"),
+        (0x1008, 4, "outer inner"),
+        (0x100C, 4, "outer"),
+        (0x1020, 4, ""),
+        (0x102C, 8, "label"),
+        (0x1034, 4, "label"),
+        (0x2000, 4, "var twin"),
+        (0x2004, 4, "twin"),
+        (0x2008, 4, ""),
+        (Addr::MAX - 3, 4, ""),
+    ] {
+        assert_eq!(at(address, len), names, "{address:#x} {len}");
+    }
+}
+
+#[test]
+fn what_the_program_writes() {
+    let mut w = Writer::new(false, false, 2, 40);
+    w.segs = vec![load(0x1000, 5, vec![0; 0x100]), load(0x3000, 7, vec![0; 0x100])];
+    w.sects = vec![
+        sect(".text", 1, 6, 0x3000, vec![0; 0x40]),
+        sect(".data", 1, 3, 0x3040, vec![0; 0x40]),
+        sect(".tbss", 8, 0x403, 0x1000, vec![]),
+        sect(".debug", 1, 0, 0x2000, vec![0; 0x40]),
+    ];
+    let elf = open(&w);
+    for (address, len, writes) in [
+        (0x1000, 4, Some(false)),
+        (0x3000, 4, Some(false)),
+        (0x303E, 4, Some(false)),
+        (0x3040, 0x40, Some(true)),
+        // Behind the sections of a segment that is written.
+        (0x307E, 4, Some(true)),
+        (0x3080, 4, Some(true)),
+        (0x30FE, 4, None),
+        (0x2000, 4, None),
+        (Addr::MAX, 4, None),
+    ] {
+        assert_eq!(elf.writes(address, len), writes, "{address:#x} {len}");
+    }
+}
+
+#[test]
 fn notes_and_build_id() {
     for (wide, big) in SHAPES {
         let mut w = program(wide, big, 4, 40, vec![]);
@@ -192,10 +252,10 @@ fn notes_end_after_an_error() {
     bytes.extend(huge);
     let got: Vec<_> = Notes::new(&bytes, endian, 4, 0).collect();
     assert_eq!(got.len(), 2);
-    assert_eq!(got[1], Err(NoteError { at: 16, lost: 0 }));
+    assert_eq!(got[1], Err(NoteError::Cut { at: 16, lost: 0 }));
     // Cut short inside the second note, and cut short exactly between two.
     let got: Vec<_> = Notes::new(&good, endian, 4, 12).collect();
-    assert_eq!(got[1], Err(NoteError { at: 16, lost: 12 }));
+    assert_eq!(got[1], Err(NoteError::Cut { at: 16, lost: 12 }));
     assert_eq!(Notes::new(&[], endian, 4, 0).count(), 0);
     assert_eq!(Notes::new(&[0; 8], endian, 8, 0).count(), 0);
     assert_eq!(Notes::new(&[1; 8], endian, 8, 0).filter(Result::is_err).count(), 1);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::format::Absence;
 use crate::mem::remote::Remote;
 use crate::rsp::transport::{deadline_in, remaining};
-use crate::rsp::{RspError, Stop};
+use crate::rsp::{Before, Client, RspError, Stop};
 use crate::session::Session;
 
 /// How the target is looked at.
@@ -57,7 +57,13 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> 
         ));
     }
     let name = session.name().to_owned();
-    match (how, session.remote_mut().map(Remote::client_mut)) {
+    let mut client = session.remote_mut().map(Remote::client_mut);
+    if let Some(client) = client.as_mut().filter(|_| how != How::Held)
+        && !client.may_let_run()
+    {
+        return Err(stays_halted(&name, client));
+    }
+    match (how, client) {
         (How::Running, Some(client)) => match client.run_non_stop() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Absence::broken(
@@ -74,6 +80,19 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> 
         )),
         _ => Ok(()),
     }
+}
+
+/// Following lets the target run, and evidence may be lost by that.
+fn stays_halted(name: &str, client: &mut Client) -> Absence {
+    let why = match client.before() {
+        Before::Halted => "the target is halted",
+        _ => "the target is halted, and the stub does not show whether it ran before",
+    };
+    Absence::broken(
+        "target-halted",
+        format!("{name}: {why}: it is not set running"),
+        "--leave running lets it run; `last` and `list` show what the trace holds now",
+    )
 }
 
 /// Waits until the next look.

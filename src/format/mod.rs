@@ -4,9 +4,12 @@
 //! same trace whether they came from a probe, a core or a fuzzer. A new format touches its own folder, its catalogue and
 //! one line in [`ALL`].
 
+mod haystack;
 pub mod qnx;
 pub mod threadx;
 pub mod uia;
+
+pub use haystack::Haystack;
 
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -43,7 +46,12 @@ pub trait Format: Sync {
 
     /// Offsets in `bytes` at which a trace that is consistent with itself begins, at most `most`, with the address
     /// that each claims for itself.
-    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found>;
+    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
+        self.search(&Haystack::new(bytes), most)
+    }
+
+    /// The same, in bytes of which a part needs no look.
+    fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found>;
 
     /// What a search found, without what is the same trace twice, the one that is meant first: the live buffer lies
     /// where it says it lies; of several the largest is meant.
@@ -212,6 +220,9 @@ pub struct Cursor {
     pub described: Vec<Block>,
     /// How often in a row the next slot was there and could not be read.
     pub misses: u32,
+    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: what the pointer tells
+    /// from here on is true but for whole rounds.
+    pub unsure: bool,
 }
 
 impl Cursor {

@@ -386,6 +386,12 @@ impl Struct {
         self.members.iter().find(|m| m.name == name).copied()
     }
 
+    /// Where a member begins.
+    #[must_use]
+    pub fn offset(&self, name: &str) -> Option<u64> {
+        self.member(name).map(|m| m.offset)
+    }
+
     /// The value of a member in the bytes of a control block.
     #[must_use]
     pub fn get(&self, bytes: &[u8], endian: Endian, name: &str) -> Option<u64> {

@@ -200,6 +200,10 @@ impl<M: Memory> Memory for Cache<M> {
     fn written(&mut self) -> Option<Vec<Region>> {
         self.inner.written()
     }
+
+    fn searchable(&mut self) -> Option<Vec<Region>> {
+        self.inner.searchable()
+    }
 }
 
 fn past_the_end(addr: Addr, len: usize) -> bool {

@@ -47,8 +47,6 @@ pub struct Core {
     segments: Segments,
     missing: u64,
     remarks: Vec<String>,
-    /// Where a sparse file holds bytes, where that is known.
-    data: Option<Vec<(u64, u64)>>,
 }
 
 impl Core {
@@ -79,7 +77,7 @@ impl Core {
             let len = usize::try_from(claimed).unwrap_or(usize::MAX).min(held.len());
             let data = held.cut(0, len).unwrap_or_else(|| Bytes::from(Vec::new()));
             missing = missing.saturating_add(claimed.saturating_sub(length(&data)));
-            blocks.push(Block { start: p.vaddr, memory, claimed, data, offset: p.offset });
+            blocks.push(Block { start: p.vaddr, memory, claimed, data, offset: p.offset, written: None });
         }
         let segments = Segments::new(blocks);
         let mut remarks = elf.damage().to_vec();
@@ -101,14 +99,17 @@ impl Core {
         if let Some(Err(error)) = elf.notes().find(Result::is_err) {
             remarks.push(format!("the core's notes are damaged: {error}"));
         }
-        Ok(Self { elf, segments, missing, remarks, data: None })
+        Ok(Self { elf, segments, missing, remarks })
     }
 
     /// Only these parts of the file (offset and length, sorted) were ever written
     /// ([`super::map::FileMap::data_ranges`]): a search leaves out the rest.
     #[must_use]
-    pub fn with_data(self, data: Option<Vec<(u64, u64)>>) -> Self {
-        Self { data, ..self }
+    pub fn with_data(mut self, data: Option<&[(u64, u64)]>) -> Self {
+        if let Some(data) = data {
+            self.segments = std::mem::take(&mut self.segments).with_data(data);
+        }
+        self
     }
 
     /// The core as an ELF file.
@@ -282,10 +283,11 @@ impl Memory for Core {
     }
 
     fn written(&mut self) -> Option<Vec<Region>> {
-        match &self.data {
-            Some(data) => Some(self.segments.written(data)),
-            None => self.segments.regions(),
-        }
+        Some(self.segments.written())
+    }
+
+    fn searchable(&mut self) -> Option<Vec<Region>> {
+        Some(self.segments.searchable())
     }
 }
 
@@ -299,7 +301,8 @@ pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
         let data = elf.segment_bytes(&p);
         let room = usize::try_from(elf.width().max().checked_sub(start)?).unwrap_or(usize::MAX).saturating_add(1);
         let data = data.cut(0, data.len().min(room))?;
-        Some(Block { start, memory: p.memsz, claimed: p.filesz.min(p.memsz), data, offset: p.offset })
+        let claimed = p.filesz.min(p.memsz);
+        Some(Block { start, memory: p.memsz, claimed, data, offset: p.offset, written: None })
     });
     Segments::new(blocks.collect())
 }

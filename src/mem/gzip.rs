@@ -4,8 +4,12 @@ use std::io::Read;
 
 use flate2::bufread::GzDecoder;
 
-/// The most bytes that are unpacked unless told otherwise.
-pub const DEFAULT_BOUND: usize = 1 << 30;
+/// The most bytes that a small file is unpacked to: a bomb stays small in memory.
+const LEAST_BOUND: usize = 256 << 20;
+/// The most bytes that any file is unpacked to.
+const MOST_BOUND: usize = 1 << 30;
+/// How many times its own size a large file may unpack to: what a dump of RAM, half of it zeros, packs to.
+const DENSITY: usize = 16;
 /// DEFLATE packs no byte into less than a 1032nd of one.
 const DENSEST: usize = 1032;
 /// How much is unpacked at a time: what damage can cost of the sound bytes before it.
@@ -40,6 +44,12 @@ pub enum End {
 pub fn is_gzip(bytes: &[u8]) -> bool {
     // The third byte is the method: DEFLATE is the only one there is.
     bytes.starts_with(&[0x1F, 0x8B, 8])
+}
+
+/// The most bytes that a file of this many is unpacked to: 16 times its size, at least 256 MiB and at most 1 GiB.
+#[must_use]
+pub fn bound_of(packed: usize) -> usize {
+    packed.saturating_mul(DENSITY).clamp(LEAST_BOUND, MOST_BOUND)
 }
 
 /// Unpacks `packed`, all its members one behind the other, to at most `bound` bytes.
@@ -145,7 +155,7 @@ mod tests {
         let mut packed = pack(b"abc");
         let at = packed.len() - 4;
         packed[at..].copy_from_slice(&[0xFF; 4]);
-        let out = unpack(&packed, DEFAULT_BOUND);
+        let out = unpack(&packed, bound_of(packed.len()));
         assert_eq!(out.bytes, b"abc");
         assert!(out.bytes.capacity() < 64 << 10, "{}", out.bytes.capacity());
     }

@@ -74,6 +74,8 @@ pub struct Image {
     pub bytes: Bytes,
     /// Where the first of them belongs.
     pub addr: Option<Addr>,
+    /// Where a sparse file holds bytes, as offset and length, sorted; `None`: everywhere.
+    pub data: Option<Vec<(u64, u64)>>,
 }
 
 /// Why images make no memory. Each names the images and their ranges.
@@ -122,19 +124,25 @@ impl Image {
     /// An image at an address.
     #[must_use]
     pub fn placed(name: impl Into<String>, bytes: impl Into<Bytes>, addr: Addr) -> Self {
-        Self { name: name.into(), bytes: bytes.into(), addr: Some(addr) }
+        Self { name: name.into(), bytes: bytes.into(), addr: Some(addr), data: None }
     }
 
     /// An image of which nobody knows where it belongs: a trace header in it may tell.
     #[must_use]
     pub fn unplaced(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
-        Self { name: name.into(), bytes: bytes.into(), addr: None }
+        Self { name: name.into(), bytes: bytes.into(), addr: None, data: None }
     }
 
     /// The same image at an address.
     #[must_use]
     pub fn placed_at(self, addr: Addr) -> Self {
         Self { addr: Some(addr), ..self }
+    }
+
+    /// The same image, of a file that holds bytes only here (offset and length, sorted).
+    #[must_use]
+    pub fn with_data(self, data: Option<Vec<(u64, u64)>>) -> Self {
+        Self { data, ..self }
     }
 }
 
@@ -165,7 +173,11 @@ pub fn memory_of(images: &[Image], width: Width) -> Result<Segments, ImageError>
             return Err(ImageError::Overlap { first, first_at: *a, second, second_at: *b });
         }
     }
-    Ok(Segments::new(placed.into_iter().map(|(at, image)| Block::whole(at.start, image.bytes.clone())).collect()))
+    let block = |(at, image): (Region, &Image)| Block {
+        written: image.data.as_deref().map(Into::into),
+        ..Block::whole(at.start, image.bytes.clone())
+    };
+    Ok(Segments::new(placed.into_iter().map(block).collect()))
 }
 
 #[cfg(test)]

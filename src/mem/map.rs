@@ -13,6 +13,8 @@ use crate::bytes::Bytes;
 
 /// The most bytes read from a file whose file system cannot map it.
 const UNMAPPABLE: u64 = 1 << 30;
+/// The most bytes read from a file that has a size of 0 and yet content, as those in `/proc`.
+const SIZELESS: u64 = 64 << 20;
 
 /// Why a file cannot be opened. Each is one sentence for people, with what to do.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +89,11 @@ impl FileMap {
         let meta = file.metadata().map_err(|e| failed(path, e))?;
         refuse(path, &meta)?;
         let held = hold(&file, meta.len()).map_err(|e| failed(path, e))?;
-        let data = super::sparse::data_ranges(&file, &meta);
+        let data = match &held {
+            Held::Read(bytes) if bytes.is_empty() => return Err(MapError::Empty(path.to_owned())),
+            Held::Read(bytes) => vec![(0, bytes.len() as u64)],
+            Held::Mapped(_) => super::sparse::data_ranges(&file, &meta),
+        };
         #[cfg(unix)]
         let guard = match &held {
             Held::Mapped(map) => sigbus::guard(map.as_ptr().addr(), map.len(), path),
@@ -155,9 +161,6 @@ fn refuse(path: &Path, meta: &Metadata) -> Result<(), MapError> {
     if !meta.is_file() {
         return Err(MapError::NotRegular { path, what: name(meta.file_type()) });
     }
-    if meta.len() == 0 {
-        return Err(MapError::Empty(path));
-    }
     Ok(())
 }
 
@@ -178,8 +181,17 @@ fn name(_: FileType) -> &'static str {
     "device"
 }
 
-/// Maps the file; reads it where its file system has no maps and it is small enough.
+/// Maps the file; reads it where its file system has no maps or tells no size, and it is small enough.
 fn hold(file: &File, len: u64) -> io::Result<Held> {
+    if len == 0 {
+        let mut bytes = Vec::new();
+        file.take(SIZELESS.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > SIZELESS {
+            let why = format!("it tells no size and has more than {} MiB: copy the part that matters", SIZELESS >> 20);
+            return Err(io::Error::other(why));
+        }
+        return Ok(Held::Read(bytes));
+    }
     match map(file) {
         Ok(map) => Ok(Held::Mapped(map)),
         Err(_) if len <= UNMAPPABLE => {
@@ -239,6 +251,17 @@ mod tests {
         std::fs::write(&empty, []).unwrap();
         assert!(refused(&empty).ends_with("is empty"));
         assert!(refused(&temp("nothing")).ends_with("does not exist"));
+    }
+
+    /// The size of what the kernel makes as it is read is 0.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_of_proc_was_called_empty() {
+        let map = FileMap::open("/proc/self/maps").unwrap();
+        assert!(map.as_ref().len() > 100);
+        assert_eq!(map.data_ranges(), [(0, map.as_ref().len() as u64)]);
+        // Address 0 of a process is not there.
+        assert!(refused(Path::new("/proc/self/mem")).contains("cannot be read: Input/output error"));
     }
 
     #[cfg(unix)]

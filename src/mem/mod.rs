@@ -63,9 +63,15 @@ pub trait Memory {
         None
     }
 
-    /// What of this a search has to look at: not the holes of a sparse file, which read as zeros.
+    /// What of this was ever written: not the holes of a sparse file, which read as zeros.
     fn written(&mut self) -> Option<Vec<Region>> {
         self.regions()
+    }
+
+    /// What of this a search has to look at: what was written, and bytes that a file has once and memory at many
+    /// addresses only at the first of them.
+    fn searchable(&mut self) -> Option<Vec<Region>> {
+        self.written()
     }
 }
 
@@ -100,6 +106,10 @@ macro_rules! forwarded {
 
                 fn written(&mut self) -> Option<Vec<Region>> {
                     (**self).written()
+                }
+
+                fn searchable(&mut self) -> Option<Vec<Region>> {
+                    (**self).searchable()
                 }
             }
         )*

@@ -168,6 +168,10 @@ impl Memory for Overlay<'_> {
     fn written(&mut self) -> Option<Vec<Region>> {
         union(self.layers.iter_mut().map(|l| l.memory.written()))
     }
+
+    fn searchable(&mut self) -> Option<Vec<Region>> {
+        union(self.layers.iter_mut().map(|l| l.memory.searchable()))
+    }
 }
 
 /// All of these as one; `None` where one of them is not known.

@@ -10,7 +10,8 @@
 //! * A read joins blocks that touch. It fails as a whole at the first address that is missing.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use super::{MAX_READ, Memory, ReadError, ReadErrorKind, Region};
 use crate::abi::Addr;
@@ -27,8 +28,10 @@ pub struct Block {
     pub claimed: u64,
     /// The bytes that are there, from `start` on.
     pub data: Bytes,
-    /// Where `data` begins in its file, for [`Segments::written`].
+    /// Where `data` begins in its file.
     pub offset: u64,
+    /// Where its file holds bytes ([`super::map::FileMap::data_ranges`]); `None`: everywhere.
+    pub written: Option<Arc<[(u64, u64)]>>,
 }
 
 impl Block {
@@ -36,7 +39,7 @@ impl Block {
     #[must_use]
     pub fn whole(start: Addr, data: Bytes) -> Self {
         let len = length(&data);
-        Self { start, memory: len, claimed: len, data, offset: 0 }
+        Self { start, memory: len, claimed: len, data, offset: 0, written: None }
     }
 
     fn last(&self) -> Option<Addr> {
@@ -97,22 +100,57 @@ impl Segments {
         join(self.spans.iter().map(|s| (s.start, s.last)))
     }
 
-    /// What can be read and was written, where `data` are the parts of the file that are no holes
-    /// ([`super::map::FileMap::data_ranges`]): all that a search has to look at.
+    /// All blocks are of one file, which holds bytes only here (offset and length, sorted).
     #[must_use]
-    pub fn written(&self, data: &[(u64, u64)]) -> Vec<Region> {
-        let parts = self.spans.iter().flat_map(|span| {
-            let block = self.blocks.get(span.block);
-            let first = block.map_or(0, |b| b.offset.saturating_add(span.start.saturating_sub(b.start)));
+    pub fn with_data(mut self, data: &[(u64, u64)]) -> Self {
+        let data: Arc<[(u64, u64)]> = data.into();
+        self.blocks.iter_mut().for_each(|block| block.written = Some(Arc::clone(&data)));
+        self
+    }
+
+    /// What can be read and was written: no holes of files.
+    #[must_use]
+    pub fn written(&self) -> Vec<Region> {
+        join(self.spans.iter().flat_map(|span| self.without_holes(*span)))
+    }
+
+    /// The same, but each byte of a file only at the lowest of its addresses: a small file can name the same bytes as
+    /// gigabytes of memory.
+    #[must_use]
+    pub fn searchable(&self) -> Vec<Region> {
+        let mut seen = Seen::default();
+        let once = self.spans.iter().flat_map(|span| {
+            let first = self.place(*span);
             let end = first.saturating_add(span.last.saturating_sub(span.start)).saturating_add(1);
-            let from = data.partition_point(|&(at, len)| at.saturating_add(len) <= first);
-            data.iter().skip(from).take_while(move |&&(at, _)| at < end).filter_map(move |&(at, len)| {
-                let start = at.max(first).checked_sub(first)?;
-                let last = at.saturating_add(len).min(end).checked_sub(first)?.checked_sub(1)?;
-                Some((span.start.checked_add(start)?, span.start.checked_add(last)?))
+            seen.add(first, end).into_iter().filter_map(move |(from, to)| {
+                let start = span.start.checked_add(from.checked_sub(first)?)?;
+                let last = span.start.checked_add(to.checked_sub(first)?.checked_sub(1)?)?;
+                Some(Span { start, last, block: span.block })
             })
         });
-        join(parts)
+        join(once.flat_map(|span| self.without_holes(span)))
+    }
+
+    /// Where the bytes of a span lie in this program: the same place, the same bytes.
+    fn place(&self, span: Span) -> u64 {
+        let block = self.blocks.get(span.block);
+        let first = block.map_or(0, |b| u64::try_from(b.data.as_ptr().addr()).unwrap_or(u64::MAX));
+        first.saturating_add(block.map_or(0, |b| span.start.saturating_sub(b.start)))
+    }
+
+    /// The parts of a span that are no holes of its file; both ends included.
+    fn without_holes(&self, span: Span) -> impl Iterator<Item = (Addr, Addr)> + '_ {
+        const ALL: &[(u64, u64)] = &[(0, u64::MAX)];
+        let block = self.blocks.get(span.block);
+        let data = block.and_then(|b| b.written.as_deref()).unwrap_or(ALL);
+        let first = block.map_or(0, |b| b.offset.saturating_add(span.start.saturating_sub(b.start)));
+        let end = first.saturating_add(span.last.saturating_sub(span.start)).saturating_add(1);
+        let from = data.partition_point(|&(at, len)| at.saturating_add(len) <= first);
+        data.iter().skip(from).take_while(move |&&(at, _)| at < end).filter_map(move |&(at, len)| {
+            let start = at.max(first).checked_sub(first)?;
+            let last = at.saturating_add(len).min(end).checked_sub(first)?.checked_sub(1)?;
+            Some((span.start.checked_add(start)?, span.start.checked_add(last)?))
+        })
     }
 
     /// Why `address` cannot be read; `None` where it can.
@@ -186,6 +224,40 @@ impl Memory for Segments {
 
     fn regions(&mut self) -> Option<Vec<Region>> {
         Some(self.mapped())
+    }
+
+    fn written(&mut self) -> Option<Vec<Region>> {
+        Some(Self::written(self))
+    }
+
+    fn searchable(&mut self) -> Option<Vec<Region>> {
+        Some(Self::searchable(self))
+    }
+}
+
+/// Stretches that were met; no two touch. The end is not included.
+#[derive(Default)]
+struct Seen(BTreeMap<u64, u64>);
+
+impl Seen {
+    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is looked at once, and never again.
+    fn add(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut fresh = Vec::new();
+        let (mut from, mut to, mut at) = (start, end, start);
+        while let Some((&s, &e)) = self.0.range(..=end).next_back().filter(|(_, e)| **e >= start) {
+            self.0.remove(&s);
+            (from, to) = (from.min(s), to.max(e));
+            fresh.push((s, e));
+        }
+        // They came from the highest down.
+        let known = std::mem::take(&mut fresh);
+        for (s, e) in known.into_iter().rev() {
+            fresh.extend((at < s).then_some((at, s)));
+            at = at.max(e);
+        }
+        fresh.extend((at < end).then_some((at, end)));
+        self.0.insert(from, to);
+        fresh
     }
 }
 
@@ -325,17 +397,32 @@ mod tests {
         let a = Block { offset: 0x1000, ..block(0x8000, &[1; 0x100]) };
         let b = Block { offset: 0x1100, ..block(0x8100, &[1; 0x100]) };
         let s = Segments::new(vec![a, b]);
-        assert_eq!(s.written(&[(0, u64::MAX)]), [Region { start: 0x8000, len: 0x200 }]);
-        let some = s.written(&[(0, 0x1010), (0x1080, 0x100), (0x11FF, 1), (0x3000, 1)]);
+        assert_eq!(s.written(), [Region { start: 0x8000, len: 0x200 }]);
+        let some = s.clone().with_data(&[(0, 0x1010), (0x1080, 0x100), (0x11FF, 1), (0x3000, 1)]);
+        assert_eq!(some.searchable(), some.written());
         assert_eq!(
-            some,
+            some.written(),
             [
                 Region { start: 0x8000, len: 0x10 },
                 Region { start: 0x8080, len: 0x100 },
                 Region { start: 0x81FF, len: 1 },
             ]
         );
-        assert_eq!(s.written(&[]), []);
+        assert_eq!(s.with_data(&[]).written(), []);
+    }
+
+    #[test]
+    fn bytes_at_many_addresses_are_searched_once() {
+        let file = Bytes::from(vec![7; 0x100]);
+        let cut = |at, from, len| Block::whole(at, file.cut(from, len).unwrap());
+        let s = Segments::new(vec![cut(0x1000, 0, 0x100), cut(0x2000, 0x80, 0x80), cut(0x3000, 0, 0x100)]);
+        assert_eq!(s.written().len(), 3);
+        assert_eq!(s.searchable(), [Region { start: 0x1000, len: 0x100 }]);
+        let s = Segments::new(vec![cut(0x1000, 0x40, 0x10), cut(0x2000, 0x80, 0x10), cut(0x3000, 0x30, 0x80)]);
+        let rest = [(0x1000, 0x10), (0x2000, 0x10), (0x3000, 0x10), (0x3020, 0x30), (0x3060, 0x20)];
+        assert_eq!(s.searchable(), rest.map(|(start, len)| Region { start, len }));
+        let other = Segments::new(vec![cut(0x1000, 0, 0x100), Block::whole(0x2000, Bytes::from(vec![7; 0x100]))]);
+        assert_eq!(other.searchable().len(), 2, "other bytes, though they are the same");
     }
 
     /// What the rules say, byte by byte.

@@ -1,5 +1,6 @@
 //! Events as comma-separated values: JSON's names, nested ones with a dot, arguments as in the table.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -14,16 +15,37 @@ const HEAD: [&str; 2] = [
     "seq,slot,ticks,delta,stamp,core,context.kind,context.address,context.name",
     ",priority,threshold,interrupted.address,interrupted.name,id,name,macro,args,words",
 ];
+/// What a formula begins with, in a spreadsheet of any language.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 /// The interrupt's number, where events tell one.
 const ISR: &str = ",context.isr";
 
-/// Adds a field, in quotes where it needs them. A control character is spelled out: these lines may be looked at.
+/// Adds text, in quotes where it needs them. A control character is spelled out: these lines may be looked at.
 pub(super) fn field(out: &mut Vec<u8>, text: &str) {
+    let text = &*inert(text);
     if !is_plain(text) && text.chars().any(is_hostile) {
         let mut shown = String::new();
         escape_into(text, &mut shown);
-        return field(out, &shown);
+        return quoted(out, &shown);
     }
+    quoted(out, text);
+}
+
+/// Text that a spreadsheet takes for text: an apostrophe goes in front of what would be a formula. A semicolon ends a
+/// cell too where the comma is the decimal point.
+fn inert(text: &str) -> Cow<'_, str> {
+    let is_number =
+        |cell: &str| cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let is_formula = |cell: &str| cell.starts_with(FORMULA) && !is_number(cell);
+    if !text.split(';').any(is_formula) {
+        return Cow::Borrowed(text);
+    }
+    let cells: Vec<String> =
+        text.split(';').map(|c| if is_formula(c) { format!("'{c}") } else { c.to_owned() }).collect();
+    Cow::Owned(cells.join(";"))
+}
+
+fn quoted(out: &mut Vec<u8>, text: &str) {
     if !text.contains([',', '"']) && !text.starts_with(' ') && !text.ends_with(' ') {
         return out.extend_from_slice(text.as_bytes());
     }
@@ -152,5 +174,33 @@ impl<W: Write> EventSink for Csv<W> {
 
     fn finish(&mut self, _: &View<'_>, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread called `=cmd|...` was a formula in whatever opened the file.
+    #[test]
+    fn text_of_the_target_was_a_formula_in_a_spreadsheet() {
+        for (text, shown) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("+1+2", "'+1+2"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""),
+            ("=\"x\"", "\"'=\"\"x\"\"\""),
+            ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+            ("a;=1+1", "a;'=1+1"),
+            ("\t=1+1", "\\t=1+1"),
+            ("\r=1+1", "\\r=1+1"),
+            ("-", "-"),
+            ("-12", "-12"),
+            ("a=b-c", "a=b-c"),
+        ] {
+            let mut out = Vec::new();
+            field(&mut out, text);
+            assert_eq!(String::from_utf8(out).unwrap_or_default(), shown);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Reports to text: a table, JSON rows, comma-separated values, Markdown.
+//! Reports to text: a table, JSON rows, comma-separated values.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Issue;
 
 /// What every writer of reports needs to turn a cell into text.
-struct Words<'w> {
+pub(super) struct Words<'w> {
     digits: u32,
     names: &'w dyn Resolve,
     /// Ticks in a second, where people are to read time in its units.
-    hz: Option<f64>,
+    pub(super) hz: Option<f64>,
     /// The unit of the report that is being written.
     scale: Scale,
 }
@@ -23,19 +23,19 @@ struct Words<'w> {
 const DIGITS: u32 = 6;
 
 impl<'w> Words<'w> {
-    fn new(word: Width, names: &'w dyn Resolve) -> Self {
+    pub(super) fn new(word: Width, names: &'w dyn Resolve) -> Self {
         Self { digits: digits(word), names, hz: None, scale: Scale::TICKS }
     }
 
     /// Chooses the unit for a report: one for all of its times, so that they can be compared.
-    fn measure(&mut self, report: &Report) {
+    pub(super) fn measure(&mut self, report: &Report) {
         let ticks = |cell: &Cell| if let Cell::Ticks(n) = cell { Some(n.unsigned_abs()) } else { None };
         let most = report.rows.iter().flatten().filter_map(ticks).max().unwrap_or(0);
         self.scale = Scale::choose(self.hz, most, DIGITS);
     }
 
     /// The head of a column: its name, and the unit that its times are in.
-    fn head(&self, column: &Column) -> String {
+    pub(super) fn head(&self, column: &Column) -> String {
         match (column.kind, column.name) {
             (Kind::Ticks, "ticks") => self.scale.unit.to_owned(),
             (Kind::Ticks, name) if self.scale != Scale::TICKS => format!("{name} {}", self.scale.unit),
@@ -44,7 +44,7 @@ impl<'w> Words<'w> {
     }
 
     /// A cell as people read it; escaped.
-    fn text(&self, column: &Column, cell: &Cell) -> String {
+    pub(super) fn text(&self, column: &Column, cell: &Cell) -> String {
         let mut out = Vec::new();
         match cell {
             Cell::Empty | Cell::Flag(false) => {}
@@ -404,6 +404,8 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
                     // Programs read the number.
                     Cell::Count(n) => num::dec(out, *n),
                     Cell::Address(a) => num::hex(out, *a, self.words.digits),
+                    Cell::Ticks(n) => num::signed(out, *n),
+                    Cell::Real(n) => out.extend_from_slice(real(column, *n).as_bytes()),
                     cell => csv::field(out, &self.words.text(column, cell)),
                 }
             }
@@ -411,84 +413,6 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
             self.out.row()?;
         }
         Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
-    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// Writes reports as Markdown.
-pub struct MdReports<'w, W> {
-    out: Out<W>,
-    words: Words<'w>,
-    any: bool,
-}
-
-impl<'w, W: Write> MdReports<'w, W> {
-    /// Markdown that is written to `out`.
-    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words::new(word, names), any: false }
-    }
-}
-
-/// Adds text so that Markdown takes none of it for its own.
-fn md(out: &mut Vec<u8>, text: &str) {
-    for c in text.chars() {
-        if matches!(c, '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '&' | '#' | '~') {
-            out.push(b'\\');
-        }
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-}
-
-impl<W: Write> ReportWriter for MdReports<'_, W> {
-    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        self.words.hz = view.trace.clock.hz;
-        Ok(())
-    }
-
-    fn report(&mut self, report: &Report) -> io::Result<()> {
-        self.words.measure(report);
-        let out = &mut self.out.buf;
-        if self.any {
-            out.push(b'\n');
-        }
-        self.any = true;
-        out.extend_from_slice(b"## ");
-        md(out, report.name);
-        out.extend_from_slice(b"\n\n|");
-        for column in &report.columns {
-            out.push(b' ');
-            md(out, &self.words.head(column));
-            out.extend_from_slice(b" |");
-        }
-        out.extend_from_slice(b"\n|");
-        for column in &report.columns {
-            out.extend_from_slice(if column.kind.is_right() { b"---:|" } else { b"---|" });
-        }
-        out.push(b'\n');
-        for row in &report.rows {
-            let out = &mut self.out.buf;
-            out.push(b'|');
-            for (column, cell) in report.columns.iter().zip(row) {
-                out.push(b' ');
-                md(out, &self.words.text(column, cell));
-                out.extend_from_slice(b" |");
-            }
-            out.push(b'\n');
-            self.out.row()?;
-        }
-        for note in &report.notes {
-            self.out.buf.push(b'\n');
-            md(&mut self.out.buf, &escape(note));
-            self.out.buf.push(b'\n');
-        }
-        self.out.row()
     }
 
     fn flush(&mut self) -> io::Result<()> {

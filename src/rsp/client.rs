@@ -10,21 +10,23 @@
 //! * While the target runs only 0x03 is sent: QEMU stops on any byte.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::{RspError, excerpt};
+use super::tcl::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
 mod console;
 mod leave;
 mod link;
-mod openocd;
 mod query;
+mod rate;
 mod read;
 mod reply;
 mod run;
 mod stats;
+mod stub;
 mod write;
 
 pub use leave::{After, Before, LeaveOutcome};
@@ -35,7 +37,9 @@ pub use run::Stop;
 pub use stats::Stats;
 
 use link::{Failure, Link, Wait};
-use run::Run;
+use rate::Rate;
+use run::{Pending, Run};
+use stub::Stub;
 
 /// How long a debugger that serves memory to us may take over one request: its probe may be slow.
 const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -43,12 +47,13 @@ const HELD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// How the target is to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Leave {
-    /// What was halted when we came stays halted, what our connecting halted runs on.
+    /// What was halted when we came stays halted, what our connecting halted runs on. What cannot be shown to have run
+    /// is left halted.
     #[default]
     AsFound,
     /// It runs.
     Running,
-    /// It stands still.
+    /// It is halted.
     Halted,
 }
 
@@ -59,6 +64,8 @@ pub struct Options {
     pub timeout: Duration,
     /// How to leave the target, also on the way out after an error.
     pub leave: Leave,
+    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspError::HaltedTooLong`].
+    pub max_halt: Option<Duration>,
     /// Set from a signal handler: whatever waits for the stub then ends with [`RspError::Interrupted`], and the
     /// target is still left as `leave` says.
     pub interrupt: Option<&'static AtomicBool>,
@@ -66,7 +73,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(2), leave: Leave::AsFound, interrupt: None }
+        Self { timeout: Duration::from_secs(2), leave: Leave::AsFound, max_halt: None, interrupt: None }
     }
 }
 
@@ -79,12 +86,22 @@ pub struct Client {
     /// `x` is offered.
     binary: bool,
     stop_reason: Vec<u8>,
-    /// It is OpenOCD; not known until somebody asked.
-    openocd: Option<bool>,
-    /// Connecting has not halted the target: it runs while it is read.
-    attached_running: bool,
-    /// The target ran before we came.
+    /// A stop reply showed that the target ran before we came.
     found_running: bool,
+    /// How the target was found, once that was looked into.
+    before: Option<Before>,
+    /// Who answers, once that was asked.
+    stub: Option<Stub>,
+    /// OpenOCD's Tcl port, where it serves the same target.
+    tcl: Option<TclPort>,
+    /// What that port showed before the link was opened.
+    tcl_state: Option<CoreState>,
+    /// Since when the target is halted for us.
+    halted_since: Instant,
+    /// How long the target may be halted for us.
+    max_halt: Option<Duration>,
+    /// How fast memory comes.
+    rate: Rate,
     /// A debugger at the other end holds the target.
     held: bool,
     left: bool,
@@ -92,6 +109,10 @@ pub struct Client {
     run: Run,
     /// The packet by which it runs; empty until the stub was asked.
     how_to_run: Vec<u8>,
+    /// The signal that the last stop reply tells of, where the program is to have it.
+    pending: Option<Pending>,
+    /// How many threads may still stop with the SIGSTOP by which gdbserver attached to them: it reports some of these late.
+    attach_stops: usize,
 }
 
 impl Client {
@@ -103,6 +124,16 @@ impl Client {
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
         if !endpoint.is_rsp() {
             return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
+        }
+        let tcl = TclPort::beside(endpoint, options.timeout).and_then(|port| Some((port.look()?, port)));
+        if let Some((look, port)) = &tcl
+            && let Some(event) = look.resets()
+        {
+            return Err(RspError::WouldReset {
+                endpoint: endpoint.to_string(),
+                event: excerpt(event.as_bytes()),
+                instead: format!("--remote {}", port.endpoint()),
+            });
         }
         let transport = transport::open(endpoint, options.timeout)?;
         let hint = match endpoint {
@@ -124,7 +155,7 @@ impl Client {
             _ => usize::MAX,
         };
         let link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
-        Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio)
+        Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio, tcl.map(|(look, port)| (look.state, port)))
     }
 
     /// Greets the stub at the other end of a link that is open already; `name` stands for the endpoint in messages.
@@ -133,7 +164,7 @@ impl Client {
     /// As [`Client::connect`], once the link is there.
     pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
         let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
-        Self::greet(link, options, usize::MAX, false)
+        Self::greet(link, options, usize::MAX, false, None)
     }
 
     /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
@@ -147,38 +178,46 @@ impl Client {
         link.guest = true;
         link.acks = acks;
         link.features = Some(features);
-        let stop_reason = Vec::new();
-        Self {
-            link,
-            leave: options.leave,
-            max_chunk,
-            binary,
-            stop_reason,
-            openocd: None,
-            attached_running: false,
-            found_running: false,
-            held: true,
-            left: true,
-            run: Run::Stands,
-            how_to_run: Vec::new(),
-        }
+        let mut client = Self::new(link, options, true);
+        client.max_chunk = max_chunk;
+        client.binary = binary;
+        client
     }
 
-    fn greet(link: Link, options: Options, line_limit: usize, held: bool) -> Result<Self, RspError> {
-        let mut client = Self {
+    fn new(link: Link, options: Options, held: bool) -> Self {
+        Self {
             link,
             leave: options.leave,
             max_chunk: 0,
             binary: false,
             stop_reason: Vec::new(),
-            openocd: None,
-            attached_running: false,
             found_running: false,
+            before: None,
+            stub: None,
+            tcl: None,
+            tcl_state: None,
+            halted_since: Instant::now(),
+            max_halt: options.max_halt,
+            rate: Rate::default(),
             held,
             left: true,
             run: Run::Stands,
             how_to_run: Vec::new(),
-        };
+            pending: None,
+            attach_stops: 0,
+        }
+    }
+
+    /// `tcl`: the state that OpenOCD's Tcl port showed before the link was opened.
+    fn greet(
+        link: Link,
+        options: Options,
+        line_limit: usize,
+        held: bool,
+        tcl: Option<(CoreState, TclPort)>,
+    ) -> Result<Self, RspError> {
+        let mut client = Self::new(link, options, held);
+        (client.tcl_state, client.tcl) = tcl.unzip();
         client.link.send_raw(b"+")?;
         if let Err(error) = client.meet(line_limit) {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
@@ -211,7 +250,6 @@ impl Client {
             self.link.start_no_ack()?;
         }
         self.find_stop()?;
-        self.find_running();
         Ok(())
     }
 
@@ -251,6 +289,7 @@ impl Client {
             self.left = true;
             return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
         }
+        self.pending = Pending::of(&answer);
         self.stop_reason = answer;
         Ok(())
     }

@@ -191,6 +191,30 @@ pub enum RspError {
         /// The time allowed.
         timeout: Duration,
     },
+    /// The target was halted for as long as it may be.
+    #[error(
+        "{endpoint}: stopped reading, because the target has been halted for {limit:?} (--max-halt); read less (`last 50`), \
+         or without a halt (--remote openocd:HOST:6666)"
+    )]
+    HaltedTooLong {
+        /// The endpoint.
+        endpoint: String,
+        /// The time allowed.
+        limit: Duration,
+    },
+    /// OpenOCD would reset the target for the connection alone.
+    #[error(
+        "{endpoint}: not opened: OpenOCD's gdb-attach event resets the target for every GDB client (`{event}`), and the \
+         evidence would be lost; {instead} reads memory without that"
+    )]
+    WouldReset {
+        /// The endpoint.
+        endpoint: String,
+        /// The line of the event.
+        event: String,
+        /// The endpoint to use instead, as it is typed.
+        instead: String,
+    },
     /// The user pressed Ctrl-C.
     #[error("{endpoint}: interrupted")]
     Interrupted {
@@ -232,6 +256,8 @@ impl RspError {
             Self::NoTarget { .. } => "no-target",
             Self::TargetLost { .. } => "source-failed",
             Self::Runs { .. } => "target-runs",
+            Self::HaltedTooLong { .. } => "halted-too-long",
+            Self::WouldReset { .. } => "would-reset",
             Self::Interrupted { .. } => "interrupted",
         }
     }

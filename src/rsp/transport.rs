@@ -140,7 +140,7 @@ fn within<T: Send + 'static>(
     receiver.recv_timeout(timeout).unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut)))
 }
 
-fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<TcpStream>, RspError> {
+fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<PromptTcp, TcpStream>, RspError> {
     let deadline = deadline_in(timeout);
     let target = (host.to_owned(), port);
     let addresses: Vec<SocketAddr> =
@@ -190,11 +190,33 @@ struct Channel<R, W = R> {
     burst: usize,
 }
 
-impl Channel<TcpStream> {
+impl Channel<PromptTcp, TcpStream> {
     fn of_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })
+        sys::acknowledge_at_once(stream.as_fd());
+        Ok(Self { writer: stream.try_clone()?, reader: PromptTcp(stream), burst: usize::MAX })
+    }
+}
+
+/// The receiving side of a TCP connection, which acknowledges what it receives at once.
+///
+/// A server that does not set `TCP_NODELAY` (pyOCD) holds its next small packet back until the one before is
+/// acknowledged. The kernel delays that by 40 ms, and so would each batch of reads be.
+struct PromptTcp(TcpStream);
+
+impl Read for PromptTcp {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buf)?;
+        // The kernel goes back to delayed acknowledgements by itself.
+        sys::acknowledge_at_once(self.0.as_fd());
+        Ok(count)
+    }
+}
+
+impl AsFd for PromptTcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -245,6 +267,11 @@ fn broken(error: io::Error) -> TransportError {
         _ => TransportError::Io(error.to_string()),
     }
 }
+
+/// How long the processes of a command may take to end after SIGTERM, before SIGKILL.
+const TERM_GRACE: Duration = Duration::from_millis(500);
+/// How long SIGKILL may take.
+const KILL_GRACE: Duration = Duration::from_secs(1);
 
 /// A stub that we started ourselves. It leads a process group of its own, so that Ctrl-C in the terminal reaches us
 /// and not it: we still have to leave the target in order.
@@ -313,12 +340,21 @@ impl Drop for ChildLink {
     fn drop(&mut self) {
         // The end of its stdin tells a well-behaved stub to go; the rest of the group goes by signal.
         self.pipes = None;
-        let already = self.ended(Duration::from_millis(150)).is_some();
-        sys::end_group(self.child.id());
-        if !already {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        let _ = self.ended(Duration::from_millis(150));
+        let group = self.child.id();
+        let deadline = deadline_in(TERM_GRACE);
+        let mut left = sys::signal_group(group, sys::Signal::Term);
+        while left && Instant::now() < deadline {
+            // A child that has ended is of the group until it is waited for.
+            let _ = self.child.try_wait();
+            std::thread::sleep(Duration::from_millis(5));
+            left = sys::signal_group(group, sys::Signal::None);
         }
+        if left {
+            sys::signal_group(group, sys::Signal::Kill);
+        }
+        // A process that hangs in the kernel ends later than we do.
+        let _ = self.ended(KILL_GRACE);
     }
 }
 

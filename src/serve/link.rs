@@ -1,6 +1,7 @@
 //! The link to one client: packets are framed and bounded here, what gdbstub has no word for is answered here, and the
 //! rest is handed on to it.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -8,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use gdbstub::conn::{Connection, ConnectionExt};
 
+use super::action::{self, Which};
 use super::describe;
 use super::thread::Roster;
 use super::wire::Wire;
 use crate::abi::Endian;
 use crate::mem::Region;
+use crate::output::escape;
 
 /// The largest packet from a client, and half of the largest reply to `m`.
 pub(super) const PACKET: usize = 0x4000;
@@ -22,6 +25,19 @@ const NOISE: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Replies longer than this go out in pieces.
 const BUFFER: usize = 1 << 16;
+
+/// The most bytes of a packet that are repeated where it ends the session.
+const EXCERPT: usize = 64;
+
+/// What becomes of a packet about threads.
+enum About {
+    /// It is answered here.
+    Answer(Vec<u8>),
+    /// gdbstub gets this one.
+    HandOn(String),
+    /// It is about something else.
+    Else,
+}
 
 /// One client.
 pub(super) struct Link<'a> {
@@ -44,6 +60,10 @@ pub(super) struct Link<'a> {
     met: bool,
     /// It is LLDB: where no thread has a signal, it resumes again and again.
     lldb: bool,
+    /// The thread that is to run or to step, for packets that name none.
+    resumes: Option<usize>,
+    /// The packet that gdbstub got last, as it can be printed.
+    handed: Rc<RefCell<String>>,
 }
 
 impl<'a> Link<'a> {
@@ -52,6 +72,7 @@ impl<'a> Link<'a> {
         roster: Rc<Roster>,
         regions: Rc<Option<Vec<Region>>>,
         offset: u64,
+        handed: Rc<RefCell<String>>,
     ) -> Self {
         Self {
             wire,
@@ -65,6 +86,8 @@ impl<'a> Link<'a> {
             acks: true,
             met: false,
             lldb: false,
+            resumes: None,
+            handed,
         }
     }
 
@@ -139,7 +162,15 @@ impl<'a> Link<'a> {
         }
         self.met = true;
         self.lldb |= body == b"QThreadSuffixSupported";
-        match self.answer(&body) {
+        let answer = match self.about_threads(&body) {
+            About::Answer(answer) => Some(answer),
+            About::HandOn(packet) => {
+                self.hand_on(packet.as_bytes());
+                return Ok(());
+            }
+            About::Else => self.answer(&body),
+        };
+        match answer {
             Some(reply) => {
                 let ack = self.acks;
                 self.reply(&reply, ack)
@@ -165,13 +196,41 @@ impl<'a> Link<'a> {
         if body == b"QStartNoAckMode" {
             self.acks = false;
         }
-        if body == b"Hg0" {
-            // Any thread: the one that `?` names, for GDB takes that to be chosen.
-            let chosen = format!("Hg{:x}", self.roster.selected());
-            self.inbox.extend(packet(chosen.as_bytes()));
-            return;
-        }
+        self.handed.replace(escape(&String::from_utf8_lossy(body.get(..EXCERPT).unwrap_or(body))));
         self.inbox.extend(packet(body));
+    }
+
+    /// The packet that gdbstub is to get in place of this one, which is about threads.
+    fn about_threads(&mut self, body: &[u8]) -> About {
+        let Ok(text) = std::str::from_utf8(body) else { return About::Else };
+        let unknown = || About::Answer(b"E01".to_vec());
+        if let Some(actions) = text.strip_prefix("vCont;") {
+            return action::resume(actions, &self.roster).map_or_else(unknown, About::HandOn);
+        }
+        if text.starts_with(['c', 'C', 's', 'S']) {
+            let vcont = action::resume_old(text, self.resumes, &self.roster);
+            return vcont.map_or_else(unknown, About::HandOn);
+        }
+        if let Some(id) = text.strip_prefix('T') {
+            let Some(Which::One(id)) = Which::parse(id) else { return unknown() };
+            return if self.roster.thread(id).is_some() { About::Answer(b"OK".to_vec()) } else { unknown() };
+        }
+        let Some(choice) = text.strip_prefix('H') else { return About::Else };
+        let (operation, id) = choice.split_at_checked(1).unwrap_or_default();
+        match (operation, Which::parse(id)) {
+            ("g", Some(Which::One(id))) => {
+                self.roster.select(id);
+                About::HandOn(format!("Hg{id:x}"))
+            }
+            // The one that `?` names, for GDB takes that to be chosen.
+            ("g", Some(Which::Any)) => About::HandOn(format!("Hg{:x}", self.roster.selected())),
+            ("c", Some(which)) => {
+                self.resumes = if let Which::One(id) = which { Some(id) } else { None };
+                About::Answer(b"OK".to_vec())
+            }
+            // A thread for each of memory and registers there is none.
+            _ => unknown(),
+        }
     }
 
     /// The answer to what gdbstub does not know, does not survive, or would do without bounds.
@@ -193,8 +252,6 @@ impl<'a> Link<'a> {
             "qMemoryRegionInfo" => self.region(rest).into_bytes(),
             // GDB falls back to `k`, which ends the session and nothing else.
             _ if command.starts_with("vKill") => Vec::new(),
-            // A thread for each of memory and registers there is none; gdbstub ends the session over it.
-            "Hg-1" => b"E01".to_vec(),
             _ => return self.with_argument(text),
         })
     }
@@ -208,12 +265,6 @@ impl<'a> Link<'a> {
                 || b"E01".to_vec(),
                 |t| self.stop_reply(t.id, if t.id == self.roster.stopped() { 5 } else { 0 }).into_bytes(),
             ));
-        }
-        if let Some(id) = text.strip_prefix("Hg") {
-            if let Ok(id) = usize::from_str_radix(id, 16) {
-                self.roster.select(id);
-            }
-            return None;
         }
         let argument = text.get(1..).unwrap_or_default();
         match text.as_bytes().first()? {

@@ -1,5 +1,6 @@
 //! A core or dump as an RSP target: the only user of gdbstub. Nothing is written, and nothing runs.
 
+mod action;
 mod describe;
 mod door;
 mod link;
@@ -72,7 +73,8 @@ impl<'a> PostMortem<'a> {
 
     fn serve<'w>(&'w mut self, wire: Box<dyn Wire + 'w>) -> io::Result<()> {
         self.roster.begin();
-        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions), self.offset);
+        let packet = Rc::default();
+        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions), self.offset, Rc::clone(&packet));
         let mut target = DeadTarget {
             memory: &mut *self.memory,
             roster: Rc::clone(&self.roster),
@@ -96,9 +98,11 @@ impl<'a> PostMortem<'a> {
             Ok(Err(e)) if e.is_connection_error() => {
                 Err(e.into_connection_error().map_or_else(|| io::ErrorKind::UnexpectedEof.into(), |(e, _)| e))
             }
-            Ok(Err(e)) => Err(io::Error::new(io::ErrorKind::InvalidData, e.to_string())),
-            // One client's nonsense ends that client alone.
-            Err(_) => Err(io::Error::other("a packet that the server did not survive")),
+            // One client's nonsense ends that client alone. gdbstub's own words are for those who write servers.
+            Ok(Err(_)) | Err(_) => {
+                let why = format!("it sent a packet that means nothing: {}", packet.borrow());
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
         }
     }
 }

@@ -34,16 +34,18 @@ pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence
 
 /// Unpacks bytes that are compressed; what is sound of them is used.
 pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
-    unpack_within(gzip::DEFAULT_BOUND, name, bytes, issues)
+    unpack_within(gzip::bound_of(bytes.len()), name, bytes, issues)
 }
 
-fn unpack_within(bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+/// `bound` is for all layers together: one is in memory while the next is unpacked.
+fn unpack_within(mut bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
     let mut file = File { name, bytes, data: Some(vec![(0, u64::MAX)]) };
     for _ in 0..LAYERS {
         if !gzip::is_gzip(&file.bytes) {
             return Ok(file);
         }
         file = unpack_layer(bound, file.name, &file.bytes, issues)?;
+        bound = bound.saturating_sub(file.bytes.len());
     }
     if !gzip::is_gzip(&file.bytes) {
         return Ok(file);
@@ -109,8 +111,24 @@ pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Absence> {
     ))
 }
 
-/// A dump, its bytes, and where the first of them belongs once that is known.
-pub(super) type Piece = (String, Bytes, Option<Addr>);
+/// A dump.
+pub(super) struct Piece {
+    /// What people call it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Where the first of them belongs, once that is known.
+    pub address: Option<Addr>,
+    /// Where a sparse file holds bytes; `None` where all of it counts.
+    pub data: Option<Vec<(u64, u64)>>,
+}
+
+impl Piece {
+    /// The dump that a file holds.
+    pub fn of(file: File, address: Option<Addr>) -> Self {
+        Self { name: file.name, bytes: file.bytes, address, data: file.data }
+    }
+}
 
 /// Text that holds memory is read; all else stays as it is. `order` is the target's byte order, where it is known.
 pub(super) fn read_text(
@@ -119,10 +137,12 @@ pub(super) fn read_text(
     issues: &mut Vec<Issue>,
 ) -> Result<Vec<Piece>, Absence> {
     let mut pieces = Vec::with_capacity(images.len());
-    for (name, bytes, address) in images {
-        match text::sniff(&bytes) {
-            Some(kind) => put(&name, text::read(kind, &bytes, order), address, &mut pieces, issues)?,
-            None => pieces.push((name, bytes, address)),
+    for piece in images {
+        match text::sniff(&piece.bytes) {
+            Some(kind) => {
+                put(&piece.name, text::read(kind, &piece.bytes, order), piece.address, &mut pieces, issues)?;
+            }
+            None => pieces.push(piece),
         }
     }
     Ok(pieces)
@@ -194,7 +214,7 @@ fn put(
                 )
             })?),
         };
-        pieces.push((shown.clone(), bytes, place));
+        pieces.push(Piece { name: shown.clone(), bytes, address: place, data: None });
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 use super::Session;
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
+use crate::catalogue::Names;
+use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOTE, Segment};
+use crate::format::{DecodeOptions, Extent};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Severity, Trace};
@@ -56,8 +59,6 @@ impl Agreement {
 const MOST: usize = 32;
 /// Bytes of a control block that are looked at: the name's pointer lay at 40 to 128 in the kernels that were measured.
 const BLOCK: usize = 160;
-/// `sh_flags`: the program writes it.
-const SHF_WRITE: u64 = 1;
 /// The first word of a thread's control block: `THRD`.
 const THREAD_MARK: u64 = 0x5448_5244;
 /// The longest version string.
@@ -74,6 +75,49 @@ impl Session<'_> {
         }
         identity.agreement = self.agreement(trace);
         identity
+    }
+
+    /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, or names of
+    /// threads. `None` where nothing shows it; that is no proof that they belong together.
+    pub fn mismatch(&mut self) -> Option<String> {
+        let elf = self.elf.clone()?;
+        match self.same_build_id(&elf) {
+            Some(true) => return None,
+            Some(false) => {
+                return Some("the build id in memory is not the ELF's: this ELF is of another build".to_owned());
+            }
+            None => {}
+        }
+        if let Some((ours, there)) = self.other_version(&elf) {
+            return Some(format!(
+                "the kernel in memory says \"{there}\", the ELF \"{ours}\": this ELF is of another program"
+            ));
+        }
+        let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
+        let issue = super::other_order(&elf, &loaded.trace);
+        issue.or_else(|| self.agreement(&loaded.trace)?.issue()).map(|issue| issue.message)
+    }
+
+    /// Whether memory holds the ELF's build id where it belongs; `None` where either has none.
+    fn same_build_id(&mut self, elf: &Elf) -> Option<bool> {
+        let id = elf.build_id()?;
+        let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
+        notes.into_iter().find_map(|section| {
+            let ours = elf.section_bytes(&section);
+            let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
+            let at = section.addr.wrapping_add(self.load_offset.value);
+            let there = self.memory.memory().read_bytes(at, ours.len()).ok()?;
+            // Where the note's own header is not there, it was not loaded, and tells nothing.
+            (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
+        })
+    }
+
+    /// The version strings of the kernel in the ELF and in memory, where they differ.
+    fn other_version(&mut self, elf: &Elf) -> Option<(String, String)> {
+        let symbol = self.symbols.lookup("_tx_version_id")?;
+        let ours = String::from_utf8(self.constant(elf, symbol.address)?).ok()?;
+        let there = self.kernel_version()?;
+        (!there.starts_with(ours.get(..LONGEST).unwrap_or(&ours))).then_some((ours, there))
     }
 
     /// The kernel's version string.
@@ -140,13 +184,22 @@ impl Session<'_> {
         blocks.filter(|(_, bytes)| begins(bytes)).collect()
     }
 
-    /// The string at a run-time address, where it lies in a section of the ELF that the program does not write.
-    fn constant(&self, elf: &crate::elf::Elf, at: u64) -> Option<Vec<u8>> {
+    /// The string at a run-time address, where the ELF has it and the program does not write it.
+    fn constant(&self, elf: &Elf, at: u64) -> Option<Vec<u8>> {
         let at = at.wrapping_sub(self.load_offset.value);
-        let section = elf.section_holding(at).filter(|s| s.flags & SHF_WRITE == 0)?;
-        let bytes = elf.section_bytes(&section);
-        let text = bytes.get(usize::try_from(at.wrapping_sub(section.addr)).ok()?..)?;
-        let end = text.iter().position(|b| *b == 0)?;
+        let (start, bytes) = match elf.section_holding(at) {
+            Some(section) if section.flags & SHF_WRITE != 0 => return None,
+            Some(section) => (section.addr, elf.section_bytes(&section)),
+            // An ELF without section headers.
+            None => {
+                let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
+                let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
+                let segment = elf.segments().find(|p| fixed(p) && holds(p))?;
+                (segment.vaddr, elf.segment_bytes(&segment))
+            }
+        };
+        let text = bytes.get(usize::try_from(at.wrapping_sub(start)).ok()?..)?;
+        let end = text.iter().take(LONGEST).position(|b| *b == 0)?;
         text.get(..end).map(<[u8]>::to_vec)
     }
 }

@@ -65,6 +65,8 @@ pub struct RemoteInput {
     pub timeout: Duration,
     /// How to leave the target.
     pub leave: Leave,
+    /// The longest that a target that ran may be halted for us.
+    pub max_halt: Option<Duration>,
 }
 
 /// A memory dump.

@@ -243,8 +243,8 @@ impl<'m> Session<'m> {
         let base = trace.about.base;
         scan::search(self).map_or_else(
             |_| Vec::new(),
-            |(hits, _)| {
-                let others = hits.iter().filter(|h| h.address != base && h.found.events != Some(base));
+            |searched| {
+                let others = searched.hits.iter().filter(|h| h.address != base && h.found.events != Some(base));
                 others.map(|h| h.address).collect()
             },
         )

@@ -9,12 +9,14 @@ use sha2::{Digest, Sha256};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
-use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats};
+use super::{
+    Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats, scan,
+};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::elf::{Elf, ElfKind};
-use crate::format::{Absence, Format, Hints};
+use crate::format::{Absence, Format, Haystack, Hints};
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
 use crate::mem::door;
@@ -83,12 +85,11 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
             let File { name, bytes, data } = file::open(&path, &mut opened.issues)?;
             let core = parse_elf(&path, bytes)?;
             opened.core_name = name;
-            opened.core = Some((path.clone(), as_core(&path, core)?.with_data(data)));
+            opened.core = Some((path.clone(), as_core(&path, core)?.with_data(data.as_deref())));
         }
         SourceSpec::Images(images) => {
             for Image { path, address } in images {
-                let File { name, bytes, .. } = file::open(&path, &mut opened.issues)?;
-                opened.images.push((name, bytes, address));
+                opened.images.push(Piece::of(file::open(&path, &mut opened.issues)?, address));
             }
         }
         SourceSpec::Traces(traces) => {
@@ -224,8 +225,7 @@ impl<'m> Opened<'m> {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            let File { name, bytes, .. } = file::open(&file, &mut self.issues)?;
-            self.images.push((name, bytes, Some(address)));
+            self.images.push(Piece::of(file::open(&file, &mut self.issues)?, Some(address)));
             return Ok(());
         }
         let File { name, bytes, data } = file::open(path, &mut self.issues)?;
@@ -240,7 +240,7 @@ impl<'m> Opened<'m> {
                     ));
                 }
                 self.core_name = name;
-                self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data)));
+                self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data.as_deref())));
             } else if self.elf.is_some() {
                 return Err(Absence::broken(
                     "usage",
@@ -256,7 +256,7 @@ impl<'m> Opened<'m> {
             return self.add_trace(name, bytes, only);
         }
         file::refuse_packed(path, &bytes)?;
-        self.images.push((name, bytes, None));
+        self.images.push(Piece { name, bytes, address: None, data });
         Ok(())
     }
 
@@ -290,11 +290,13 @@ impl<'m> Opened<'m> {
 
     /// An image without an address is placed by the trace header in it: it holds its own base.
     fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Absence> {
-        for (name, bytes, address) in &mut self.images {
+        for piece in &mut self.images {
+            let Piece { name, bytes, address, data } = piece;
             if address.is_some() {
                 continue;
             }
-            let found: Vec<_> = formats(only).flat_map(|f| f.scan(bytes, 16)).collect();
+            let (hay, whole) = Haystack::new(bytes).with_data(data.as_deref()).bounded(scan::LIMIT);
+            let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
             // A header that would place the image before address 0 lies elsewhere: a copy.
             let best = found
                 .iter()
@@ -303,6 +305,17 @@ impl<'m> Opened<'m> {
                 .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
                 .or_else(|| found.first());
             let Some(best) = best else {
+                if !whole {
+                    return Err(Absence::broken(
+                        "image",
+                        format!(
+                            "{name}: no trace header in the first {} of its {} bytes",
+                            hay.bytes().len(),
+                            bytes.len()
+                        ),
+                        "say where its first byte belongs, as FILE@ADDR, and where the trace is, with --elf FILE or --header ADDR",
+                    ));
+                }
                 refuse_cut(name, bytes, only)?;
                 return Err(Absence::none(
                     "no-trace",
@@ -464,7 +477,7 @@ impl<'m> Opened<'m> {
         }
         let load = load.unwrap_or_default();
         let mut names: Vec<&str> =
-            self.traces.iter().map(|(n, ..)| n.as_str()).chain(self.images.iter().map(|(n, ..)| n.as_str())).collect();
+            self.traces.iter().map(|(n, ..)| n.as_str()).chain(self.images.iter().map(|p| p.name.as_str())).collect();
         // One file may be several pieces of memory.
         names.dedup();
         let name = names.join(", ");
@@ -472,7 +485,10 @@ impl<'m> Opened<'m> {
             let placed: Vec<image::Image> = self
                 .images
                 .iter()
-                .map(|(name, bytes, address)| image::Image::placed(name.clone(), bytes.clone(), address.unwrap_or(0)))
+                .map(|p| {
+                    let at = p.address.unwrap_or(0);
+                    image::Image::placed(p.name.clone(), p.bytes.clone(), at).with_data(p.data.clone())
+                })
                 .collect();
             let width = hints.pointer.unwrap_or(Width::W8);
             let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
@@ -513,7 +529,10 @@ impl<'m> Opened<'m> {
 
     /// Without an ELF the trace headers in the images tell the byte order.
     fn endian_of_images(&self) -> Option<Endian> {
-        let mut found = self.images.iter().flat_map(|(_, bytes, _)| formats(None).flat_map(|f| f.scan(bytes, 1)));
+        let mut found = self.images.iter().flat_map(|p| {
+            let (hay, _) = Haystack::new(&p.bytes).with_data(p.data.as_deref()).bounded(scan::LIMIT);
+            formats(None).flat_map(move |f| f.search(&hay, 1))
+        });
         found.next().map(|f| f.endian)
     }
 }
@@ -526,7 +545,7 @@ pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
         let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
         return Ok(Source::Door(Box::new(Cache::new(memory))));
     }
-    let options = Options { timeout: remote.timeout, leave: remote.leave, interrupt };
+    let options = Options { timeout: remote.timeout, leave: remote.leave, max_halt: remote.max_halt, interrupt };
     let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
     Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
 }

@@ -12,8 +12,8 @@ const STEP: u64 = 16 << 20;
 const OVERLAP: u64 = 256;
 /// The most traces that a search reports.
 const MOST: usize = 64;
-/// The most bytes that a search looks at: 4 GiB take some seconds.
-const LIMIT: u64 = 4 << 30;
+/// The most bytes that a search looks at, not counting the holes of sparse files.
+pub const LIMIT: u64 = 4 << 30;
 
 /// A trace that a search found, at its address.
 #[derive(Clone, Copy)]
@@ -67,19 +67,24 @@ const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `absence`.
 pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {
-    let (hits, searched) = search(session)?;
+    let Searched { hits, bytes, whole } = search(session)?;
     let Some(best) = choose(&hits) else {
-        absence.tried.push(match searched {
+        absence.tried.push(match bytes {
+            Some(bytes) if !whole => {
+                absence.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
+                format!("searching the first {bytes} bytes of memory for a trace header: none")
+            }
             Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
             None => "searching: this source does not tell what memory it has".to_owned(),
         });
-        if session.scan && absence.code == "no-trace" {
+        if session.scan && whole && absence.code == "no-trace" {
             absence.message = "no trace header is in this memory".to_owned();
             absence.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
         }
         return Err(absence);
     };
-    let how = format!("a search of the memory found a header at {:#x}", best.address);
+    let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
+    let how = format!("a search of {part} found a header at {:#x}", best.address);
     if absence.code == "never-enabled" {
         session.issues.push(
             Issue::new(
@@ -131,17 +136,37 @@ fn choose(hits: &[Hit]) -> Option<Hit> {
         .max_by_key(|h| (h.found.claims(h.address), h.found.capacity, std::cmp::Reverse(h.address)))
 }
 
-/// Every trace in the memory, and how many bytes were searched; `None` where the source does not list its memory.
-pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence> {
+/// What to try where a search does not get through.
+const WHERE: &str = "say where the trace is, with --elf FILE or --header ADDR";
+
+/// What a search found.
+pub struct Searched {
+    /// Every trace that was met.
+    pub hits: Vec<Hit>,
+    /// How many bytes were searched; `None` where the source does not list its memory.
+    bytes: Option<u64>,
+    /// False where there is more memory than a search looks at.
+    whole: bool,
+}
+
+/// Every trace in the memory.
+pub fn search(session: &mut Session) -> Result<Searched, Absence> {
     let only = session.only;
     let memory = session.memory.memory();
-    let Some(regions) = memory.written() else { return Ok((Vec::new(), None)) };
+    let Some(regions) = memory.searchable() else {
+        return Ok(Searched { hits: Vec::new(), bytes: None, whole: false });
+    };
     let mut hits: Vec<Hit> = Vec::new();
     let mut searched = 0u64;
+    let mut whole = true;
     for region in regions {
         let mut offset = 0u64;
-        while offset < region.len && searched < LIMIT {
+        while offset < region.len {
             let len = region.len.saturating_sub(offset).min(STEP);
+            if searched.saturating_add(len) > LIMIT {
+                whole = false;
+                break;
+            }
             let start = region.start.saturating_add(offset);
             search_part(memory, only, start, len, &mut hits)?;
             searched = searched.saturating_add(len);
@@ -157,7 +182,7 @@ pub fn search(session: &mut Session) -> Result<(Vec<Hit>, Option<u64>), Absence>
         let own = format.sift(memory, own);
         sifted.extend(own.into_iter().map(|(address, found)| Hit { format, address, found }));
     }
-    Ok((sifted, Some(searched)))
+    Ok(Searched { hits: sifted, bytes: Some(searched), whole })
 }
 
 fn search_part(

@@ -5,11 +5,13 @@
 //! `.debug_str`, or the name itself. DWARF 2 to 5; nothing is indexed ahead.
 
 mod enums;
+mod patience;
 
 pub use enums::{EnumNames, Found, MacroText};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use gimli::{
     AttributeValue, DwAt, DwTag, DwarfSections, EndianSlice, Operation, Reader, RunTimeEndian, Section, Unit,
@@ -19,6 +21,7 @@ use gimli::{
 use crate::abi::Endian;
 use crate::bytes::Bytes;
 use crate::elf::{Elf, ElfKind, SHF_COMPRESSED};
+use patience::Patience;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type View<'a> = gimli::Dwarf<Slice<'a>>;
@@ -27,8 +30,8 @@ type View<'a> = gimli::Dwarf<Slice<'a>>;
 const HOPS: usize = 32;
 /// How deep unnamed structs within structs are opened.
 const DEPTH: usize = 8;
-/// The most entries one search looks at: over ten times what a firmware of 100 MB has.
-const BUDGET: usize = 50_000_000;
+/// The most members of one type: structs within structs multiply.
+const MEMBERS: usize = 1 << 16;
 /// More places of a name in `.debug_str` than this tell nothing.
 const PLACES: usize = 32;
 
@@ -45,19 +48,42 @@ pub struct TypeLayout {
 pub struct Dwarf {
     elf: Arc<Elf>,
     sections: OnceLock<DwarfSections<Bytes>>,
-    known: Mutex<HashMap<String, Option<Arc<TypeLayout>>>>,
+    known: Mutex<Known>,
+    unavailable: OnceLock<Option<String>>,
+    /// A search ran out of time.
+    gave_up: OnceLock<()>,
+}
+
+/// What was searched for, and how long that took in all.
+#[derive(Default)]
+struct Known {
+    types: HashMap<String, Option<Arc<TypeLayout>>>,
+    spent: Duration,
 }
 
 impl Dwarf {
     /// Over the debug sections of `elf`.
     #[must_use]
     pub fn new(elf: Arc<Elf>) -> Self {
-        Self { elf, sections: OnceLock::new(), known: Mutex::default() }
+        Self {
+            elf,
+            sections: OnceLock::new(),
+            known: Mutex::default(),
+            unavailable: OnceLock::new(),
+            gave_up: OnceLock::new(),
+        }
     }
 
     /// Why no types can be read, in words; `None` where they can.
     #[must_use]
     pub fn unavailable(&self) -> Option<String> {
+        if self.gave_up.get().is_some() {
+            return Some("the ELF's debug information takes too long to read: it is damaged".to_owned());
+        }
+        self.unavailable.get_or_init(|| self.why_unavailable()).clone()
+    }
+
+    fn why_unavailable(&self) -> Option<String> {
         if self.elf.kind() == ElfKind::Object {
             return Some("the ELF is not linked: types of object files are not read".to_owned());
         }
@@ -95,12 +121,19 @@ impl Dwarf {
     #[must_use]
     pub fn layout(&self, type_name: &str) -> Option<Arc<TypeLayout>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(type_name) {
+        if let Some(found) = known.types.get(type_name) {
             return found.clone();
         }
         let usable = !type_name.is_empty() && self.elf.section(".debug_info").is_some() && self.unavailable().is_none();
-        let found = if usable { Search::new(&self.view(), type_name).run().map(Arc::new) } else { None };
-        known.insert(type_name.to_owned(), found.clone());
+        let began = Instant::now();
+        let patience = Patience::new(self.elf.bytes().len(), known.spent);
+        let found = if usable { Search::new(&self.view(), type_name, &patience).run().map(Arc::new) } else { None };
+        if usable && patience.look().is_none() {
+            // All later searches would end the same way.
+            let _ = self.gave_up.set(());
+        }
+        known.spent = known.spent.saturating_add(began.elapsed());
+        known.types.insert(type_name.to_owned(), found.clone());
         found
     }
 
@@ -143,7 +176,7 @@ struct Search<'a, 'v> {
     name: &'v [u8],
     /// Where `.debug_str` has the name; `None` where that tells nothing.
     places: Option<Vec<u64>>,
-    budget: usize,
+    patience: &'v Patience,
 }
 
 /// Where a type stands.
@@ -153,19 +186,20 @@ struct Place<'a> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    fn new(view: &'v View<'a>, name: &'v str) -> Self {
+    fn new(view: &'v View<'a>, name: &'v str, patience: &'v Patience) -> Self {
         let strings = view.debug_str.reader().slice();
         let mut needle = name.as_bytes().to_vec();
         needle.push(0);
         // The linker merges strings that end alike, so the name may begin within another.
         let found: Vec<u64> = places(strings, &needle).take(PLACES).filter_map(|n| u64::try_from(n).ok()).collect();
         let places = (found.len() < PLACES).then_some(found);
-        Self { view, name: name.as_bytes(), places, budget: BUDGET }
+        Self { view, name: name.as_bytes(), places, patience }
     }
 
-    fn run(&mut self) -> Option<TypeLayout> {
+    fn run(&self) -> Option<TypeLayout> {
         let mut units = self.view.units();
         while let Ok(Some(header)) = units.next() {
+            self.patience.look()?;
             if !self.may_name(&header) {
                 continue;
             }
@@ -176,6 +210,7 @@ impl<'a, 'v> Search<'a, 'v> {
         }
         let mut units = self.view.type_units();
         while let Ok(Some(header)) = units.next() {
+            self.patience.look()?;
             let Ok(unit) = self.view.unit(header) else { continue };
             if let Some(found) = self.in_unit(Arc::new(unit)) {
                 return Some(found);
@@ -206,12 +241,12 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     /// The first complete type of this name below the unit's root.
-    fn in_unit(&mut self, unit: Arc<Unit<Slice<'a>>>) -> Option<TypeLayout> {
+    fn in_unit(&self, unit: Arc<Unit<Slice<'a>>>) -> Option<TypeLayout> {
         let mut named = Vec::new();
         let mut tree = unit.entries_tree(None).ok()?;
         let mut children = tree.root().ok()?.children();
         while let Ok(Some(child)) = children.next() {
-            self.budget = self.budget.checked_sub(1)?;
+            self.patience.step()?;
             let entry = child.entry();
             if is_type(entry.tag())
                 && let Some(name) = entry.attr_value(dw::DW_AT_name)
@@ -228,6 +263,7 @@ impl<'a, 'v> Search<'a, 'v> {
     fn resolve(&self, from: Place<'a>, depth: usize) -> Option<TypeLayout> {
         let mut at = from;
         for _ in 0..HOPS {
+            self.patience.step()?;
             let (unit, offset) = (Arc::clone(&at.unit), at.entry);
             let entry = unit.entry(offset).ok()?;
             let size = entry.attr_value(dw::DW_AT_byte_size).and_then(|v| v.udata_value());
@@ -260,6 +296,7 @@ impl<'a, 'v> Search<'a, 'v> {
             AttributeValue::DebugInfoRef(offset) => {
                 let mut units = self.view.units();
                 while let Ok(Some(header)) = units.next() {
+                    self.patience.step()?;
                     if let Some(entry) = offset.to_unit_offset(&header) {
                         return Some(Place { unit: Arc::new(self.view.unit(header).ok()?), entry });
                     }
@@ -270,6 +307,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 let (mut units, mut old) = (self.view.units(), self.view.type_units());
                 let headers = std::iter::from_fn(|| units.next().ok().flatten().or_else(|| old.next().ok().flatten()));
                 for header in headers {
+                    self.patience.step()?;
                     if let UnitType::Type { type_signature, type_offset } = header.type_()
                         && type_signature == wanted
                     {
@@ -288,6 +326,10 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut tree = unit.entries_tree(Some(of)).ok()?;
         let mut children = tree.root().ok()?.children();
         while let Some(child) = children.next().ok()? {
+            self.patience.step()?;
+            if members.len() >= MEMBERS {
+                return None;
+            }
             let entry = child.entry();
             if entry.tag() != dw::DW_TAG_member {
                 continue;
@@ -296,7 +338,7 @@ impl<'a, 'v> Search<'a, 'v> {
             match entry.attr_value(dw::DW_AT_name) {
                 Some(name) => {
                     let name = self.view.attr_string(unit, name).ok()?;
-                    members.push((String::from_utf8_lossy(name.slice()).into_owned(), offset));
+                    members.push((patience::name(name.slice()), offset));
                 }
                 None => unnamed.extend(entry.attr_value(dw::DW_AT_type).map(|of| (of, offset))),
             }
@@ -306,6 +348,9 @@ impl<'a, 'v> Search<'a, 'v> {
             let inner = inner.and_then(|place| self.resolve(place, depth.saturating_add(1)));
             let moved = |(name, offset): (String, u64)| Some((name, base.checked_add(offset)?));
             members.extend(inner.into_iter().flat_map(|i| i.members).filter_map(moved));
+            if members.len() > MEMBERS {
+                return None;
+            }
         }
         Some(members)
     }

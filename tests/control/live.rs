@@ -48,6 +48,7 @@ fn what_is_written_shows_in_the_following_events() {
         shows("ring", "print fw_ring").to_vec(),
         own(&["tx-trace control disable --yes"]),
         shows("disabled", "tx-trace control show").to_vec(),
+        own(&["tx-trace control enable stacks sizeof(stacks) 20 --yes"]),
         own(&["tx-trace control enable trace_buffer sizeof(trace_buffer) 20 --yes"]),
         shows("enabled", "tx-trace control show").to_vec(),
         own(&["tx-trace control disable", "tx-trace control enable nothing_here 5 --yes", "kill"]),
@@ -77,6 +78,7 @@ fn what_is_written_shows_in_the_following_events() {
     let ring = done.part("ring");
     assert!(ring.contains("wrong = 0,") && ring.contains("marks = 1,"), "{ring}");
     assert!(done.part("disabled").contains("no: disabled by tx_trace_disable"), "{all}");
+    assert!(done.err.contains("the trace's buffer at") && done.err.contains("lies in the stack of"), "{all}");
     assert!(done.part("enabled").contains("262 events"), "{all}");
     assert!(done.err.contains("to call: _tx_trace_disable()") && done.err.contains("nothing_here"), "{all}");
 }

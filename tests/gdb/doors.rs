@@ -153,3 +153,19 @@ fn typed_source_wins() {
     let done = batch("gdb", &[&host], &["set width 120", "echo <last\\n", &own, "echo last>\\n"]);
     assert_eq!(done.part("last"), from_files("120", &["--elf", &host, "--core", &host_core]), "{}", done.err);
 }
+
+/// Without debug information GDB names the file of a symbol behind its section, whose name may be anything.
+#[test]
+fn a_section_name_does_not_choose_the_elf() {
+    if !installed(&["gdb-multiarch", "arm-none-eabi-strip"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let other = scratch.program("other.elf", b"no ELF");
+    let stripped = scratch.path("stripped.elf");
+    let strip = ["-g", "-o", &stripped, &fixture("cm3.elf")];
+    assert!(Command::new("arm-none-eabi-strip").args(strip).status().unwrap().success());
+    let elf = scratch.program("cm3.elf", with_section_name(&stripped, ".bss", &format!(".bss of {other}")));
+    let done = batch("gdb-multiarch", &[&elf, &fixture("cm3.core")], &["tx-trace last 3", "p $_tx_trace_exit"]);
+    assert!(done.out.contains("$1 = 0"), "{}\n{}", done.out, done.err);
+}

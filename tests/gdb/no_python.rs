@@ -6,6 +6,25 @@ use std::process::Command;
 
 use super::tools::*;
 
+/// GDBs that read a core or run a process of this machine, and have no Python here.
+fn without_python_on_the_host() -> Vec<Command> {
+    let mut found = Vec::new();
+    if !runs_host_fixture() {
+        return found;
+    }
+    if installed(&["gdb"]) {
+        found.push(without_modules("gdb"));
+    }
+    match std::env::var("TX_TRACE_TEST_GDB_MINIMAL") {
+        Ok(minimal) => found.push(gdb(&minimal)),
+        Err(_) => {
+            println!("SKIPPED: TX_TRACE_TEST_GDB_MINIMAL names no GDB without Python");
+            eprintln!("SKIPPED: TX_TRACE_TEST_GDB_MINIMAL names no GDB without Python");
+        }
+    }
+    found
+}
+
 /// Runs it where Python cannot find its own `gdb` module, as an installation without Python's files.
 fn plain(mut command: Command, files: &[&str], commands: &[&str]) -> Done {
     let scratch = Scratch::new();
@@ -76,18 +95,13 @@ fn position_independent_core_and_a_gdb_that_has_no_python() {
     }
     let (elf, core) = (fixture("host.elf"), fixture("host.core"));
     let expected = from_files(&["--elf", &elf, "--core", &core]);
-    if installed(&["gdb"]) {
-        let done = plain(without_modules("gdb"), &[&elf, &core], &LAST_50);
+    for gdb in without_python_on_the_host() {
+        let done = plain(gdb, &[&elf, &core], &LAST_50);
         assert_eq!(done.part("last"), expected, "{}", done.err);
     }
-    let Ok(minimal) = std::env::var("TX_TRACE_TEST_GDB_MINIMAL") else {
-        println!("SKIPPED: TX_TRACE_TEST_GDB_MINIMAL names no GDB without Python");
-        eprintln!("SKIPPED: TX_TRACE_TEST_GDB_MINIMAL names no GDB without Python");
-        return;
-    };
-    let done = plain(gdb(&minimal), &[&elf, &core], &[&["python print(1)"], &LAST_50[..]].concat());
+    let Ok(minimal) = std::env::var("TX_TRACE_TEST_GDB_MINIMAL") else { return };
+    let done = plain(gdb(&minimal), &[&elf, &core], &["python print(1)"]);
     assert!(done.err.contains("Python scripting is not supported"), "{}", done.err);
-    assert_eq!(done.part("last"), expected, "{}", done.err);
     let scratch = Scratch::new();
     let done = plain(gdb(&minimal), &[&scratch.executable("host.elf")], &[&["run"], &LAST_50[..], &["kill"]].concat());
     assert!(done.part("last").lines().count() >= 51, "{}", done.err);
@@ -104,4 +118,113 @@ fn what_is_not_there() {
     assert!(done.out.contains("$1 = 1"));
     let done = plain(without_modules("gdb-multiarch"), &[&fixture("cm3-notrace.elf")], &commands);
     assert!(done.out.contains("tx-trace: GDB has no symbol _tx_trace_header_ptr"), "{}\n{}", done.out, done.err);
+}
+
+/// A line feed in a section's name makes lines of its own in `info files`.
+#[test]
+fn section_names_reach_no_expression_no_shell_and_no_option() {
+    for gdb in without_python_on_the_host() {
+        let scratch = Scratch::new();
+        let (made, over) = (scratch.path("made"), scratch.path("over"));
+        let forged = [
+            "_tx_thread_created_count=77 - 0x9 is .data".to_owned(),
+            "0x1+(_tx_thread_created_count=77) - 0x9 is .data".to_owned(),
+            format!("from[$(touch${{IFS}}{made})] - 0x9 is .data"),
+            format!("0x1;touch${{IFS}}{made} - 0x9 is .data"),
+            format!("0x1 - 0x9$(touch {made}) is .data"),
+            format!("0x10 - 0x20 is .data`touch {made}`"),
+            format!("Entry point: 0x1 -o {over}"),
+            "Entry point: 0x1$(reboot)".to_owned(),
+            "`/etc/passwd', file type elf64-x86-64.".to_owned(),
+            "Local exec file:".to_owned(),
+        ];
+        // What forges no line of a section that is dumped leaves the answer as it is.
+        let name = format!(".fini\n\t{}", forged.join("\n\t"));
+        let name = name.replace("0x10 - 0x20 is .data`", "0x10 - 0x20 is .text`");
+        let elf = scratch.program("host.elf", with_section_name(&fixture("host.elf"), ".fini", &name));
+        let commands = [
+            &["run", "p _tx_thread_created_count"][..],
+            &LAST_50[..],
+            &["p $_tx_trace_exit", "p _tx_thread_created_count", "kill"],
+        ];
+        let done = plain(gdb, &[&elf], &commands.concat());
+        let values: Vec<&str> =
+            done.out.lines().filter_map(|l| l.strip_prefix('$')?.split_once(" = ")).map(|v| v.1).collect();
+        assert!(matches!(values[..], [before, "0", after] if before == after), "{}\n{}", done.out, done.err);
+        assert!(done.part("last").lines().count() >= 51, "{}\n{}", done.out, done.err);
+        assert!(!Path::new(&made).exists() && !Path::new(&over).exists(), "{}\n{}", done.out, done.err);
+    }
+}
+
+/// A forged line can be well formed. Then it is a read of memory, which may fail, and nothing is left behind.
+#[test]
+fn a_dump_that_fails_leaves_no_directory() {
+    for gdb in without_python_on_the_host() {
+        let scratch = Scratch::new();
+        let elf = with_section_name(&fixture("host.elf"), ".fini", ".fini\n\t0x1000 - 0x2000 is .data");
+        let elf = scratch.program("host.elf", elf);
+        let done = plain(gdb, &[&elf, &fixture("host.core")], &["tx-trace last"]);
+        assert!(done.err.contains("Cannot access memory at address 0x1000"), "{}\n{}", done.out, done.err);
+    }
+}
+
+/// What cannot be dumped in a reasonable time and space is not tried.
+#[test]
+fn a_section_as_large_as_memory_is_left_out() {
+    for gdb in without_python_on_the_host() {
+        let scratch = Scratch::new();
+        let name = ".fini\n\t0x0 - 0x7fffffffffffffff is .data\n\t0x0 - 0xffffffffffffffff is .bss";
+        let elf = scratch.program("host.elf", with_section_name(&fixture("host.elf"), ".fini", name));
+        let core = fixture("host.core");
+        let done = plain(gdb, &[&elf, &core], &LAST_50);
+        let expected = from_files(&["--elf", &elf, "--core", &core]);
+        assert_eq!(done.part("last"), expected, "{}", done.err);
+    }
+}
+
+/// GDB expands macros of the frame's file in what it evaluates.
+#[test]
+fn macros_of_a_program_are_not_expanded() {
+    if !installed(&["cc"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.path("macros.c");
+    let text = "
+        unsigned long space[8];
+        void *_tx_trace_header_ptr = space, *_tx_trace_buffer_end_ptr = space + 8;
+        int written = 1;
+        int main(void) {
+        #define WRITE (written = 7)
+        #define _tx_trace_header_ptr WRITE, space
+        #define _tx_trace_buffer_end_ptr WRITE, space
+        #define _tx_trace_from WRITE
+        #define unsigned WRITE)+(
+        #define long WRITE)+(
+            return written;
+        }
+    ";
+    std::fs::write(&source, text).unwrap();
+    let program = scratch.path("macros");
+    let compiled = Command::new("cc").args(["-g3", "-O0", "-o", &program, &source]).status().unwrap();
+    assert!(compiled.success());
+    let written = |done: Done| {
+        assert!(done.out.contains("$1 = 7"), "the macros are there: {}\n{}", done.out, done.err);
+        assert!(done.out.contains("written is 1"), "{}\n{}", done.out, done.err);
+    };
+    let commands = [
+        "break main",
+        "run",
+        "p _tx_trace_from",
+        "set var written = 1",
+        "tx-trace last",
+        "printf \"written is %d\\n\", written",
+        "kill",
+    ];
+    for gdb in without_python_on_the_host() {
+        written(plain(gdb, &[&program], &commands));
+    }
+    if installed(&["gdb"]) {
+        written(batch("gdb", &[&program], &commands));
+    }
 }

@@ -199,3 +199,34 @@ pub fn children(of: u32) -> Vec<String> {
 pub fn is_alive(pid: &str) -> bool {
     Path::new("/proc").join(pid.trim()).exists()
 }
+
+/// A little-endian ELF with another name for one of its sections: the table of names is written anew behind the file.
+pub fn with_section_name(elf: &str, old: &str, new: &str) -> Vec<u8> {
+    let mut bytes = std::fs::read(elf).unwrap();
+    // Sizes and offsets of 64-bit files and of 32-bit ones.
+    let [word, headers, counts, place] = if bytes[4] == 2 { [8, 0x28, 0x3a, 24] } else { [4, 0x20, 0x2e, 16] };
+    let number = |bytes: &[u8], at: usize, size: usize| {
+        bytes[at..at + size].iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte))
+    };
+    let headers = number(&bytes, headers, word);
+    let [size, count, names] = [0, 2, 4].map(|i| number(&bytes, counts + i, 2));
+    let of_names = headers + names * size + place;
+    let (offset, length) = (number(&bytes, of_names, word), number(&bytes, of_names + word, word));
+    let mut table = bytes[offset..offset + length].to_vec();
+    let old = table.windows(old.len() + 2).position(|w| w == format!("\0{old}\0").as_bytes()).unwrap() + 1;
+    table.extend_from_slice(new.as_bytes());
+    table.push(0);
+    let put = |bytes: &mut [u8], at: usize, size: usize, value: usize| {
+        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    };
+    for section in (0..count).map(|i| headers + i * size) {
+        if number(&bytes, section, 4) == old {
+            put(&mut bytes, section, 4, length);
+        }
+    }
+    let end = bytes.len();
+    put(&mut bytes, of_names, word, end);
+    put(&mut bytes, of_names + word, word, table.len());
+    bytes.extend(table);
+    bytes
+}

@@ -75,6 +75,16 @@ fn nonsense_ends_its_own_session_alone() {
     assert!(image.says("let go: a packet longer than PacketSize"), "{}", image.said());
 }
 
+/// The console had gdbstub's request to file an issue with gdbstub.
+#[test]
+fn the_console_says_which_packet_ended_a_session() {
+    let mut image = Image::serve(&CORE);
+    say(&image, &framed(b"m\x1b[2J"));
+    assert!(image.says("let go: it sent a packet that means nothing: m\\x1b[2J"), "{}", image.said());
+    behaves(&mut image, "a malformed packet");
+    assert!(!image.said().contains("gdbstub"), "{}", image.said());
+}
+
 /// Packets that are framed well and mean anything at all.
 #[test]
 fn packets_of_any_content() {
@@ -157,7 +167,7 @@ fn packets_of_any_content() {
         assert!(image.is_alive(), "round {round}");
     }
     behaves(&mut image, "any packets");
-    assert!(!image.said().contains("panicked"), "{}", image.said());
+    assert!(!image.said().contains("panicked") && !image.said().contains("gdbstub"), "{}", image.said());
     assert!(image.peak() < 200 << 10, "{} KiB", image.peak());
 }
 

@@ -216,6 +216,67 @@ fn nothing_runs() {
     assert_eq!(answers, wanted);
 }
 
+/// gdbstub ended the session over these, and serve's console said "This should never happen! Please file an issue".
+#[test]
+fn packets_that_should_never_happen_are_answered() {
+    let sentence: String =
+        "tx-trace: this is a post-mortem image; it cannot run.\n".bytes().map(|b| format!("{b:02x}")).collect();
+    let sentence = format!("O{sentence}");
+    for refused in [
+        "T0",
+        "T-1",
+        "Tp1.-1",
+        "T",
+        "Tzz",
+        "T99",
+        "Hg-1",
+        "Hgp1.-1",
+        "Hgp1",
+        "Hgzz",
+        "Hg",
+        "H",
+        "Hx1",
+        "Hczz",
+        "vCont;t",
+        "vCont;t:20000010",
+        "vCont;r20000000,20000004:20000010",
+        "vCont;",
+        "vCont;zz",
+        "vCont;czz",
+        "vCont;s:zz",
+        "vCont;c;",
+        "Czz",
+        "Szz",
+        "czz",
+        "szz",
+    ] {
+        let answers = ask(M, Endian::Little, two(), &[refused, "m20000001,1"]);
+        assert_eq!(answers, ["E01", "01"], "{refused}");
+    }
+    for told in ["T20000020", "Tp1.20000020", "Hgp1.20000020", "Hc-1", "Hc0", "Hcp-1.-1", "Hc20000020"] {
+        assert_eq!(ask(M, Endian::Little, two(), &[told, "m20000001,1"]), ["OK", "01"], "{told}");
+    }
+    let told = |packets: &[&str]| {
+        let mut memory = memory();
+        let input: Vec<u8> =
+            [&["QStartNoAckMode"], packets, &["D"]].concat().iter().flat_map(|p| framed(p.as_bytes())).collect();
+        let mut output = Vec::new();
+        let mut image = PostMortem::new(&mut memory, M, Endian::Little, two());
+        image.serve_pipe(input.as_slice(), &mut output).unwrap();
+        bodies(&output)
+    };
+    let stopped = ["OK", "OK", "OK", &sentence, "T00thread:20000020;", "01", "OK"];
+    // Steps of all threads, and of none that is named, are steps of the one that is chosen.
+    for step in
+        ["vCont;s", "vCont;s:-1", "vCont;s:0", "vCont;S05", "vCont;s:p1.20000020;s", "vCont;c:20000010;s:20000020", "s"]
+    {
+        assert_eq!(told(&["Hg20000020", "Hc-1", step, "m20000001,1"]), stopped, "{step}");
+    }
+    for resumed in ["c", "C05", "c20000000", "S05;20000000", "s"] {
+        assert_eq!(told(&["Hc0", "Hc20000020", resumed, "m20000001,1"]), stopped, "{resumed}");
+    }
+}
+
 #[test]
 fn monitor_lines_reach_who_answers_them() {
     let mut memory = memory();

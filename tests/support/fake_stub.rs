@@ -155,7 +155,11 @@ pub fn openocd(stop: &'static str) -> Stub {
         waits_for_byte: true,
         zeros_for_holes: true,
         stop,
-        monitor: &[("version", "Open On-Chip Debugger 0.12.0\n"), ("resume", "")],
+        monitor: &[
+            ("version", "Open On-Chip Debugger 0.12.0\n"),
+            ("resume", ""),
+            ("[target current] curstate", "halted\n"),
+        ],
         ..Stub::default()
     }
 }

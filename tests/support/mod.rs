@@ -17,7 +17,6 @@ pub mod generate;
 #[cfg(feature = "cli")]
 pub mod golden;
 pub mod kernel;
-pub mod openocd;
 pub mod qnx;
 pub mod threadx;
 pub mod uia;

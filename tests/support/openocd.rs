@@ -1,4 +1,4 @@
-//! OpenOCD's Tcl port in a thread, with a target behind it that runs: it inserts events into a ThreadX trace between any
+//! OpenOCD's Tcl port in a thread, for what the real one cannot be made to show: so many events before each question, with a target behind it that runs: it inserts events into a ThreadX trace between any
 //! two questions. States the layout for itself.
 
 use std::io::{Read, Write};
@@ -88,28 +88,8 @@ impl Target {
         self.store(slot + 8, 4097);
     }
 
-    /// A thread becomes ready: who runs next is not filled in yet.
-    pub fn insert_resumption(&mut self) {
-        self.insert();
-        let slot = self.newest();
-        for (i, word) in [1, 1000 + 7 * self.inserted, THREAD, 3, 0, 0].into_iter().enumerate() {
-            self.store(slot + 8 + 4 * i as u32, word);
-        }
-    }
-
-    /// The last word of the newest event.
-    pub fn fill_in(&mut self, word: u32) {
-        let slot = self.newest();
-        self.store(slot + 28, word);
-    }
-
     fn newest(&self) -> u32 {
         (if self.current == RING { RING + SLOTS * 32 } else { self.current }) - 32
-    }
-
-    /// Something writes over the header.
-    pub fn spoil(&mut self) {
-        self.store(HEADER, 0x1234_5678);
     }
 
     /// Half of one: what a look in the middle of an insertion finds.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::super::message::{self, Failure};
 use super::printer::Shared;
-use super::time;
 use crate::analysis::{self, Name, Wish};
+use crate::cli::plan::time;
 use crate::follow::{Gap, Gather, News};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};

@@ -1,6 +1,6 @@
 //! Where the ring lies: by address, by the system page, by search.
 
-use super::super::{Absence, Found, Hints, Located};
+use super::super::{Absence, Found, Haystack, Hints, Located};
 use super::kev;
 use super::layout::{self, Shape};
 use super::ring::Ring;
@@ -64,7 +64,8 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
 }
 
 /// Every ring whose header is in `bytes`, once each: at its first buffer that is sound.
-pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
+pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+    let bytes = hay.bytes();
     let mut found = Vec::new();
     if most == 0 {
         return found;
@@ -85,7 +86,7 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
     }
     // Where the rings begin that were met, as offsets that may lie before the bytes.
     let mut rings: Vec<(u64, u64)> = Vec::new();
-    let mut at = 0usize;
+    let mut at = hay.next(0);
     let buffer = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
     while let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) {
         if found.len() >= most {
@@ -112,7 +113,7 @@ pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
                 }
             }
         }
-        at = at.saturating_add(STEP);
+        at = hay.next(at.saturating_add(STEP));
     }
     found
 }

@@ -13,7 +13,7 @@ mod ring;
 mod syspage;
 mod time;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Names, qnx_events};
 use crate::mem::Memory;
@@ -36,8 +36,8 @@ impl Format for Qnx {
         kev::is_file(head) || parse::detect(head).is_some()
     }
 
-    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
-        locate::scan(bytes, most)
+    fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+        locate::scan(hay, most)
     }
 
     fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {

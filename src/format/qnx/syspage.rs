@@ -95,7 +95,7 @@ pub fn cycles(page: &[u8], endian: Endian) -> Option<u64> {
 /// Searches memory that lists its regions for a page that names one of `buffers`.
 pub fn search(memory: &mut dyn Memory, endian: Endian, is_buffer: &dyn Fn(Addr) -> bool) -> Option<Syspage> {
     let mut left = SEARCH;
-    for region in memory.regions()? {
+    for region in memory.searchable()? {
         let mut offset = 0u64;
         while offset < region.len && left > 0 {
             let len = region.len.saturating_sub(offset).min(STEP);

@@ -21,7 +21,7 @@ mod walk;
 
 pub use parse::{RawHeader, detect, object};
 
-use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Hints, Located, Newer};
+use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located, Newer};
 use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
 use crate::mem::{Memory, Region};
@@ -56,8 +56,8 @@ impl Format for ThreadX {
         })
     }
 
-    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
-        search::scan(bytes, most)
+    fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+        search::scan(hay, most)
     }
 
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {

@@ -4,8 +4,13 @@
 //! the header's pointer are whole, the one at it is not.
 //!
 //! One slot is the witness: it is read before the first look at the pointer and again after the last. Where it holds the
-//! same event both times, the ring went less than once around in between; the pointer then tells which slots were
-//! written over while they were read, and those are not shown. Where it does not, nothing that was read is.
+//! same event both times, the ring went less than once around in between, and the pointer tells which slots were written
+//! over meanwhile.
+//!
+//! * As long as nothing is lost, the witness is the slot before the cursor. It is written over before any new event is,
+//!   so where it still holds its event, every slot that was read is whole.
+//! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are
+//!   read. The witness is the newest slot: it is written over last.
 
 use super::super::{Absence, Block, Capture, Cursor, Extent, Located, Lost, Newer};
 use super::parse::{self, RawHeader};
@@ -18,6 +23,10 @@ use crate::mem::{Memory, ReadError};
 
 /// Slots that are read at a time: the fewer, the less of them a fast target writes over meanwhile.
 const STEP: u64 = 512;
+/// After a loss: the newest slots that are read, as a share of the ring and at the most.
+const NEWEST: (u64, u64) = (8, 64);
+/// After a loss: how often a part of them is tried, a quarter of the part before each time.
+const TRIES: u32 = 3;
 /// Slots before the cursor that are kept: they tell which interrupt is under way.
 const TAIL: u64 = 64;
 /// How often a slot may read as unused before it is passed over.
@@ -48,7 +57,7 @@ pub(super) fn cursor(capture: &Capture) -> Option<Cursor> {
     let mut before = Vec::with_capacity(tail.len().saturating_mul(size));
     tail.iter().rev().for_each(|b| before.extend_from_slice(b));
     let described = capture.blocks.iter().filter(|b| matches!(b.role, "header" | "registry")).cloned().collect();
-    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0 })
+    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0, unsure: false })
 }
 
 /// Slots from one to another, around the ring.
@@ -64,9 +73,16 @@ pub(super) fn newer(
     names: bool,
 ) -> Result<Newer, Absence> {
     let mut look = Look::new(memory, located, cursor)?;
-    let found = look.at_pointer(cursor)?;
-    let taken = look.read(cursor, &found)?;
+    let (found, taken) = look.look(cursor)?;
     look.finish(cursor, &found, taken, names)
+}
+
+/// How many events were inserted while the pointer went from one slot to another, where the slot before the first of
+/// them was seen to be written over: at least so many. With one event less than the ring holds the pointer leads to that
+/// slot, which is then written next.
+fn after_overrun(capacity: u64, from: u64, to: u64) -> u64 {
+    let distance = distance(capacity, from, to);
+    if distance == capacity.saturating_sub(1) { distance } else { distance.saturating_add(capacity) }
 }
 
 /// One look at a ring.
@@ -91,8 +107,33 @@ struct Found {
     restarted: bool,
     /// True where nothing is missing between the cursor and the first of them.
     joins: bool,
+    /// True where the ring went around since the look before: what is there has to be looked for anew.
+    overrun: bool,
     /// A slot, and what it held before the pointer was read.
     witness: Option<(Addr, Bytes)>,
+}
+
+impl Found {
+    /// Nothing new.
+    fn nothing(cursor: &Cursor, current: u64) -> Self {
+        Self {
+            current,
+            start: cursor.slot,
+            count: 0,
+            lost: Lost::default(),
+            restarted: false,
+            joins: true,
+            overrun: false,
+            witness: None,
+        }
+    }
+
+    /// The ring is filled faster than a single event can be read: all before the newest is lost.
+    fn all_lost(self) -> (Self, Taken) {
+        let none = Bytes::from(Vec::new());
+        let taken = Taken { start: self.start, bytes: none, lost: Lost::default(), missed: false, overrun: None };
+        (Self { count: 0, joins: false, overrun: true, witness: None, ..self }, taken)
+    }
 }
 
 /// New slots that are whole.
@@ -102,8 +143,8 @@ struct Taken {
     lost: Lost,
     /// What followed could not be read yet.
     missed: bool,
-    /// Where to go on, and the slot before it, where all that was read is lost.
-    leap: Option<(u64, Bytes)>,
+    /// The ring went around while they were read: none of them is whole for sure. Where the pointer led to then.
+    overrun: Option<u64>,
 }
 
 impl<'m> Look<'m> {
@@ -152,50 +193,82 @@ impl<'m> Look<'m> {
         Ok(Geometry::new(self.g.header, self.endian, self.word, &raw, None, &mut Vec::new()).current)
     }
 
+    /// What is new behind the cursor, or the newest of it where the ring went around.
+    fn look(&mut self, cursor: &Cursor) -> Result<(Found, Taken), Absence> {
+        let (mut pointer, mut emptied) = (cursor.slot, false);
+        if !cursor.unsure {
+            let found = self.at_pointer(cursor)?;
+            (pointer, emptied) = (found.current, found.restarted);
+            if !found.overrun {
+                let taken = self.read(cursor, &found)?;
+                match taken.overrun {
+                    None => return Ok((found, taken)),
+                    Some(current) => pointer = current,
+                }
+            }
+        }
+        let (share, most) = NEWEST;
+        let mut wanted = cursor.slots.0.checked_div(share).unwrap_or(0).clamp(1, most);
+        let mut tries = 1;
+        loop {
+            let found = self.newest(cursor, pointer, wanted, emptied)?;
+            let taken = self.read(cursor, &found)?;
+            match taken.overrun {
+                None => return Ok((found, taken)),
+                Some(_) if tries >= TRIES => return Ok(found.all_lost()),
+                Some(current) => pointer = current,
+            }
+            wanted = (wanted / 4).max(1);
+            tries = tries.saturating_add(1);
+        }
+    }
+
     /// Where the pointer stands, and what is new up to there.
     fn at_pointer(&mut self, cursor: &Cursor) -> Result<Found, Absence> {
         let (capacity, size) = cursor.slots;
         let was = cursor.before.len().checked_sub(size).and_then(|at| cursor.before.cut(at, size));
         let last = distance(capacity, 1, cursor.slot);
-        let nothing = |current| Found {
-            current,
-            start: cursor.slot,
-            count: 0,
-            lost: Lost::default(),
-            restarted: false,
-            joins: true,
-            witness: None,
-        };
         let (now, current) = self.slot_and_pointer(last)?;
         // A pointer that leads nowhere was read while it was stored.
-        let Some(current) = current else { return Ok(nothing(cursor.slot)) };
-        let count = distance(capacity, cursor.slot, current);
+        let Some(current) = current else { return Ok(Found::nothing(cursor, cursor.slot)) };
+        let found = Found::nothing(cursor, current);
         // Before its first event a ring has nothing to compare with; its slots were never used.
         let joins = was.as_ref().map_or(self.context(&now) == 0, |was| same_event(was, &now, self.word));
         if joins {
-            let witness = Some((self.g.address(last), now));
-            return Ok(Found { count, witness, ..nothing(current) });
+            let count = distance(capacity, cursor.slot, current);
+            return Ok(Found { count, witness: Some((self.g.address(last), now)), ..found });
         }
         // No event has no context, and one zero may be a read that failed: two are believed.
         if self.context(&now) == 0 && self.slot_and_pointer(last).map(|(slot, _)| self.context(&slot))? != 0 {
-            return Ok(nothing(cursor.slot));
+            return Ok(Found::nothing(cursor, cursor.slot));
         }
-        // Another event is there: the ring went around, or it was emptied and filled anew. Begin with the slot that is
-        // written last.
-        let newest = distance(capacity, 1, current);
+        Ok(Found { overrun: true, restarted: self.context(&now) == 0, ..found })
+    }
+
+    /// The ring went around, or it was `emptied` and filled anew: what is there of its newest events. The pointer led to
+    /// `pointer` before.
+    fn newest(&mut self, cursor: &Cursor, pointer: u64, wanted: u64, emptied: bool) -> Result<Found, Absence> {
+        let capacity = cursor.slots.0;
+        let newest = distance(capacity, 1, pointer);
         let (held, current) = self.slot_and_pointer(newest)?;
-        let Some(current) = current else { return Ok(nothing(cursor.slot)) };
+        let Some(current) = current else { return Ok(Found::nothing(cursor, cursor.slot)) };
         if self.context(&held) == 0 && current != 0 {
-            return Ok(nothing(cursor.slot));
+            return Ok(Found::nothing(cursor, cursor.slot));
         }
-        let found = Found { joins: false, witness: Some((self.g.address(newest), held)), ..nothing(current) };
-        if self.context(&now) == 0 || self.is_unused(current)? && self.is_unused(current)? {
+        let witness = Some((self.g.address(newest), held));
+        let found = Found { joins: false, witness, ..Found::nothing(cursor, current) };
+        // A ring that has been around has no unused slot.
+        if emptied || self.is_unused(current)? && self.is_unused(current)? {
             return Ok(Found { start: 0, count: current, restarted: true, ..found });
         }
-        // The slot at the pointer is the oldest one, and is written next.
-        let start = distance(capacity, capacity.saturating_sub(1), current);
-        let lost = Lost { count: distance(capacity, cursor.slot, current).saturating_add(1), at_least: true };
-        Ok(Found { start, count: capacity.saturating_sub(1), lost, ..found })
+        let inserted = match cursor.unsure {
+            true => distance(capacity, cursor.slot, current),
+            false => after_overrun(capacity, cursor.slot, current),
+        };
+        let count = wanted.min(capacity.saturating_sub(1)).min(inserted);
+        let start = distance(capacity, count, current);
+        let lost = Lost { count: inserted.saturating_sub(count), at_least: true };
+        Ok(Found { start, count, lost, ..found })
     }
 
     fn is_unused(&mut self, slot: u64) -> Result<bool, Absence> {
@@ -215,13 +288,17 @@ impl<'m> Look<'m> {
     /// Reads the new slots, and looks which of them were written meanwhile.
     fn read(&mut self, cursor: &Cursor, found: &Found) -> Result<Taken, Absence> {
         let (capacity, size) = cursor.slots;
-        let take = found.count.min(STEP);
+        // The fuller the ring, the sooner it is written over: the fewer are read at a time. An idle one has time for all.
+        let (share, most) = NEWEST;
+        let few = capacity.checked_div(share).unwrap_or(0).clamp(1, most);
+        let room = capacity.saturating_sub(1).saturating_sub(found.count);
+        let take = found.count.min(STEP).min(room.max(few));
         let none = Taken {
             start: found.start,
             bytes: Bytes::from(Vec::new()),
             lost: Lost::default(),
             missed: false,
-            leap: None,
+            overrun: None,
         };
         let Some((place, held)) = found.witness.as_ref().filter(|_| take > 0) else { return Ok(none) };
         let first = take.min(capacity.saturating_sub(found.start));
@@ -241,15 +318,7 @@ impl<'m> Look<'m> {
             return Ok(Taken { missed: true, ..none });
         };
         if !same_event(held, &now, self.word) {
-            // The ring went around meanwhile. On from where the pointer stands now; what was inserted since the cursor
-            // is at least one round, and none of it can be trusted.
-            let count = distance(capacity, cursor.slot, after).saturating_add(capacity);
-            let last = self.memory.read_bytes(self.g.address(distance(capacity, 1, after)), size);
-            let last = last.map_err(|e| Absence::from_read(&e, "the newest event"))?;
-            if self.context(&last) == 0 {
-                return Ok(Taken { missed: true, ..none });
-            }
-            return Ok(Taken { lost: Lost { count, at_least: true }, leap: Some((after, last)), ..none });
+            return Ok(Taken { overrun: Some(after), ..none });
         }
         let moved = distance(capacity, found.current, after);
         // From the pointer to the first new slot.
@@ -296,27 +365,21 @@ impl<'m> Look<'m> {
     fn finish(mut self, cursor: &Cursor, found: &Found, taken: Taken, names: bool) -> Result<Newer, Absence> {
         let (capacity, size) = cursor.slots;
         let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
-        let lost = match taken.leap {
-            Some(_) => taken.lost,
-            None => Lost {
-                count: found.lost.count.saturating_add(taken.lost.count),
-                at_least: found.lost.at_least || taken.lost.at_least,
-            },
+        let lost = Lost {
+            count: found.lost.count.saturating_add(taken.lost.count),
+            at_least: found.lost.at_least || taken.lost.at_least,
         };
         let joins = found.joins && lost.count == 0;
-        let leapt = taken.leap.is_some();
         let known = if joins { cursor.before.clone() } else { Bytes::from(Vec::new()) };
         let mut before = known.to_vec();
         before.extend_from_slice(&taken.bytes);
         let surplus = before.len().saturating_sub(self.g.bytes(TAIL));
         before.drain(..surplus);
-        let (slot, before) = match taken.leap {
-            Some((slot, last)) => (slot, last),
-            None if before.is_empty() => {
-                // Nothing is known to go on from but the place.
-                (taken.start, if lost.count == 0 { cursor.before.clone() } else { Bytes::from(Vec::new()) })
-            }
-            None => (taken.start.saturating_add(slots).checked_rem(capacity).unwrap_or(0), Bytes::from(before)),
+        let (slot, before) = if before.is_empty() {
+            // Nothing is known to go on from but the place.
+            (taken.start, if lost.count == 0 { cursor.before.clone() } else { Bytes::from(Vec::new()) })
+        } else {
+            (taken.start.saturating_add(slots).checked_rem(capacity).unwrap_or(0), Bytes::from(before))
         };
         let registry = match cursor.described.iter().find(|b| b.role == "registry") {
             Some(block) if !names => Some(block.clone()),
@@ -340,14 +403,15 @@ impl<'m> Look<'m> {
             extent: Extent::Newer,
         };
         remember(self.located, &mut capture);
+        let unsure = slots == 0 && !found.restarted && (cursor.unsure || found.overrun);
         let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
         Ok(Newer {
             capture,
             known: count,
-            cursor: Cursor { slot, slots: cursor.slots, before, described, misses },
+            cursor: Cursor { slot, slots: cursor.slots, before, described, misses, unsure },
             lost,
             restarted: found.restarted,
-            more: !leapt && found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
+            more: found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
         })
     }
 

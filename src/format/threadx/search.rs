@@ -2,29 +2,32 @@
 
 use super::layout::{self, MAGIC};
 use super::walk::Behind;
-use super::{Found, mend, parse};
+use super::{Found, Haystack, mend, parse};
 use crate::abi::{Endian, Width};
 
 /// Damaged headers that are looked at closely: memory that is full of their marks would take hours.
 const TRIES: u32 = 1024;
 
 /// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring lies.
-pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
+pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+    let bytes = hay.bytes();
     let (mut found, mut damaged): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
-    let (mut at, mut tries) = (0usize, TRIES);
+    let (mut at, mut tries) = (hay.next(0), TRIES);
     // Every offset is tried: a dump may begin anywhere.
     while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4 && found.len() < most) {
-        let candidates =
-            starts(window, at).into_iter().flatten().filter_map(|start| candidate(bytes, start, &mut tries));
+        let starts = starts(window, at);
+        let candidates = starts.into_iter().flatten().filter_map(|start| candidate(bytes, start, &mut tries));
         // A header that is read four bytes off has some of its looks.
-        if let Some((is_sound, _, header)) = candidates.max_by_key(|(is_sound, evidence, _)| (*is_sound, *evidence)) {
+        if starts != [None; 2]
+            && let Some((is_sound, _, header)) = candidates.max_by_key(|(is_sound, evidence, _)| (*is_sound, *evidence))
+        {
             let list = if is_sound { &mut found } else { &mut damaged };
             // Both ends of it may have been met.
             if list.len() < most && !list.iter().any(|f| f.offset == header.offset) {
                 list.push(header);
             }
         }
-        at = at.saturating_add(1);
+        at = hay.next(at.saturating_add(1));
     }
     if found.is_empty() { damaged } else { found }
 }

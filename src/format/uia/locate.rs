@@ -1,6 +1,6 @@
 //! Where the loggers are: by option, by the symbols of their modules, or by the list of queue descriptors.
 
-use super::super::{Absence, Found, Hints, Located};
+use super::super::{Absence, Found, Haystack, Hints, Located};
 use super::layout::{self, queue};
 use super::parse;
 use super::ring::Shape;
@@ -227,10 +227,12 @@ pub(super) fn describes(bytes: &[u8]) -> bool {
 }
 
 /// Every logger in `bytes`: what describes one, and packets that nothing here describes.
-pub(super) fn scan(bytes: &[u8], most: usize) -> Vec<Found> {
+pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+    let bytes = hay.bytes();
     let mut found: Vec<Found> = Vec::new();
     let mut packets: Vec<Found> = Vec::new();
-    for offset in (0..bytes.len()).step_by(4) {
+    let offsets = std::iter::successors(Some(hay.next(0)), |at| Some(hay.next(at.saturating_add(4))));
+    for offset in offsets.take_while(|at| *at < bytes.len()) {
         if found.len() >= most || packets.len() >= most.max(16) {
             break;
         }

@@ -13,7 +13,7 @@ mod ring;
 mod salvage;
 mod text;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Hints, Located};
+use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
 use crate::mem::Memory;
@@ -63,8 +63,8 @@ impl Format for Uia {
         locate::describes(head)
     }
 
-    fn scan(&self, bytes: &[u8], most: usize) -> Vec<Found> {
-        locate::scan(bytes, most)
+    fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found> {
+        locate::scan(hay, most)
     }
 
     fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {

@@ -265,7 +265,7 @@ fn a_sparse_core_of_275_gb_is_only_windowed() {
     assert_eq!(get(&mut core, 0x8000_0000, 16), Ok(vec![6; 16]));
     assert_eq!(core.read_bytes(0x8000_0000, 100_000_000_000).map(|b| b.len()).unwrap(), 100_000_000_000);
     assert_eq!(core.missing_bytes(), 0);
-    let search = core.segments().written(map.data_ranges());
+    let search = core.segments().clone().with_data(map.data_ranges()).searchable();
     let len: u64 = search.iter().map(|r| r.len).sum();
     assert!(len < 1 << 20 || map.data_ranges().len() == 1, "only {len} bytes to search");
     assert!(search.iter().any(|r| r.start <= 0x8000_0000 && 0x8000_0010 <= r.start + r.len));

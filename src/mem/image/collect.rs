@@ -5,7 +5,7 @@ use crate::abi::Addr;
 use crate::bytes::Bytes;
 
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
-const MOST_PIECES: usize = 1 << 20;
+const MOST_PIECES: usize = 1 << 18;
 
 /// Bytes that lie behind each other in memory and in the file.
 #[derive(Debug, Clone, Copy)]

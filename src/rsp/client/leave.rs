@@ -1,42 +1,47 @@
-//! Leaving: how the target stood before we came, and how it stands afterwards.
+//! How the target was found, and how it is left.
 //!
 //! What connecting does to a target, and what it takes to let it run again, differs by stub:
 //!
-//! | stub | how the target stood | to let it run | to keep it halted |
+//! | stub | what shows whether the target ran before | to let it run | to keep it halted |
 //! |---|---|---|---|
-//! | QEMU system before 8 | a stop reply comes unasked where connecting stopped the machine; else it stood | `D` | close |
-//! | QEMU system from 8 | `info status` says why it stands; `paused` alone does not tell | `D` | close |
-//! | gdbserver | it always stood: gdbserver stops it before it listens | `D` (gdbserver then ends) | close (with `--once` gdbserver ends, and a program that it started with it) |
-//! | OpenOCD | `S05`: at a breakpoint; `S00`: it runs; `S02` does not tell | `monitor resume`, as `D` alone leaves it halted | close |
+//! | QEMU system before 8 | a stop reply comes unasked where connecting stopped the machine | `D` | close |
+//! | QEMU system from 8 | `info status` shows why it is paused; `paused` alone shows nothing | `D` | close |
+//! | gdbserver | it was halted: gdbserver stops it before it listens | `D` (gdbserver then ends) | close (with `--once` gdbserver ends, and a program that it started with it) |
+//! | OpenOCD | its Tcl port, asked before connecting; `S05`: it was at a breakpoint; `S00` and `S02` show nothing | `monitor resume`, as `D` alone leaves it halted | close |
+//! | pyOCD | nothing: it halts the target for every client | `D` | impossible: it resumes when its last client goes |
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
-//! | others | not told | `D` | close, if the stub agrees |
+//! | others | nothing | `D` | close, if the stub agrees |
+//!
+//! What cannot be shown to have run is left halted: a crashed board that is set running is evidence lost.
 
 use std::time::Duration;
 
-use super::link::{Link, Wait};
-use super::openocd::may_be_openocd;
+use super::link::MonitorReply;
 use super::reply;
-use super::{Client, Leave};
+use super::run::Run;
+use super::stub::Stub;
+use super::{Client, Leave, Wait};
+use crate::rsp::tcl::CoreState;
 
-/// How the target stood when we came.
+/// How the target was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// It ran; our connecting halted it, or we did.
+    /// It ran; our connecting halted it, or we did, or it runs on.
     Running,
-    /// It stood still already.
+    /// It was halted already.
     Halted,
     /// A debugger holds it and serves its memory to us; we change nothing.
     Held,
-    /// The stub does not tell.
+    /// The stub does not show it.
     Unknown,
 }
 
-/// How the target stands now.
+/// How the target is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// It runs, as far as the stub says.
+    /// It runs, as far as the stub shows.
     Running,
-    /// It stands still.
+    /// It is halted.
     Halted,
     /// As the debugger has it.
     Held,
@@ -47,26 +52,29 @@ pub enum After {
 /// How we left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaveOutcome {
-    /// How the target stood when we came. Not looked into unless `--leave as-found` needs it.
+    /// How the target was found.
     pub before: Before,
-    /// How it stands now.
+    /// How it is now.
     pub after: After,
-    /// What the user should know: that the stub does not tell how it stood, or that it may not stand as wished.
+    /// How long a target that ran was halted for us; `None` where it was not.
+    pub halted: Option<Duration>,
+    /// What the user should know: that the target may not be as wished, or that it was not known how it was.
     pub message: Option<String>,
 }
 
-/// Who answers.
+/// The state in which the target is to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stub {
-    Qemu,
-    QemuUser,
-    Gdbserver,
-    OpenOcd,
-    Other,
+enum Goal {
+    Run,
+    Halt,
 }
 
-/// For the way out after an error.
+/// How long each answer is waited for on the way out after an error.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
+
+/// What makes a wrong guess costly, and how to choose.
+const UNKNOWN: &str =
+    "a running watchdog may reset the board; --leave running, or TX_TRACE_LEAVE=running, lets the target run";
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -75,86 +83,276 @@ impl Client {
         self.part(None)
     }
 
+    /// Changes how the target is to be left.
+    pub const fn set_leave(&mut self, leave: Leave) {
+        self.leave = leave;
+    }
+
+    /// How the target was found, as far as anything shows it. The stub is asked once.
+    pub fn before(&mut self) -> Before {
+        if let Some(before) = self.before {
+            return before;
+        }
+        // After Ctrl-C too: how the target is left depends on it. The next request hears Ctrl-C.
+        let deaf = std::mem::replace(&mut self.link.deaf, true);
+        let before = self.look_back();
+        self.link.deaf = deaf;
+        // An answer that did not come says nothing.
+        if self.link.broken().is_none() {
+            self.before = Some(before);
+        }
+        before
+    }
+
+    /// To be called once the link is open: looks how the target was found, and from then on holds to
+    /// [`Options::max_halt`](super::Options::max_halt). Returns what the user should know now: how the target will be
+    /// left, where that is not for certain as it was found.
+    pub fn arrive(&mut self) -> Option<String> {
+        let before = self.before();
+        let is_pyocd = !self.held && !self.features().has("multiprocess") && self.stub() == Stub::PyOcd;
+        self.bound_halt();
+        if self.held || self.run == Run::Unhalted {
+            return None;
+        }
+        let name = &self.link.name;
+        if is_pyocd {
+            return (self.leave != Leave::Running).then(|| {
+                format!(
+                    "{name}: pyOCD resumes the target when its last client disconnects; --leave halted keeps this \
+                     connection open, and the target halted, until Ctrl-C"
+                )
+            });
+        }
+        (before == Before::Unknown && self.leave == Leave::AsFound).then(|| {
+            format!(
+                "{name}: the target is halted, and the stub does not show whether it ran before: it will be left halted \
+                 ({UNKNOWN})"
+            )
+        })
+    }
+
+    /// A target that ran, or is to run, is not halted for longer than the options allow.
+    pub(super) fn bound_halt(&mut self) {
+        let runs = self.evidence() == Before::Running || self.leave == Leave::Running;
+        let bound = self.max_halt.filter(|_| runs && self.run == Run::Stands);
+        self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
+    }
+
+    /// True where the target may be set running without the loss of evidence: it ran, the user wants it to run, or it is a
+    /// process under gdbserver, which stops every process that it serves.
+    pub fn may_let_run(&mut self) -> bool {
+        self.leave == Leave::Running || self.before() == Before::Running || self.stub() == Stub::Gdbserver
+    }
+
+    /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
+    #[must_use]
+    pub fn must_stay(&self) -> bool {
+        self.leave == Leave::Halted && self.stub == Some(Stub::PyOcd)
+    }
+
+    /// How the target was found, as far as it is known without a question.
+    fn evidence(&self) -> Before {
+        if self.held {
+            Before::Held
+        } else if self.found_running {
+            Before::Running
+        } else {
+            self.before.unwrap_or(match self.tcl_state {
+                Some(CoreState::Running) => Before::Running,
+                Some(CoreState::Halted) => Before::Halted,
+                Some(CoreState::Other) | None => Before::Unknown,
+            })
+        }
+    }
+
+    fn look_back(&mut self) -> Before {
+        let evidence = self.evidence();
+        // A stub that offers `multiprocess` is not OpenOCD, of which it has to be known whether it halted the target.
+        if evidence == Before::Held || evidence == Before::Running && self.features().has("multiprocess") {
+            return evidence;
+        }
+        match self.stub() {
+            Stub::Gdbserver => Before::Halted,
+            Stub::OpenOcd => {
+                if self.openocd_state() == Some(CoreState::Running) {
+                    // Its gdb-attach event does not halt.
+                    self.run = Run::Unhalted;
+                    return Before::Running;
+                }
+                match evidence {
+                    Before::Unknown if self.stop_reason.get(1..3) == Some(b"05") => Before::Halted,
+                    known => known,
+                }
+            }
+            Stub::Qemu => {
+                let mut ask =
+                    |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
+                let (status, version) = (ask("info status"), ask("info version"));
+                qemu_before(&status, &version)
+            }
+            // qemu-user waits for a debugger at its first instruction, and runs on whichever way the debugger goes.
+            Stub::QemuUser | Stub::PyOcd | Stub::Other => evidence,
+        }
+    }
+
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
-        // Who has just been waited for in vain is not waited for as long again, nor is anybody after Ctrl-C.
-        let hurry = self.link.broken().is_some() || self.link.interrupted();
-        let limit = limit.or(hurry.then_some(SHORT));
+        // Who has just been waited for in vain is not waited for as long again.
+        let limit = limit.or(self.link.broken().is_some().then_some(SHORT));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
-        let name = self.link.name.clone();
-        let fear = match self.leave {
-            Leave::Halted => "how the target stands now is not known",
-            Leave::AsFound | Leave::Running => "the target may stay halted",
-        };
-        let lost = |before, why: &str| LeaveOutcome {
-            before,
-            after: After::Unknown,
-            message: Some(format!("{name}: {why}; {fear}")),
-        };
-        // Known before we let it run; a link that is broken has no more to say.
-        let evidence = self.evidence();
+        // A stop that comes unasked from here on shows nothing.
+        self.found_running |= self.stop_reason.is_empty() && self.link.unasked_stops > 0;
+        let goal = self.goal(self.evidence());
+        // A link that is broken has no more to say.
         if self.link.broken().is_none() {
             self.stand();
         }
         if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
-            return lost(evidence, "the link broke before we could leave in order");
+            return self.lost(goal, "the link broke before we could leave in order");
         }
         self.link.revive();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
-            if self.leave == Leave::Running || self.leave == Leave::AsFound && evidence == Before::Running {
+            if goal == Goal::Run {
                 // Nobody will hear the answer, but the stub may yet wake up and read it.
                 let _ = self.link.send(&[b"D"]);
             }
-            return lost(evidence, "the stub does not answer, so we could not leave in order");
+            return self.lost(goal, "the stub does not answer, so we could not leave in order");
         }
-        // A stub that offers `multiprocess` is not OpenOCD, and who else it is matters only for how the target stood.
-        let known = evidence == Before::Running && self.leave != Leave::Halted && self.features().has("multiprocess");
-        let stub = if evidence == Before::Held || known { Stub::Other } else { self.identify() };
-        let before = match (evidence, self.leave) {
-            (Before::Unknown, Leave::AsFound) => self.look(stub),
-            (known, _) => known,
+        let before = self.before();
+        let goal = self.goal(before);
+        let mut outcome = match goal {
+            Goal::Run => self.let_run(before),
+            Goal::Halt => self.keep_halted(before),
         };
-        let stay = match self.leave {
-            Leave::AsFound => before == Before::Halted,
-            Leave::Running => false,
-            Leave::Halted => before != Before::Held,
+        if outcome.before == Before::Running && outcome.after == After::Running && self.run != Run::Unhalted {
+            outcome.halted = Some(self.halted_since.elapsed());
+        }
+        self.check_by_tcl(goal, &mut outcome);
+        outcome
+    }
+
+    fn goal(&self, before: Before) -> Goal {
+        match (self.leave, before) {
+            (Leave::Running, _) | (_, Before::Held) | (Leave::AsFound, Before::Running) => Goal::Run,
+            (Leave::Halted, _) | (Leave::AsFound, Before::Halted | Before::Unknown) => Goal::Halt,
+        }
+    }
+
+    fn outcome(&self, after: After, message: Option<String>) -> LeaveOutcome {
+        let message = message.map(|text| format!("{}: {text}", self.link.name));
+        LeaveOutcome { before: self.evidence(), after, halted: None, message }
+    }
+
+    fn lost(&self, goal: Goal, why: &str) -> LeaveOutcome {
+        let fear = match goal {
+            Goal::Halt => "whether the target is halted now is not known",
+            Goal::Run => "the target may stay halted",
         };
-        if stay {
-            return match stub {
-                Stub::Qemu | Stub::Gdbserver | Stub::OpenOcd => {
-                    LeaveOutcome { before, after: After::Halted, message: None }
+        self.outcome(After::Unknown, Some(format!("{why}; {fear}")))
+    }
+
+    fn let_run(&mut self, before: Before) -> LeaveOutcome {
+        // A stub that offers `multiprocess` is not OpenOCD, and for `D` it does not matter who else it is.
+        let openocd = before != Before::Held && !self.features().has("multiprocess") && self.stub() == Stub::OpenOcd;
+        if openocd && self.run != Run::Unhalted {
+            match self.link.monitor("resume") {
+                Ok(MonitorReply::Done(_)) => {}
+                Ok(MonitorReply::Failed(why)) => {
+                    let why = why.trim().lines().next_back().unwrap_or_default().to_owned();
+                    return self.lost(Goal::Run, &format!("OpenOCD did not resume the target ({why})"));
                 }
-                // pyOCD resumes when a client goes, unless it is told otherwise; qemu-user always runs on.
-                Stub::QemuUser | Stub::Other => LeaveOutcome {
-                    before,
-                    after: After::Unknown,
-                    message: Some(format!("{name}: closed while halted; whether it stays halted is up to the stub")),
-                },
-            };
+                _ => return self.lost(Goal::Run, "OpenOCD did not take `monitor resume`"),
+            }
         }
-        if stub == Stub::OpenOcd && before != Before::Held && !matches!(self.link.monitor("resume"), Ok(Some(_))) {
-            return lost(before, "OpenOCD did not take `monitor resume`");
-        }
+        let state = if openocd { self.openocd_state() } else { None };
         match self.detach() {
             Some(answer) if answer == b"OK" => {}
-            Some(answer) if answer.is_empty() => return lost(before, "the stub does not know how to detach"),
+            Some(answer) if answer.is_empty() => return self.lost(Goal::Run, "the stub does not know how to detach"),
             Some(answer) => {
-                return lost(before, &format!("the stub refused to detach ({})", String::from_utf8_lossy(&answer)));
+                let why = format!("the stub refused to detach ({})", String::from_utf8_lossy(&answer));
+                return self.lost(Goal::Run, &why);
             }
-            None => return lost(before, "the stub did not confirm that it detached"),
+            None => return self.lost(Goal::Run, "the stub did not confirm that it detached"),
         }
-        let after = if before == Before::Held { After::Held } else { After::Running };
-        let untold = before == Before::Unknown && self.leave == Leave::AsFound;
-        let message = untold.then(|| {
-            format!("{name}: the stub does not tell whether the target ran before; it runs on (--leave halted keeps it halted)")
-        });
-        LeaveOutcome { before, after, message }
+        match state {
+            _ if before == Before::Held => self.outcome(After::Held, None),
+            Some(CoreState::Halted) => {
+                let why = "OpenOCD resumed the target, and shows it halted again: is there a breakpoint?";
+                self.outcome(After::Halted, Some(why.into()))
+            }
+            _ => self.outcome(After::Running, None),
+        }
+    }
+
+    fn keep_halted(&mut self, before: Before) -> LeaveOutcome {
+        let unknown = self.leave == Leave::AsFound && before == Before::Unknown;
+        let not_shown = "the stub does not show whether the target ran before";
+        match self.stub() {
+            Stub::Qemu | Stub::Gdbserver => {
+                self.outcome(After::Halted, unknown.then(|| format!("{not_shown}: it is left halted ({UNKNOWN})")))
+            }
+            Stub::OpenOcd => {
+                let mut state = self.openocd_state();
+                if state == Some(CoreState::Running) {
+                    let _ = self.link.monitor("halt");
+                    state = self.openocd_state();
+                }
+                match state {
+                    Some(CoreState::Halted) => self
+                        .outcome(After::Halted, unknown.then(|| format!("{not_shown}: it is left halted ({UNKNOWN})"))),
+                    Some(CoreState::Running) => {
+                        self.outcome(After::Running, Some("OpenOCD did not halt the target: it runs".into()))
+                    }
+                    _ => {
+                        self.outcome(After::Unknown, Some("OpenOCD does not show whether the target is halted".into()))
+                    }
+                }
+            }
+            Stub::PyOcd => {
+                let why = "pyOCD resumes the target now, because its last client disconnects; if another client is \
+                           connected, the target stays halted";
+                self.outcome(After::Unknown, Some(why.into()))
+            }
+            Stub::QemuUser | Stub::Other if unknown => {
+                let why = format!(
+                    "{not_shown}: the connection is closed without resuming it, and whether it stays halted is up to \
+                     the stub ({UNKNOWN})"
+                );
+                self.outcome(After::Unknown, Some(why))
+            }
+            Stub::QemuUser | Stub::Other => {
+                let why = "closed while halted; whether the target stays halted is up to the stub";
+                self.outcome(After::Unknown, Some(why.into()))
+            }
+        }
+    }
+
+    /// Where OpenOCD's Tcl port is known, it shows the target as it is once the link is closed.
+    fn check_by_tcl(&mut self, goal: Goal, outcome: &mut LeaveOutcome) {
+        let Some(tcl) = self.tcl.take() else { return };
+        self.link.close();
+        let (after, wrong) = match (tcl.look().map(|look| look.state), goal) {
+            (Some(CoreState::Running), Goal::Run) => (After::Running, None),
+            (Some(CoreState::Halted), Goal::Halt) => (After::Halted, None),
+            (Some(CoreState::Running), Goal::Halt) => (
+                After::Running,
+                Some("OpenOCD shows that the target runs now; its gdb-end or gdb-detach event may resume it"),
+            ),
+            (Some(CoreState::Halted), Goal::Run) => {
+                (After::Halted, Some("OpenOCD shows that the target is halted now: is there a breakpoint?"))
+            }
+            (Some(CoreState::Other) | None, _) => return,
+        };
+        outcome.after = after;
+        if let Some(wrong) = wrong {
+            outcome.message = Some(format!("{}: {wrong}", self.link.name));
+        }
     }
 
     /// Says `D`, once: whatever is sent after it would halt a QEMU that runs again. Only after an error, which says that
-    /// the target stands as before, is it said again with the process's number: QEMU wants that from every client once
-    /// a GDB was there, and tells by the numbers in its stop replies.
+    /// the target is halted as before, is it said again with the process's number: QEMU wants that from every client
+    /// once a GDB was there, and shows it by the numbers in its stop replies.
     fn detach(&mut self) -> Option<Vec<u8>> {
         let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
         let mut say = |packet: &[u8]| {
@@ -162,7 +360,7 @@ impl Client {
             self.link.send(&[packet]).ok()?;
             self.link.parting = true;
             let answer = self.link.answer(packet, &accept, Wait::Alone).ok()?;
-            // Where it is refused, the target stands.
+            // Where it is refused, the target is still halted.
             self.link.parting = !reply::is_error(&answer);
             self.link.outstanding = false;
             Some(answer)
@@ -173,60 +371,11 @@ impl Client {
             _ => Some(answer),
         }
     }
-
-    /// What connecting has shown already.
-    fn evidence(&self) -> Before {
-        if self.held {
-            Before::Held
-        } else if self.found_running || (self.stop_reason.is_empty() && self.link.unasked_stops > 0) {
-            Before::Running
-        } else {
-            Before::Unknown
-        }
-    }
-
-    fn identify(&mut self) -> Stub {
-        let Some(features) = self.link.features.clone() else { return Stub::Other };
-        if features.has("QProgramSignals") && features.has("qXfer:exec-file:read") {
-            return Stub::Gdbserver;
-        }
-        // Only a stub that offers what OpenOCD offers is asked by a monitor command who it is.
-        if may_be_openocd(&features) {
-            return if self.is_openocd() { Stub::OpenOcd } else { Stub::Other };
-        }
-        if features.has("multiprocess") && features.has("vContSupported") && query(&mut self.link, "qqemu.sstepbits") {
-            return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };
-        }
-        Stub::Other
-    }
-
-    fn look(&mut self, stub: Stub) -> Before {
-        match stub {
-            Stub::Gdbserver => Before::Halted,
-            Stub::OpenOcd => match self.stop_reason.get(1..3) {
-                Some(b"05") => Before::Halted,
-                Some(b"00") => Before::Running,
-                _ => Before::Unknown,
-            },
-            Stub::Qemu => {
-                let status = self.link.monitor("info status").ok().flatten().unwrap_or_default();
-                let version = self.link.monitor("info version").ok().flatten().unwrap_or_default();
-                qemu_stood(&status, &version)
-            }
-            // It waits for a debugger at its first instruction, and runs on whichever way the debugger goes.
-            Stub::QemuUser | Stub::Other => Before::Unknown,
-        }
-    }
 }
 
-fn query(link: &mut Link, packet: &str) -> bool {
-    link.ask(packet.as_bytes(), &|b| b.is_empty() || reply::is_error(b) || b.starts_with(b"ENABLE="))
-        .is_ok_and(|answer| answer.starts_with(b"ENABLE="))
-}
-
-/// How a QEMU machine stood that sent no stop reply when we came. Up to 7.2 it sends one if it ran; from 8.1 (8.0 is
-/// not sure) it never does, and only a reason beside `paused` tells that something else than our coming paused it.
-fn qemu_stood(status: &str, version: &str) -> Before {
+/// How a QEMU machine was found that sent no stop reply when we came. Up to 7.2 it sends one if it ran; from 8.1 (8.0 is
+/// not sure) it never does, and only a reason beside `paused` shows that something else than our coming paused it.
+fn qemu_before(status: &str, version: &str) -> Before {
     let sends_stops =
         version.split('.').next().and_then(|major| major.trim().parse::<u32>().ok()).is_some_and(|v| v < 8);
     let status = status.trim();
@@ -252,8 +401,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_qemu_tells() {
-        for (status, version, stood) in [
+    fn what_qemu_shows() {
+        for (status, version, before) in [
             ("VM status: paused (prelaunch)\r\n", "7.2.22Debian", Before::Halted),
             ("VM status: paused\r\n", "7.2.22Debian", Before::Halted),
             ("VM status: paused\r\n", "9.1.0", Before::Unknown),
@@ -263,7 +412,7 @@ mod tests {
             ("VM status: running\r\n", "9.1.0", Before::Running),
             ("", "", Before::Unknown),
         ] {
-            assert_eq!(qemu_stood(status, version), stood, "{status:?} {version:?}");
+            assert_eq!(qemu_before(status, version), before, "{status:?} {version:?}");
         }
     }
 }

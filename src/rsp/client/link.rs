@@ -62,8 +62,29 @@ pub(super) struct Heard {
     ack: bool,
     console: bool,
     notified: u64,
-    stray: Option<Vec<u8>>,
+    pub(super) stray: Option<Vec<u8>>,
     noise: bool,
+}
+
+/// What a stub answered to a monitor command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MonitorReply {
+    /// The stub has no monitor commands.
+    Unknown,
+    /// It ran, and printed this.
+    Done(String),
+    /// It failed, and printed this.
+    Failed(String),
+}
+
+impl MonitorReply {
+    /// What was printed.
+    pub(super) fn text(self) -> Option<String> {
+        match self {
+            Self::Unknown => None,
+            Self::Done(text) | Self::Failed(text) => Some(text),
+        }
+    }
 }
 
 /// A framed link with the rules of asking.
@@ -77,6 +98,8 @@ pub(super) struct Link {
     interrupt: Option<&'static AtomicBool>,
     /// The link is others': nothing is sent but what was asked for.
     pub(super) guest: bool,
+    /// Until when the target may be kept halted for us.
+    pub(super) halt_until: Option<(Instant, Duration)>,
     /// Set on the way out, when Ctrl-C has been heard already.
     pub(super) deaf: bool,
     /// Packets are acknowledged.
@@ -127,6 +150,7 @@ impl Link {
             timeout,
             interrupt,
             guest: false,
+            halt_until: None,
             deaf: false,
             acks: true,
             parting: false,
@@ -157,9 +181,10 @@ impl Link {
         self.broken.as_ref()
     }
 
-    /// Remembers what broke the link. Ctrl-C does not break it.
+    /// Remembers what broke the link. Ctrl-C and the end of the time for a halt do not break it.
     pub(super) fn fail(&mut self, error: RspError) -> RspError {
-        if !matches!(error, RspError::Interrupted { .. }) && self.broken.is_none() {
+        let ours = matches!(error, RspError::Interrupted { .. } | RspError::HaltedTooLong { .. });
+        if !ours && self.broken.is_none() {
             self.broken = Some(error.clone());
         }
         error
@@ -170,6 +195,11 @@ impl Link {
         self.deaf = true;
         self.hasty = true;
         self.timeout = self.timeout.min(patience);
+    }
+
+    /// Closes the link. Nothing can be asked any more.
+    pub(super) fn close(&mut self) {
+        self.transport = Box::new(Closed);
     }
 
     /// Forgets what broke the link, for one more attempt on the way out.
@@ -390,18 +420,20 @@ impl Link {
         true
     }
 
-    /// Runs a monitor command; `None` where the stub has none.
-    pub(super) fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
+    /// Runs a monitor command.
+    pub(super) fn monitor(&mut self, command: &str) -> Result<MonitorReply, RspError> {
         let mut body = b"qRcmd,".to_vec();
         body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
         self.console = Some(Vec::new());
         let answer = self.ask(&body, &|b| b.is_empty() || b == b"OK" || reply::is_error(b) || from_hex(b).is_some());
         let text = self.console.take().unwrap_or_default();
+        let words = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         Ok(match answer?.as_slice() {
-            b"" => None,
+            b"" => MonitorReply::Unknown,
+            b"OK" => MonitorReply::Done(words(&text)),
+            error if reply::is_error(error) => MonitorReply::Failed(words(&text)),
             // Some stubs put the text into the last reply instead of `O` packets.
-            b"OK" => Some(String::from_utf8_lossy(&text).into_owned()),
-            other => Some(String::from_utf8_lossy(&from_hex(other).unwrap_or(text)).into_owned()),
+            other => MonitorReply::Done(words(&from_hex(other).unwrap_or(text))),
         })
     }
 
@@ -410,10 +442,19 @@ impl Link {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Ctrl-C.
+    /// Why no more is to be waited for: Ctrl-C, or the target was halted long enough.
     fn hear(&self) -> Result<(), RspError> {
-        match self.interrupt {
-            Some(_) if !self.deaf && self.interrupted() => Err(RspError::Interrupted { endpoint: self.name.clone() }),
+        if self.deaf {
+            return Ok(());
+        }
+        let endpoint = || self.name.clone();
+        if self.interrupted() {
+            return Err(RspError::Interrupted { endpoint: endpoint() });
+        }
+        match self.halt_until {
+            Some((until, limit)) if Instant::now() >= until => {
+                Err(RspError::HaltedTooLong { endpoint: endpoint(), limit })
+            }
             _ => Ok(()),
         }
     }
@@ -449,6 +490,19 @@ impl Link {
                 Err(error) => return Err(self.transport_error(error, "")),
             }
         }
+    }
+}
+
+/// The end of a link.
+struct Closed;
+
+impl Transport for Closed {
+    fn send(&mut self, _: &[u8], _: Instant) -> Result<(), TransportError> {
+        Err(TransportError::Closed(String::new()))
+    }
+
+    fn receive(&mut self, _: &mut [u8], _: Instant) -> Result<usize, TransportError> {
+        Err(TransportError::Closed(String::new()))
     }
 }
 

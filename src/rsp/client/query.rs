@@ -77,7 +77,7 @@ impl Client {
     /// # Errors
     /// Of the link only: a command that fails prints that.
     pub fn monitor(&mut self, command: &str) -> Result<Option<String>, RspError> {
-        self.link.monitor(command)
+        Ok(self.link.monitor(command)?.text())
     }
 
     /// The general registers of the CPU or thread that stopped (`g`), in the target's byte order; `None` for a byte

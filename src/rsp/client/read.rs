@@ -103,12 +103,14 @@ struct Job {
 }
 
 impl Job {
-    /// The rest of a range that has failed is not asked for any more.
+    /// Of a range that has failed only what lies before the failed address is still asked for: the lowest is wanted.
     fn next(&mut self) -> Option<Chunk> {
         loop {
             let chunk = self.queue.pop_front()?;
-            if self.done.get(chunk.which).is_some_and(Result::is_ok) {
-                return Some(chunk);
+            match self.done.get(chunk.which) {
+                Some(Ok(_)) => return Some(chunk),
+                Some(Err(ReadFailure::Refused { addr, .. })) if chunk.addr < *addr => return Some(chunk),
+                _ => {}
             }
         }
     }
@@ -209,6 +211,7 @@ impl Client {
         }
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
+            self.rate.begin();
             // What a guest's host was answered last, and what memory holds that changes, is not known: a flight ends with
             // a question of its own.
             let together = job.queue.len() > 1 || self.link.guest || self.runs_while_read();
@@ -232,6 +235,7 @@ impl Client {
         let in_step = self.link.doubtful();
         let before = std::mem::take(&mut self.link.last_answer);
         let body = self.link.ask(&chunk.request(binary), &accept)?;
+        self.rate.came(chunk.len);
         if !in_step && body == before && !self.is_confirmed(&chunk, &body)? {
             job.put_back([chunk]);
             return Ok(());
@@ -293,7 +297,7 @@ impl Client {
                 steps.truncate(sent);
                 steps.push(None);
             }
-            let goal = heard.saturating_add(DEPTH).min(steps.len());
+            let goal = self.ahead(&steps, heard, sent);
             let requests: Vec<Vec<u8>> = steps
                 .get(sent..goal)
                 .unwrap_or_default()
@@ -321,11 +325,18 @@ impl Client {
                 reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported)
             };
             match self.link.answer(&request, &accept, Wait::InFlight) {
-                Ok(body) => bodies.push(Some(body)),
+                Ok(body) => {
+                    self.rate.came(chunk.len);
+                    bodies.push(Some(body));
+                }
                 Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
                 // The frame is whole, so the order stands: only this one is asked for again.
                 Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
                 Err(failure) => {
+                    // Not one answer came: the link is slow. Where others came, this one was lost.
+                    if bodies.is_empty() && matches!(&failure, Failure::Late(heard) if heard.stray.is_none()) {
+                        self.rate.late();
+                    }
                     let error = self.link.why_late(&request, failure);
                     return self.again(job, error);
                 }
@@ -349,6 +360,22 @@ impl Client {
         Ok(())
     }
 
+    /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
+    fn ahead(&self, steps: &[Option<Chunk>], heard: usize, sent: usize) -> usize {
+        let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
+        let most = self.rate.in_flight();
+        let mut flying: usize = steps.get(heard..sent).unwrap_or_default().iter().map(len).sum();
+        let mut goal = sent;
+        for step in steps.iter().take(heard.saturating_add(DEPTH)).skip(sent) {
+            flying = flying.saturating_add(len(step));
+            if goal > heard && flying > most {
+                break;
+            }
+            goal = goal.saturating_add(1);
+        }
+        goal
+    }
+
     /// Asks for a whole flight again, or gives up with `error`.
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
         let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
@@ -360,12 +387,13 @@ impl Client {
         Ok(())
     }
 
-    /// A chunk within today's limit; what is more goes back to the queue.
+    /// A chunk that the stub takes and that the link carries in good time; what is more goes back to the queue.
     fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
-        if chunk.len <= self.max_chunk {
+        let most = self.max_chunk.min(self.rate.chunk());
+        if chunk.len <= most {
             return Some(chunk);
         }
-        job.put_back(chunk.split(self.max_chunk));
+        job.put_back(chunk.split(most));
         job.next()
     }
 

@@ -32,6 +32,12 @@ pub(super) fn process(stop: &[u8]) -> Option<&[u8]> {
     (!number.is_empty() && number.iter().all(u8::is_ascii_hexdigit)).then_some(number)
 }
 
+/// The thread that a stop reply tells of: `1a` of `T05thread:1a;core:0;`.
+pub(super) fn thread(stop: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(stop.get(3..)?).ok()?;
+    text.split(';').find_map(|pair| pair.strip_prefix("thread:"))
+}
+
 /// `W00`, `X09`, `N`: there is nothing that could be stopped.
 pub(super) fn is_gone(body: &[u8]) -> bool {
     body == b"N" || matches!(body, [b'W' | b'X', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())

@@ -3,7 +3,12 @@
 //! * All-stop: `vCont;c` (`c` where the stub has none), and nothing but 0x03 until the stop reply.
 //! * Non-stop (`QNonStop:1`): the target runs, and the stub answers while it does. Stops come as notifications, each
 //!   drained by `vStopped`. Before leaving, `vCont;t` and `QNonStop:0` bring back what leaving is written for.
+//!
+//! Threads of a process send each other signals. A stub stops a thread for each signal and drops it when the thread goes
+//! on by `c`: the program would wait for it for ever. So the stub is asked to pass such signals on by itself
+//! (`QPassSignals`), and a thread that has stopped with one goes on by `vCont;C`.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::Client;
@@ -14,6 +19,12 @@ use crate::rsp::transport::deadline_in;
 
 /// The most stops that are drained at once: one a thread.
 const MOST_STOPS: usize = 4096;
+/// How many signals of the program are passed on before the stop comes that we asked for.
+const MOST_SIGNALS: usize = 1000;
+/// SIGSTOP in GDB's numbering.
+const SIGSTOP: u8 = 17;
+/// The highest signal in GDB's numbering.
+const LAST_SIGNAL: u8 = 0x97;
 
 /// Whether the target runs under our hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +33,12 @@ pub(super) enum Run {
     Stands,
     /// It runs, and the stub hears nothing but 0x03.
     Runs,
-    /// It runs, and the stub answers.
+    /// The same, and 0x03 was sent. A second one would reach a program that has stopped already, and end it later.
+    Stopping,
+    /// It runs, and the stub answers: we asked for non-stop mode.
     NonStop,
+    /// It runs, and the stub answers: connecting did not halt it.
+    Unhalted,
 }
 
 /// Why a target stopped that we let run.
@@ -38,10 +53,17 @@ pub enum Stop {
 }
 
 impl Client {
+    /// Keeps the link open until Ctrl-C, or until the stub closes it: for a stub that resumes the target when its client
+    /// goes.
+    pub fn stay(&mut self) {
+        let slice = Duration::from_secs(1);
+        while !self.link.interrupted() && self.link.unasked_until(deadline_in(slice)).is_ok() {}
+    }
+
     /// True where the target runs, and memory is read meanwhile.
     #[must_use]
     pub const fn runs_while_read(&self) -> bool {
-        matches!(self.run, Run::NonStop) || self.attached_running && matches!(self.run, Run::Stands)
+        matches!(self.run, Run::NonStop | Run::Unhalted)
     }
 
     /// Lets the target run while the stub goes on answering; false where the stub cannot do that.
@@ -49,8 +71,7 @@ impl Client {
     /// # Errors
     /// [`RspError`] where the stub does not answer as it should.
     pub fn run_non_stop(&mut self) -> Result<bool, RspError> {
-        // A target that connecting did not halt runs already.
-        if self.run == Run::NonStop || self.attached_running {
+        if self.runs_while_read() {
             return Ok(true);
         }
         if !self.features().has("QNonStop") || !self.can(b"QNonStop:1")? {
@@ -59,6 +80,14 @@ impl Client {
         self.link.notices = Some(Vec::new());
         // From here on leaving has to end it.
         self.run = Run::NonStop;
+        self.prepare_for_signals()?;
+        self.pending = None;
+        for stopped in self.stopped_threads()? {
+            if let Some(pending) = Pending::of(&stopped) {
+                self.can(&pending.packet())?;
+            }
+        }
+        // Threads that run already are not concerned.
         self.can(b"vCont;c")
     }
 
@@ -74,12 +103,25 @@ impl Client {
             let known = self.link.ask(b"vCont?", &|b| b.is_empty() || b.starts_with(b"vCont") || reply::is_error(b))?;
             let offered = known.split(|b| *b == b';').any(|word| word == b"c");
             self.how_to_run = if offered { b"vCont;c".to_vec() } else { b"c".to_vec() };
+            self.prepare_for_signals()?;
         }
-        let packet = std::mem::take(&mut self.how_to_run);
-        let sent = self.link.prepare().and_then(|()| self.link.send(&[&packet]));
-        self.how_to_run = packet;
-        sent?;
+        self.link.prepare()?;
+        self.go_on()
+    }
+
+    /// Sends the packet by which the target runs.
+    fn go_on(&mut self) -> Result<(), RspError> {
+        let packet = match &self.pending {
+            None => self.how_to_run.clone(),
+            Some(pending) if self.how_to_run == b"c" => format!("C{:02x}", pending.signal).into_bytes(),
+            // The others go on without a signal.
+            Some(pending) if pending.thread.is_some() => [&pending.packet(), &b";c"[..]].concat(),
+            Some(pending) => pending.packet(),
+        };
+        self.link.send(&[&packet])?;
+        self.pending = None;
         self.run = Run::Runs;
+        self.link.halt_until = None;
         Ok(())
     }
 
@@ -89,20 +131,36 @@ impl Client {
     /// [`RspError`] where the link fails.
     pub fn watch(&mut self, deadline: Instant) -> Result<Option<Stop>, RspError> {
         match self.run {
-            Run::Stands => Ok(None),
+            Run::Stands | Run::Unhalted => Ok(None),
             Run::NonStop => self.watch_non_stop(),
-            Run::Runs => loop {
+            Run::Runs | Run::Stopping => loop {
                 let Some(body) = self.link.unasked_until(deadline)? else { return Ok(None) };
                 let Some(stop) = stop_of(&body) else { continue };
-                self.link.outstanding = false;
-                self.run = Run::Stands;
-                let Some(signal) = passes(&stop) else { return Ok(Some(stop)) };
-                let packet =
-                    if self.how_to_run == b"c" { format!("C{signal:02x}") } else { format!("vCont;C{signal:02x}") };
-                self.link.send(&[packet.as_bytes()])?;
-                self.run = Run::Runs;
+                self.stopped(&body);
+                if self.pending.is_none() {
+                    return Ok(Some(stop));
+                }
+                self.resume()?;
             },
         }
+    }
+
+    /// In all-stop mode the target has stopped, and the stub said so.
+    fn stopped(&mut self, body: &[u8]) {
+        self.link.outstanding = false;
+        self.run = Run::Stands;
+        self.halted_since = Instant::now();
+        self.bound_halt();
+        self.pending = self.goes_on(body);
+    }
+
+    /// How the thread goes on that this stop reply tells of, unless it has stopped for good.
+    fn goes_on(&mut self, body: &[u8]) -> Option<Pending> {
+        if self.attach_stops > 0 && matches!(stop_of(body), Some(Stop::Itself(SIGSTOP, _))) {
+            self.attach_stops = self.attach_stops.saturating_sub(1);
+            return Some(Pending { signal: 0, thread: thread_of(body) });
+        }
+        Pending::of(body)
     }
 
     fn watch_non_stop(&mut self) -> Result<Option<Stop>, RspError> {
@@ -110,24 +168,44 @@ impl Client {
         let Some(notices) = self.link.notices.as_mut().filter(|n| !n.is_empty()) else { return Ok(None) };
         let mut bodies = std::mem::take(notices);
         bodies.extend(self.drain_stops()?);
+        let mut first = None;
         for body in bodies {
-            let Some(stop) = stop_of(&body) else { continue };
-            let Some(signal) = passes(&stop) else { return Ok(Some(stop)) };
-            let text = String::from_utf8_lossy(&body).into_owned();
-            let thread = text.split(';').find_map(|part| Some(part.get(part.find("thread:")?..)?.to_owned()));
-            let thread = thread.map(|t| t.replacen("thread", "", 1)).unwrap_or_default();
-            self.can(format!("vCont;C{signal:02x}{thread}").as_bytes())?;
+            match self.goes_on(&body) {
+                Some(pending) => drop(self.can(&pending.packet())?),
+                None => first = first.or_else(|| stop_of(&body)),
+            }
         }
-        Ok(None)
+        Ok(first)
+    }
+
+    /// Before the target runs: asks a stub of processes to pass on the signals that the program is to have, without a stop
+    /// for each of them.
+    fn prepare_for_signals(&mut self) -> Result<(), RspError> {
+        if self.features().has("QPassSignals") {
+            let signals: Vec<String> =
+                (1..=LAST_SIGNAL).filter(|s| is_for_program(*s)).map(|s| format!("{s:x}")).collect();
+            self.can(format!("QPassSignals:{}", signals.join(";")).as_bytes())?;
+            self.attach_stops = self.thread_count()?;
+        }
+        Ok(())
+    }
+
+    /// In non-stop mode: the stop reply of each thread that does not run.
+    fn stopped_threads(&mut self) -> Result<Vec<Vec<u8>>, RspError> {
+        let first = self.link.ask(b"?", &is_stop_list)?;
+        if stop_of(&first).is_none() {
+            return Ok(Vec::new());
+        }
+        let mut all = vec![first];
+        all.extend(self.drain_stops()?);
+        Ok(all)
     }
 
     /// Stops that come behind a notification.
     fn drain_stops(&mut self) -> Result<Vec<Vec<u8>>, RspError> {
         let mut all = Vec::new();
         for _ in 0..MOST_STOPS {
-            let expected =
-                |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b);
-            let answer = self.link.ask(b"vStopped", &expected)?;
+            let answer = self.link.ask(b"vStopped", &is_stop_list)?;
             if stop_of(&answer).is_none() {
                 break;
             }
@@ -141,52 +219,89 @@ impl Client {
     /// # Errors
     /// [`RspError::Runs`] where it does not stop in time.
     pub fn halt(&mut self) -> Result<Stop, RspError> {
-        if self.run != Run::Runs {
-            return Ok(Stop::Asked);
+        match self.run {
+            Run::Stands | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
+            Run::Runs => self.link.send_raw(&[3])?,
+            Run::Stopping => {}
         }
-        self.link.send_raw(&[3])?;
-        let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
-        let body = match stopped {
-            Ok(body) => body,
-            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-            Err(_) => {
-                let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-                return Err(self.link.fail(RspError::Runs { endpoint, timeout }));
+        self.run = Run::Stopping;
+        for _ in 0..MOST_SIGNALS {
+            let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
+            let body = match stopped {
+                Ok(body) => body,
+                Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                Err(_) => break,
+            };
+            self.stopped(&body);
+            if self.pending.is_none() {
+                return Ok(match stop_of(&body) {
+                    // SIGINT, SIGTRAP, SIGSTOP, or none: how stubs call a stop that was asked for. A breakpoint that is
+                    // hit in the same moment looks alike.
+                    Some(Stop::Itself(0 | 2 | 5 | SIGSTOP, _)) | None => Stop::Asked,
+                    Some(stop) => stop,
+                });
             }
-        };
-        self.link.outstanding = false;
-        self.run = Run::Stands;
-        Ok(match stop_of(&body) {
-            // SIGINT, SIGTRAP, SIGSTOP, or none: how stubs call a stop that was asked for. A breakpoint that is hit in
-            // the same moment looks alike.
-            Some(Stop::Itself(0 | 2 | 5 | 17, _)) | None => Stop::Asked,
-            Some(stop) => stop,
-        })
+            // A signal of the program's came first, and our interrupt is still on its way.
+            self.go_on()?;
+            self.run = Run::Stopping;
+        }
+        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
+        Err(self.link.fail(RspError::Runs { endpoint, timeout }))
     }
 
     /// Before leaving: the target stands, and the stub is in all-stop mode.
     pub(super) fn stand(&mut self) {
         match self.run {
-            Run::Stands => {}
-            Run::Runs => drop(self.halt()),
+            Run::Stands | Run::Unhalted => {}
+            Run::Runs | Run::Stopping => drop(self.halt()),
             Run::NonStop => {
                 self.run = Run::Stands;
                 if !matches!(self.can(b"vCont;t"), Ok(true)) {
                     return;
                 }
-                let deadline = deadline_in(self.link.timeout.min(Duration::from_secs(2)));
-                while Instant::now() < deadline && self.link.notices.as_ref().is_some_and(Vec::is_empty) {
-                    if self.link.unasked_until(deadline_in(Duration::from_millis(20)).min(deadline)).is_err() {
-                        return;
-                    }
-                }
-                drop(self.drain_stops());
+                drop(self.await_stops());
                 drop(self.can(b"QNonStop:0"));
                 self.link.notices = None;
             }
         }
         // What stood when we came was let run by us alone.
         self.link.unasked_stops = 0;
+    }
+
+    /// After `vCont;t`: waits until each thread has reported its stop. A report that nobody takes comes later, as a stop
+    /// by itself. A thread that stood already may report nothing.
+    fn await_stops(&mut self) -> Result<(), RspError> {
+        const QUIET: Duration = Duration::from_millis(200);
+        let end = deadline_in(self.link.timeout.min(Duration::from_secs(2)));
+        let count = self.thread_count()?;
+        let mut stopped = BTreeSet::new();
+        let mut quiet = end;
+        while stopped.len() < count && Instant::now() < quiet {
+            self.link.unasked_until(deadline_in(Duration::from_millis(20)).min(quiet))?;
+            let Some(notices) = self.link.notices.as_mut().filter(|n| !n.is_empty()) else { continue };
+            let mut bodies = std::mem::take(notices);
+            bodies.extend(self.drain_stops()?);
+            stopped.extend(bodies.iter().map(|body| thread_of(body)));
+            quiet = deadline_in(QUIET).min(end);
+        }
+        Ok(())
+    }
+
+    /// How many threads stop each by itself: those of a process. The cores of a board stop together.
+    fn thread_count(&mut self) -> Result<usize, RspError> {
+        if !self.features().has("QPassSignals") {
+            return Ok(1);
+        }
+        let expected = |b: &[u8]| b.is_empty() || matches!(b, [b'm' | b'l', ..]) || reply::is_error(b);
+        let mut count = 0_usize;
+        let mut packet = &b"qfThreadInfo"[..];
+        for _ in 0..MOST_STOPS {
+            let answer = self.link.ask(packet, &expected)?;
+            let Some(threads) = answer.strip_prefix(b"m") else { break };
+            count = count.saturating_add(threads.split(|b| *b == b',').count());
+            packet = b"qsThreadInfo";
+        }
+        Ok(count.clamp(1, MOST_STOPS))
     }
 
     /// Says something that is answered with OK; false for another answer.
@@ -196,9 +311,44 @@ impl Client {
     }
 }
 
+/// A signal with which a thread has stopped, and which the program has not had yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// 0: none.
+    signal: u8,
+    /// As the stub writes it; `None` where its stop replies name no thread.
+    thread: Option<String>,
+}
+
+impl Pending {
+    /// What a stop reply or a notification tells of.
+    pub(super) fn of(body: &[u8]) -> Option<Self> {
+        match stop_of(body)? {
+            Stop::Itself(signal, _) if is_for_program(signal) => Some(Self { signal, thread: thread_of(body) }),
+            _ => None,
+        }
+    }
+
+    /// Lets the thread go on with its signal.
+    fn packet(&self) -> Vec<u8> {
+        let thread = self.thread.as_ref().map(|thread| format!(":{thread}")).unwrap_or_default();
+        format!("vCont;C{:02x}{thread}", self.signal).into_bytes()
+    }
+}
+
+/// The thread that a stop reply or a notification tells of.
+fn thread_of(body: &[u8]) -> Option<String> {
+    reply::thread(without_name(body)).map(str::to_owned)
+}
+
+/// A notification without its name.
+fn without_name(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"Stop:").unwrap_or(body)
+}
+
 /// What a stop reply says, also in a notification.
 fn stop_of(body: &[u8]) -> Option<Stop> {
-    let body = body.strip_prefix(b"Stop:").unwrap_or(body);
+    let body = without_name(body);
     if reply::is_gone(body) {
         return Some(Stop::Ended(excerpt(body)));
     }
@@ -207,13 +357,15 @@ fn stop_of(body: &[u8]) -> Option<Stop> {
     Some(Stop::Itself(signal, excerpt(body)))
 }
 
-/// The signal of a stop that the program itself is to handle: none of those that end it or that debuggers make.
-fn passes(stop: &Stop) -> Option<u8> {
-    match stop {
-        // 0 none, 2 INT, 4 ILL, 5 TRAP, 6 ABRT, 7 EMT, 8 FPE, 10 BUS, 11 SEGV, 12 SYS, 17 STOP
-        Stop::Itself(0 | 2 | 4..=8 | 10..=12 | 17, _) | Stop::Asked | Stop::Ended(_) => None,
-        Stop::Itself(signal, _) => Some(*signal),
-    }
+/// What `?` and `vStopped` are answered with in non-stop mode.
+fn is_stop_list(body: &[u8]) -> bool {
+    body == b"OK" || body.is_empty() || reply::is_stop(body) || reply::is_gone(body) || reply::is_error(body)
+}
+
+/// The program itself is to have this signal: it is none of those that end it or that debuggers make.
+const fn is_for_program(signal: u8) -> bool {
+    // 0 none, 2 INT, 4 ILL, 5 TRAP, 6 ABRT, 7 EMT, 8 FPE, 10 BUS, 11 SEGV, 12 SYS
+    !matches!(signal, 0 | 2 | 4..=8 | 10..=12 | SIGSTOP)
 }
 
 #[cfg(test)]
@@ -223,10 +375,20 @@ mod tests {
     #[test]
     fn stops_are_told_apart() {
         assert_eq!(stop_of(b"T05thread:01;"), Some(Stop::Itself(5, "T05thread:01;".into())));
-        assert_eq!(stop_of(b"Stop:T0ethread:1;").as_ref().and_then(passes), Some(14));
-        assert_eq!(stop_of(b"S0b").as_ref().and_then(passes), None);
+        assert_eq!(stop_of(b"S0b"), Some(Stop::Itself(11, "S0b".into())));
         assert_eq!(stop_of(b"W00"), Some(Stop::Ended("W00".into())));
         assert_eq!(stop_of(b"OK"), None);
         assert_eq!(stop_of(b"T"), None);
+    }
+
+    #[test]
+    fn a_signal_is_for_its_thread() {
+        let packet = |body: &[u8]| Pending::of(body).map(|pending| String::from_utf8(pending.packet()).unwrap());
+        assert_eq!(packet(b"Stop:T0ethread:1;").as_deref(), Some("vCont;C0e:1"));
+        assert_eq!(packet(b"T1f06:00*,;07:a0;thread:p1a.2b;core:0;").as_deref(), Some("vCont;C1f:p1a.2b"));
+        assert_eq!(packet(b"S1e").as_deref(), Some("vCont;C1e"));
+        for body in [&b"T05thread:1;"[..], b"T02thread:1;", b"S0b", b"T00thread:1;", b"W00", b"OK", b""] {
+            assert_eq!(packet(body), None);
+        }
     }
 }

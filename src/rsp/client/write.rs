@@ -1,12 +1,22 @@
 //! Memory that is written: for `control` alone.
 
-use super::Client;
 use super::reply;
+use super::{Client, Leave};
 use crate::abi::Addr;
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::to_hex;
 
 impl Client {
+    /// While true Ctrl-C waits: it must not come between writes that belong together.
+    pub const fn hold_interrupt(&mut self, hold: bool) {
+        self.link.deaf = hold;
+    }
+
+    /// Leaves the target halted, whatever the options say: what is in its memory is not whole.
+    pub const fn leave_halted(&mut self) {
+        self.leave = Leave::Halted;
+    }
+
     /// Writes all of `bytes` from `addr` on.
     ///
     /// # Errors

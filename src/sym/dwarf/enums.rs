@@ -6,13 +6,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gimli::{
     Abbreviation, Abbreviations, AttributeValue, DebugAbbrevOffset, DebugMacroOffset, DwForm, EntriesRaw, MacroEntry,
     MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
 };
 
+use super::patience::{self, Patience};
 use super::{Dwarf, Slice, View};
 
 /// The most entries that one walk looks at.
@@ -24,12 +25,8 @@ const NAMES: usize = 1 << 20;
 /// How deep macro units may import each other.
 const IMPORTS: u32 = 32;
 
-/// Sound debug information takes some 2 ms for each megabyte; no damage takes longer than this.
-const TIME: Duration = Duration::from_secs(10);
-
-fn in_time(began: Instant) -> bool {
-    began.elapsed() < TIME
-}
+/// The most bytes of names that one walk keeps.
+const BYTES: usize = 16 << 20;
 
 /// An enumeration of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,13 +81,14 @@ impl Dwarf {
             seen: HashSet::new(),
             without: HashSet::new(),
             table: None,
-            began: Instant::now(),
+            bytes: BYTES,
+            patience: Patience::new(self.elf.bytes().len(), Duration::ZERO),
             found: Found::default(),
         };
         let (mut units, mut old) = (view.units(), view.type_units());
         loop {
             match units.next() {
-                Ok(Some(header)) if in_time(walk.began) => walk.unit(header),
+                Ok(Some(header)) if walk.patience.look().is_some() => walk.unit(header),
                 Ok(None) => break,
                 Ok(_) | Err(_) => {
                     walk.found.partial = true;
@@ -119,15 +117,17 @@ impl Dwarf {
         let view = self.view();
         let mut walk = MacroWalk {
             left: MACROS,
+            bytes: BYTES,
+            patience: Patience::new(self.elf.bytes().len(), Duration::ZERO),
             names: HashMap::new(),
             imported: HashSet::new(),
             files: Vec::new(),
             by_file: HashMap::new(),
             found: Found::default(),
         };
-        let (mut units, began) = (view.units(), Instant::now());
+        let mut units = view.units();
         while let Ok(Some(header)) = units.next() {
-            if !in_time(began) {
+            if walk.patience.look().is_none() {
                 walk.found.partial = true;
                 break;
             }
@@ -150,7 +150,8 @@ struct Walk<'a, 'v> {
     without: HashSet<DebugAbbrevOffset>,
     /// The last other one: units that follow each other often share it.
     table: Option<(DebugAbbrevOffset, Rc<Abbreviations>)>,
-    began: Instant,
+    bytes: usize,
+    patience: Patience,
     found: Found<EnumNames>,
 }
 
@@ -177,7 +178,8 @@ impl<'a> Walk<'a, '_> {
         let abbreviations = match known {
             Some(table) => table,
             None => {
-                let Some(table) = header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| in_time(self.began))
+                let Some(table) =
+                    header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| self.patience.look().is_some())
                 else {
                     self.found.partial = true;
                     return;
@@ -195,22 +197,39 @@ impl<'a> Walk<'a, '_> {
         if self.entries(&header, &abbreviations, &mut done).is_none() {
             self.found.partial = true;
         }
-        if done.is_empty() || !in_time(self.began) {
+        if done.is_empty() || self.patience.look().is_none() {
             return;
         }
         // Only now: it reads the head of the line table.
         let Ok(unit) = self.view.unit(header) else { return };
         let unit = UnitRef::new(self.view, &unit);
         for open in done {
-            let Open { offset, name, file, line, first, words, .. } = open;
-            let name = name.and_then(|n| text(unit, n)).or_else(|| self.typedef(unit, offset));
-            let name = name.or_else(|| first.and_then(|n| text(unit, n))).unwrap_or_default();
-            let words: Vec<(u32, String)> =
-                words.into_iter().filter_map(|(id, n)| Some((id, text(unit, n)?))).collect();
-            if self.seen.insert((name.clone(), words.clone())) {
-                self.found.all.push(EnumNames { name, place: place(unit, file, line), words });
+            if self.keep(unit, open).is_none() {
+                self.found.partial = true;
+                return;
             }
         }
+    }
+
+    /// Looks up the texts of an enumeration. `None` where there is no time or no room left for it.
+    fn keep(&mut self, unit: UnitRef<'_, Slice<'a>>, open: Open<'a>) -> Option<()> {
+        let Open { offset, name, file, line, first, words, .. } = open;
+        let name = name.and_then(|n| text(unit, n)).or_else(|| self.typedef(unit, offset));
+        let name = name.or_else(|| first.and_then(|n| text(unit, n))).unwrap_or_default();
+        let mut all: Vec<(u32, String)> = Vec::with_capacity(words.len());
+        let mut bytes = name.len();
+        for (id, n) in words {
+            // A name without an end is as long as its section.
+            self.patience.look()?;
+            let Some(word) = text(unit, n) else { continue };
+            bytes = bytes.saturating_add(word.len()).saturating_add(size_of::<(u32, String)>());
+            all.push((id, word));
+        }
+        if self.seen.insert((name.clone(), all.clone())) {
+            self.bytes = self.bytes.checked_sub(bytes)?;
+            self.found.all.push(EnumNames { name, place: place(unit, file, line), words: all });
+        }
+        Some(())
     }
 
     /// Walks the entries of a unit. `None` where they end in damage, or there are too many.
@@ -224,6 +243,7 @@ impl<'a> Walk<'a, '_> {
         let mut open: Option<Open<'a>> = None;
         while !raw.is_empty() {
             self.left = self.left.checked_sub(1)?;
+            self.patience.step()?;
             let (offset, depth) = (raw.next_offset(), raw.next_depth());
             if let Some(own) = open.take_if(|o| depth <= o.depth)
                 && !own.words.is_empty()
@@ -257,6 +277,7 @@ impl<'a> Walk<'a, '_> {
         let mut children = tree.root().ok()?.children();
         while let Ok(Some(child)) = children.next() {
             self.left = self.left.checked_sub(1)?;
+            self.patience.step()?;
             let entry = child.entry();
             if entry.tag() == dw::DW_TAG_typedef
                 && matches!(entry.attr_value(dw::DW_AT_type), Some(AttributeValue::UnitRef(to)) if to.0 == offset)
@@ -270,7 +291,7 @@ impl<'a> Walk<'a, '_> {
 
 fn text<'a>(unit: UnitRef<'_, Slice<'a>>, value: Value<'a>) -> Option<String> {
     let slice = unit.attr_string(value).ok()?;
-    Some(String::from_utf8_lossy(slice.slice()).into_owned())
+    Some(patience::name(slice.slice()))
 }
 
 fn head<'a>(
@@ -347,7 +368,7 @@ fn may_hold(abbreviations: &Abbreviations, range: &RangeInclusive<u32>) -> bool 
 fn place(unit: UnitRef<'_, Slice<'_>>, file: Option<u64>, line: Option<u64>) -> String {
     let name = file.and_then(|n| file_name(unit, n)).or_else(|| {
         let name = unit.name?;
-        Some(String::from_utf8_lossy(name.slice()).into_owned())
+        Some(patience::name(name.slice()))
     });
     let name = name.unwrap_or_default();
     line.map_or_else(|| name.clone(), |line| format!("{name}:{line}"))
@@ -358,9 +379,9 @@ fn file_name(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index)?;
     let name = unit.attr_string(file.path_name()).ok()?;
-    let name = String::from_utf8_lossy(name.slice()).into_owned();
+    let name = patience::name(name.slice());
     let dir = file.directory(header).and_then(|d| unit.attr_string(d).ok());
-    let dir = dir.map(|d| String::from_utf8_lossy(d.slice()).into_owned());
+    let dir = dir.map(|d| patience::name(d.slice()));
     // The directory of the compilation tells nothing that a reader needs.
     Some(match dir.filter(|_| file.directory_index() != 0 && !name.starts_with('/')) {
         Some(dir) if !dir.is_empty() && dir != "." => format!("{dir}/{name}"),
@@ -371,6 +392,8 @@ fn file_name(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
 /// The walk for macros.
 struct MacroWalk<'a> {
     left: usize,
+    bytes: usize,
+    patience: Patience,
     /// Names that were met: the first stays.
     names: HashMap<&'a [u8], ()>,
     imported: HashSet<usize>,
@@ -418,10 +441,11 @@ impl<'a> MacroWalk<'a> {
     fn entries(&mut self, unit: UnitRef<'_, Slice<'a>>, mut entries: MacroIter<Slice<'a>>, depth: u32) -> Option<()> {
         while let Some(entry) = entries.next().ok()? {
             self.left = self.left.checked_sub(1)?;
+            self.patience.look()?;
             match entry {
                 MacroEntry::Define { text, .. } => {
                     let Ok(text) = text.string(unit) else { continue };
-                    self.define(unit, text.slice());
+                    self.define(unit, text.slice())?;
                 }
                 MacroEntry::StartFile { file, .. } => {
                     // Files include each other; a chain that never ends is damage.
@@ -444,18 +468,21 @@ impl<'a> MacroWalk<'a> {
         Some(())
     }
 
-    fn define(&mut self, unit: UnitRef<'_, Slice<'a>>, text: &'a [u8]) {
+    /// `None` where there is no room left for it.
+    fn define(&mut self, unit: UnitRef<'_, Slice<'a>>, text: &'a [u8]) -> Option<()> {
         let end = text.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'_')).unwrap_or(text.len());
         // Macros with parameters, and those that stand for nothing, have no value.
         let (Some(name), Some(body)) = (text.get(..end), text.get(end..).and_then(|b| b.strip_prefix(b" "))) else {
-            return;
+            return Some(());
         };
-        if body.is_empty() || body.len() > 256 || self.names.len() >= NAMES {
-            return;
+        if body.is_empty() || body.len() > 256 || name.len() > 256 || self.names.len() >= NAMES {
+            return Some(());
         }
         if self.names.insert(name, ()).is_some() {
-            return;
+            return Some(());
         }
+        let kept = name.len().saturating_add(body.len()).saturating_add(size_of::<MacroText>());
+        self.bytes = self.bytes.checked_sub(kept)?;
         let file = self.files.last().copied().flatten().map(|index| {
             let known = || file_name(unit, u64::try_from(index).unwrap_or(u64::MAX)).unwrap_or_default();
             self.by_file.entry(index).or_insert_with(known).clone()
@@ -465,5 +492,6 @@ impl<'a> MacroWalk<'a> {
             body: String::from_utf8_lossy(body).into_owned(),
             file,
         });
+        Some(())
     }
 }

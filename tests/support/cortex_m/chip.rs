@@ -14,7 +14,6 @@ const CYCCNT: u32 = 0xE000_1004;
 const PCSR: u32 = 0xE000_101C;
 const FP_CTRL: u32 = 0xE000_2000;
 const FP_COMP0: u32 = 0xE000_2008;
-const SYST_CALIB: u32 = 0xE000_E01C;
 const CPUID: u32 = 0xE000_ED00;
 const AIRCR: u32 = 0xE000_ED0C;
 const DFSR: u32 = 0xE000_ED30;
@@ -36,8 +35,9 @@ pub const BREAKPOINT: u32 = 2;
 const VECTOR_CATCH: u32 = 8;
 
 /// What the core does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
+    #[default]
     Running,
     Asleep,
     Halted,
@@ -65,8 +65,8 @@ pub struct Stats {
     pub reads: u64,
     pub writes: Vec<Write>,
     pub faults: u64,
-    /// Calls that the firmware made: the number of its next event since its start.
-    pub calls: u32,
+    /// The number of the firmware's next event since its start.
+    pub next: u32,
     /// Events that it wrote, and those that it did not: masked, and without a current event pointer.
     pub events: u32,
     pub masked: u32,
@@ -95,6 +95,7 @@ pub struct Pace {
 /// An access that the bus refused.
 pub struct BusFault;
 
+#[derive(Default)]
 pub struct Chip {
     pub flash: Vec<u8>,
     pub ram: Vec<u8>,
@@ -104,8 +105,10 @@ pub struct Chip {
     pub pace: Pace,
     /// Addresses without power.
     pub faulty: Vec<Range<u32>>,
-    pub powered: bool,
-    pub plugged_in: bool,
+    pub power_off: bool,
+    pub unplugged: bool,
+    /// The program stores its words most significant byte first.
+    pub big_endian: bool,
     /// The core sleeps when it has nothing to do.
     pub sleepy: bool,
     /// The test is over.
@@ -115,7 +118,7 @@ pub struct Chip {
     /// Why the core halted (DFSR).
     pub reason: u32,
     state: State,
-    since: Instant,
+    since: Option<Instant>,
     ran: Duration,
     debug: u32,
     catch: u32,
@@ -129,24 +132,10 @@ impl Chip {
         let mut chip = Self {
             flash: vec![0; FLASH_LEN],
             ram: vec![0; RAM_LEN],
-            registers: [0; 32],
-            stats: Stats::default(),
-            pace: Pace::default(),
-            faulty: Vec::new(),
-            powered: true,
-            plugged_in: true,
-            sleepy: false,
-            ended: false,
-            boots: 0,
-            reason: 0,
-            state: State::Running,
-            since: Instant::now(),
-            ran: Duration::ZERO,
-            debug: 0,
             catch: 1 << 24,
-            reset_seen: false,
             // Cortex-M3 r2p1; six breakpoints; the cycle counter runs.
-            peripherals: [(CPUID, 0x412F_C231), (FP_CTRL, 0x260), (0xE000_1000, 0x4000_0001), (SYST_CALIB, 0)].into(),
+            peripherals: [(CPUID, 0x412F_C231), (FP_CTRL, 0x260), (0xE000_1000, 0x4000_0001)].into(),
+            ..Self::default()
         };
         chip.component(0xE000_E000, 14, 0x000);
         chip.component(0xE000_1000, 14, 0x002);
@@ -160,26 +149,22 @@ impl Chip {
 
     /// The identification registers of a CoreSight component of Arm.
     fn component(&mut self, base: u32, class: u32, part: u32) {
-        let words = [
-            (0xFD0, 4),
-            (0xFE0, part & 0xFF),
-            (0xFE4, 0xB0 | part >> 8),
-            (0xFE8, 0x2B),
-            (0xFF0, 0x0D),
-            (0xFF4, class << 4),
-            (0xFF8, 0x05),
-            (0xFFC, 0xB1),
-        ];
-        self.peripherals.extend(words.map(|(offset, word)| (base + offset, word)));
+        let words = [4, 0, 0, 0, part & 0xFF, 0xB0 | part >> 8, 0x2B, 0, 0x0D, class << 4, 0x05, 0xB1];
+        self.peripherals.extend((0..).map(|i| base + 0xFD0 + 4 * i).zip(words));
     }
 
     pub fn state(&self) -> State {
         self.state
     }
 
+    /// How long it has been in its state.
+    fn lasted(&self) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     /// The time that the core has run, which is what its cycle counter counts.
     pub fn ran(&self) -> Duration {
-        if self.state == State::Running { self.ran + self.since.elapsed() } else { self.ran }
+        if self.state == State::Running { self.ran + self.lasted() } else { self.ran }
     }
 
     /// 25 MHz.
@@ -190,9 +175,8 @@ impl Chip {
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         if self.state == State::Halted {
-            let now = self.since.elapsed();
-            stats.halted += now;
-            stats.longest_halt = stats.longest_halt.max(now);
+            stats.halted += self.lasted();
+            stats.longest_halt = stats.longest_halt.max(self.lasted());
         }
         stats.debug_enabled = self.debug & C_DEBUGEN != 0;
         stats.breakpoints = self.breakpoints().count();
@@ -201,12 +185,12 @@ impl Chip {
 
     pub fn clear_stats(&mut self) {
         // The firmware goes on counting.
-        self.stats = Stats { calls: self.stats.calls, ..Stats::default() };
+        self.stats = Stats { next: self.stats.next, ..Stats::default() };
         self.enter(self.state);
     }
 
     fn enter(&mut self, state: State) {
-        let lasted = self.since.elapsed();
+        let lasted = self.lasted();
         match self.state {
             State::Running => self.ran += lasted,
             State::Halted if state != State::Halted => {
@@ -216,7 +200,7 @@ impl Chip {
             _ => {}
         }
         self.state = state;
-        self.since = Instant::now();
+        self.since = Some(Instant::now());
     }
 
     /// Halts the core, as another debugger would.
@@ -237,13 +221,12 @@ impl Chip {
     /// A reset; `hold` until `release_reset`.
     pub fn reset(&mut self, hold: bool) {
         self.stats.resets += 1;
-        self.stats.calls = 0;
+        self.stats.next = 0;
         self.boots += 1;
         self.reset_seen = true;
         self.debug &= !C_HALT;
         self.reason = 0;
-        let vector = |at: usize| u32::from_le_bytes(self.flash[at..at + 4].try_into().unwrap());
-        let (stack, start) = (vector(0), vector(4));
+        let (stack, start) = (little_endian(&self.flash[..4]), little_endian(&self.flash[4..8]));
         (self.registers[13], self.registers[17], self.registers[15]) = (stack, stack, start & !1);
         self.registers[16] = 0x0100_0000;
         self.enter(State::InReset);
@@ -283,49 +266,40 @@ impl Chip {
         bytes.get_mut(at..at + size as usize)
     }
 
-    /// A word of memory; 0 where there is none.
+    /// A word of memory as the program sees it; 0 where there is none.
     pub fn peek(&mut self, at: u32) -> u32 {
-        self.memory(at, 4).map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+        let big = self.big_endian;
+        let word = self.memory(at, 4).map_or(0, |bytes| little_endian(bytes));
+        if big { word.swap_bytes() } else { word }
     }
 
     pub fn poke(&mut self, at: u32, word: u32) {
-        self.memory(at, 4).unwrap().copy_from_slice(&word.to_le_bytes());
+        let bytes = if self.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
+        self.memory(at, 4).unwrap().copy_from_slice(&bytes);
     }
 
     /// One access of the debugger, of 1, 2 or 4 bytes in their lanes of the word.
     pub fn access(&mut self, at: u32, size: u32, write: Option<u32>) -> Result<u32, BusFault> {
-        let at = at & !(size - 1);
-        let outcome = self.try_access(at, size, write);
+        let (at, lane) = (at & !(size - 1), 8 * (at & (4 - size)));
+        let outcome = match write {
+            _ if self.power_off || self.faulty.iter().any(|range| range.contains(&at)) => Err(BusFault),
+            Some(word) if at >> 20 == 0xE00 => Ok(self.write_peripheral(at & !3, word)),
+            None if at >> 20 == 0xE00 => Ok(self.read_peripheral(at & !3)),
+            Some(_) if at < RAM => Err(BusFault),
+            Some(word) => self.write_ram(at, size, word >> lane),
+            None => self.memory(at, size).map(|bytes| little_endian(bytes) << lane).ok_or(BusFault),
+        };
         match outcome {
             Err(BusFault) => self.stats.faults += 1,
-            Ok(_) if write.is_none() => self.stats.reads += 1,
-            Ok(_) => {}
+            Ok(_) => self.stats.reads += u64::from(write.is_none()),
         }
         outcome
     }
 
-    fn try_access(&mut self, at: u32, size: u32, write: Option<u32>) -> Result<u32, BusFault> {
-        if !self.powered || self.faulty.iter().any(|range| range.contains(&at)) {
-            return Err(BusFault);
-        }
-        if at >> 20 == 0xE00 {
-            return Ok(match write {
-                Some(word) => self.write_peripheral(at & !3, word),
-                None => self.read_peripheral(at & !3),
-            });
-        }
-        let lane = 8 * (at & 3);
+    fn write_ram(&mut self, at: u32, size: u32, word: u32) -> Result<u32, BusFault> {
         let bytes = self.memory(at, size).ok_or(BusFault)?;
-        let Some(word) = write else {
-            let value = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
-            return Ok(value << lane);
-        };
-        if at < RAM {
-            return Err(BusFault);
-        }
-        let value = (word >> lane).to_le_bytes();
-        bytes.copy_from_slice(&value[..size as usize]);
-        let value = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        bytes.copy_from_slice(&word.to_le_bytes()[..size as usize]);
+        let value = little_endian(bytes);
         self.stats.writes.push(Write { address: at, size, value });
         Ok(0)
     }
@@ -389,6 +363,10 @@ impl Chip {
             self.resume();
         }
     }
+}
+
+fn little_endian(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
 }
 
 /// The chip, as its threads share it.

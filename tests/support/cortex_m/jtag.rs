@@ -7,24 +7,24 @@ use std::sync::Arc;
 use super::chip::Shared;
 use super::dap::Dap;
 
+/// The register that is scanned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Register {
+    Data,
+    Instruction,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Reset,
     Idle,
-    SelectDr,
-    CaptureDr,
-    ShiftDr,
-    Exit1Dr,
-    PauseDr,
-    Exit2Dr,
-    UpdateDr,
-    SelectIr,
-    CaptureIr,
-    ShiftIr,
-    Exit1Ir,
-    PauseIr,
-    Exit2Ir,
-    UpdateIr,
+    Select(Register),
+    Capture(Register),
+    Shift(Register),
+    Exit1(Register),
+    Pause(Register),
+    Exit2(Register),
+    Update(Register),
 }
 
 impl State {
@@ -32,37 +32,33 @@ impl State {
         use State::*;
         let (zero, one) = match self {
             Reset => (Idle, Reset),
-            Idle | UpdateDr | UpdateIr => (Idle, SelectDr),
-            SelectDr => (CaptureDr, SelectIr),
-            CaptureDr | ShiftDr => (ShiftDr, Exit1Dr),
-            Exit1Dr => (PauseDr, UpdateDr),
-            PauseDr => (PauseDr, Exit2Dr),
-            Exit2Dr => (ShiftDr, UpdateDr),
-            SelectIr => (CaptureIr, Reset),
-            CaptureIr | ShiftIr => (ShiftIr, Exit1Ir),
-            Exit1Ir => (PauseIr, UpdateIr),
-            PauseIr => (PauseIr, Exit2Ir),
-            Exit2Ir => (ShiftIr, UpdateIr),
+            Idle | Update(_) => (Idle, Select(Register::Data)),
+            Select(Register::Data) => (Capture(Register::Data), Select(Register::Instruction)),
+            Select(Register::Instruction) => (Capture(Register::Instruction), Reset),
+            Capture(register) | Shift(register) => (Shift(register), Exit1(register)),
+            Exit1(register) => (Pause(register), Update(register)),
+            Pause(register) => (Pause(register), Exit2(register)),
+            Exit2(register) => (Shift(register), Update(register)),
         };
         if tms { one } else { zero }
     }
 }
 
 // Instructions, four bits.
-const ABORT: u32 = 0x8;
-const DPACC: u32 = 0xA;
-const APACC: u32 = 0xB;
-const IDCODE: u32 = 0xE;
+const ABORT: u64 = 0x8;
+const DPACC: u64 = 0xA;
+const APACC: u64 = 0xB;
+const IDCODE: u64 = 0xE;
 
 struct Tap {
     shared: Arc<Shared>,
     dap: Dap,
     state: State,
     clock: bool,
-    instruction: u32,
-    shifted_instruction: u32,
-    data: u64,
-    data_bits: u32,
+    instruction: u64,
+    /// The register that is shifted, and its length.
+    shifted: u64,
+    bits: u32,
     /// What the last read gave: the next scan carries it out.
     result: u32,
     in_reset: bool,
@@ -76,9 +72,8 @@ pub fn serve(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<()>
         state: State::Reset,
         clock: false,
         instruction: IDCODE,
-        shifted_instruction: 0,
-        data: 0,
-        data_bits: 32,
+        shifted: 0,
+        bits: 1,
         result: 0,
         in_reset: false,
     };
@@ -88,7 +83,7 @@ pub fn serve(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<()>
         if len == 0 {
             return Ok(());
         }
-        let plugged_in = shared.lock().plugged_in;
+        let plugged_in = !shared.lock().unplugged;
         let mut output = Vec::new();
         for command in &input[..len] {
             match command {
@@ -131,41 +126,36 @@ impl Tap {
 
     /// TDO.
     fn output(&self) -> bool {
-        match self.state {
-            State::ShiftDr => self.data & 1 != 0,
-            State::ShiftIr => self.shifted_instruction & 1 != 0,
-            _ => true,
-        }
+        !matches!(self.state, State::Shift(_)) || self.shifted & 1 != 0
     }
 
     fn rise(&mut self, tms: bool, tdi: bool) {
         match self.state {
-            State::CaptureIr => self.shifted_instruction = 1,
-            State::ShiftIr => self.shifted_instruction = self.shifted_instruction >> 1 | u32::from(tdi) << 3,
-            State::CaptureDr => {
-                (self.data_bits, self.data) = match self.instruction {
-                    DPACC | APACC => (35, u64::from(self.result) << 3 | 2),
-                    ABORT => (35, 0),
-                    IDCODE => (32, 0x4BA0_0477),
-                    _ => (1, 0),
+            State::Capture(register) => {
+                (self.bits, self.shifted) = match (register, self.instruction) {
+                    (Register::Instruction, _) => (4, 1),
+                    (Register::Data, DPACC | APACC) => (35, u64::from(self.result) << 3 | 2),
+                    (Register::Data, ABORT) => (35, 0),
+                    (Register::Data, IDCODE) => (32, 0x4BA0_0477),
+                    (Register::Data, _) => (1, 0),
                 }
             }
-            State::ShiftDr => self.data = self.data >> 1 | u64::from(tdi) << (self.data_bits - 1),
+            State::Shift(_) => self.shifted = self.shifted >> 1 | u64::from(tdi) << (self.bits - 1),
             _ => {}
         }
         self.state = self.state.next(tms);
         match self.state {
-            State::UpdateIr => self.instruction = self.shifted_instruction,
-            State::UpdateDr => self.update(),
+            State::Update(Register::Instruction) => self.instruction = self.shifted,
+            State::Update(Register::Data) => self.update(),
             State::Reset => self.instruction = IDCODE,
             _ => {}
         }
     }
 
     fn update(&mut self) {
-        let read = self.data & 1 != 0;
-        let register = (self.data >> 1 & 3) as u32 * 4;
-        let word = (self.data >> 3) as u32;
+        let read = self.shifted & 1 != 0;
+        let register = (self.shifted >> 1 & 3) as u32 * 4;
+        let word = (self.shifted >> 3) as u32;
         match (self.instruction, read) {
             (DPACC, true) => self.result = self.dap.read_dp(register),
             (DPACC, false) => self.dap.write_dp(register, word),

@@ -1,5 +1,5 @@
-//! A Cortex-M3 simulated in the test's own process, for real debug servers: OpenOCD over `remote_bitbang`. A test asks
-//! the chip itself what was done to it.
+//! A Cortex-M3 simulated in the test's own process, for real debug servers: OpenOCD over `remote_bitbang`, pyOCD over its
+//! remote probe. A test asks the chip itself what was done to it.
 //!
 //! A JTAG debug port, one memory access port, flash, RAM, the debug registers, and a program that traces while it runs.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
@@ -15,6 +15,7 @@ mod chip;
 mod dap;
 mod firmware;
 mod jtag;
+mod remote_probe;
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::ops::Range;
@@ -41,13 +42,22 @@ pub struct Setup {
     pub rate: u32,
     /// A trace buffer for so many events; without it, the one in the image.
     pub ring: Option<u32>,
+    /// The chip stores words most significant byte first; its RAM is empty but for the ring.
+    pub big_endian: bool,
     pub elf: PathBuf,
     pub ram: PathBuf,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { state: State::Running, rate: 0, ring: None, elf: fixture("cm3.elf"), ram: fixture("cm3.ram.bin") }
+        Self {
+            state: State::Running,
+            rate: 0,
+            ring: None,
+            big_endian: false,
+            elf: fixture("cm3.elf"),
+            ram: fixture("cm3.ram.bin"),
+        }
     }
 }
 
@@ -56,6 +66,7 @@ pub struct CortexM {
     shared: Arc<Shared>,
     firmware: Option<JoinHandle<()>>,
     jtag: Port,
+    remote_probe: Port,
     elf: PathBuf,
 }
 
@@ -63,8 +74,11 @@ impl CortexM {
     pub fn start(setup: Setup) -> Self {
         let mut chip = Chip::new();
         load_segments(&setup.elf, &mut chip.flash);
-        let ram = std::fs::read(&setup.ram).unwrap();
-        chip.ram[..ram.len()].copy_from_slice(&ram);
+        if !setup.big_endian {
+            let ram = std::fs::read(&setup.ram).unwrap();
+            chip.ram[..ram.len()].copy_from_slice(&ram);
+        }
+        chip.big_endian = setup.big_endian;
         chip.pace.rate = setup.rate;
         // In the fixture's fault handler, where its RAM was written to the file.
         chip.registers[7] = 0x2000_7F58;
@@ -87,12 +101,23 @@ impl CortexM {
         let ring = setup.ring.map(|events| Ring { address: RING, events });
         let firmware = Firmware::new(Arc::clone(&shared), &setup.elf, ring);
         let firmware = Some(std::thread::spawn(|| firmware.run()));
-        Self { jtag: Port::open(&shared, jtag::serve), shared, firmware, elf: setup.elf }
+        Self {
+            jtag: Port::open(&shared, jtag::serve),
+            remote_probe: Port::open(&shared, remote_probe::serve),
+            shared,
+            firmware,
+            elf: setup.elf,
+        }
     }
 
     /// The port for OpenOCD's `remote_bitbang`.
     pub fn jtag_port(&self) -> u16 {
         self.jtag.number
+    }
+
+    /// The port for pyOCD's remote probe.
+    pub fn remote_probe_port(&self) -> u16 {
+        self.remote_probe.number
     }
 
     pub fn elf(&self) -> &Path {
@@ -153,19 +178,19 @@ impl CortexM {
 
     /// Every access to the bus faults; the debug port still answers.
     pub fn power_off(&self) {
-        self.shared.change(|chip| chip.powered = false);
+        self.shared.change(|chip| chip.power_off = true);
     }
 
     /// The probe's cable is pulled out of the board.
     pub fn unplug(&self) {
-        self.shared.change(|chip| chip.plugged_in = false);
+        self.shared.change(|chip| chip.unplugged = true);
     }
 
     /// Undoes `fault`, `power_off` and `unplug`.
     pub fn heal(&self) {
         self.shared.change(|chip| {
             chip.faulty.clear();
-            (chip.powered, chip.plugged_in) = (true, true);
+            (chip.power_off, chip.unplugged) = (false, false);
         });
     }
 
@@ -202,6 +227,7 @@ impl Drop for CortexM {
             let _ = firmware.join();
         }
         self.jtag.close();
+        self.remote_probe.close();
     }
 }
 

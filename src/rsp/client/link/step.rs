@@ -7,6 +7,9 @@ use crate::rsp::client::reply;
 use crate::rsp::error::RspError;
 use crate::rsp::packet::from_hex;
 
+/// How often one more wait is granted while answers to earlier requests keep coming.
+const MORE_WAITS: u32 = 64;
+
 /// How long nothing must have come, at the least, before a link that was out of step is taken to be in step.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -71,7 +74,7 @@ impl Link {
         let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
         let patience = std::mem::replace(&mut self.timeout, patience);
-        let (mut tries, mut late) = (0_u32, false);
+        let (mut tries, mut late, mut waits) = (0_u32, false, 0_u32);
         let mut asked = Instant::now();
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
@@ -82,6 +85,10 @@ impl Link {
                         tries = tries.saturating_add(1);
                         asked = Instant::now();
                         self.send(&[question]).map_err(Failure::Fatal)?;
+                    }
+                    // The stub is still busy with what it was asked before: our question is behind that.
+                    Err(Failure::Late(heard)) if heard.stray.is_some() && waits < MORE_WAITS => {
+                        waits = waits.saturating_add(1);
                     }
                     // This one may have been lost as any other.
                     Err(Failure::Late(_)) if !late && !self.deaf => {

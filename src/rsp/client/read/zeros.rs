@@ -9,7 +9,6 @@
 //! anew in small pieces.
 
 use super::super::Client;
-use super::super::openocd::may_be_openocd;
 use super::{Chunk, Job, PIECE, ReadFailure, TRIES};
 use crate::abi::Addr;
 use crate::rsp::error::RspError;
@@ -53,7 +52,7 @@ impl Client {
                 Err(error) => break error,
             }
         };
-        if self.openocd.unwrap_or_else(|| may_be_openocd(self.features())) {
+        if self.is_openocd() {
             // They will not be checked any more.
             let zeros = std::mem::take(&mut job.zeros);
             zeros.iter().for_each(|chunk| job.fail(chunk, &ReadFailure::Link(error.clone())));
@@ -72,7 +71,9 @@ impl Client {
         let samples = samples(&zeros);
         let mut rest = samples.as_slice();
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(within(rest, WORDS));
+            // No more than the link carries in good time.
+            let most = WORDS.min(self.rate.in_flight() / 4);
+            let (now, later) = rest.split_at(within(rest, most));
             rest = later;
             // Mostly all is well, and one question tells. Otherwise each is asked for alone.
             if now.len() > 1 && self.dump(now)?.is_some_and(|words| is_zero(&words)) {
@@ -84,7 +85,7 @@ impl Client {
                     Found::Zeros => {}
                     Found::Other => again |= job.read_again(chunk),
                     Found::Unreadable(messages) => {
-                        let state = self.openocd_state()?;
+                        let state = self.openocd_curstate()?;
                         match failed(&self.link.name, &state, &messages) {
                             Failed::Address(why) => job.fail(chunk, &ReadFailure::Unreadable { addr: chunk.addr, why }),
                             Failed::Target(error) => {
@@ -102,7 +103,7 @@ impl Client {
 
     /// Asks for one sample.
     fn check(&mut self, sample: Sample) -> Result<Found, RspError> {
-        let text = self.link.monitor(&mdw(&sample))?.unwrap_or_default();
+        let text = self.link.monitor(&mdw(&sample))?.text().unwrap_or_default();
         let words = words(&text);
         Ok(match words.len() == sample.words {
             true if is_zero(&words) => Found::Zeros,
@@ -114,7 +115,7 @@ impl Client {
     /// The words of several samples, by one question; `None` where one of them failed.
     fn dump(&mut self, samples: &[Sample]) -> Result<Option<Vec<u32>>, RspError> {
         let commands: Vec<String> = samples.iter().map(|sample| format!("[{}]", mdw(sample))).collect();
-        let text = self.link.monitor(&format!("join [list {}]", commands.join(" ")))?.unwrap_or_default();
+        let text = self.link.monitor(&format!("join [list {}]", commands.join(" ")))?.text().unwrap_or_default();
         let wanted = samples.iter().fold(0_usize, |sum, sample| sum.saturating_add(sample.words));
         Ok(Some(words(&text)).filter(|words| words.len() == wanted))
     }

@@ -1,0 +1,74 @@
+//! A live target: what is said when it is reached, and how it is let go.
+
+use super::interrupt;
+use super::message::{self, Failure};
+use crate::mem::remote::Remote;
+use crate::rsp::{Client, LeaveOutcome};
+use crate::session::{Inputs, Session};
+
+/// Opens the source. Where a target is reached that will not be left as it was found for certain, that is said now.
+pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
+    let mut session = Session::open(inputs)?;
+    if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
+        message::say(&format!("tx-trace: {note}"));
+    }
+    Ok(session)
+}
+
+/// Opens the source, reads, lets the target go, prints: in this order, so that no target is halted while we print. In a
+/// debugger the text goes back over the link, so `print` is handed the client there.
+pub fn run<T, R>(
+    inputs: Inputs,
+    read: impl FnOnce(&mut Session<'static>) -> Result<T, Failure>,
+    print: impl FnOnce(T, &Session<'static>, Option<&mut Client>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let stdio = inputs.is_stdio();
+    let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
+    let mut session = open(inputs)?;
+    let found = read(&mut session);
+    if found.is_err() {
+        message::issues(session.issues());
+    }
+    let mut client = session.disconnect();
+    if let Some(client) = client.take_if(|client| !stdio && !client.must_stay()) {
+        leave(client);
+        guard = None;
+    }
+    let printed = found.and_then(|found| print(found, &session, client.as_mut().filter(|_| stdio)));
+    match client {
+        Some(client) if stdio => drop(client.leave()),
+        Some(client) => leave(client),
+        None => {}
+    }
+    drop(guard);
+    printed
+}
+
+/// Lets the target go, and says how it is left. A target that stays halted only as long as we are connected is kept
+/// until Ctrl-C.
+pub fn leave(mut client: Client) {
+    if client.must_stay() {
+        message::say(&format!(
+            "tx-trace: {}: connected, so that the target stays halted; Ctrl-C disconnects, and pyOCD resumes the target",
+            client.name()
+        ));
+        client.stay();
+    }
+    let outcome = client.leave();
+    say_halted(&outcome);
+    say_left(&outcome);
+}
+
+/// Says how long a target that ran was halted.
+fn say_halted(outcome: &LeaveOutcome) {
+    if let Some(time) = outcome.halted {
+        message::say(&format!("tx-trace: the target was halted for {:.1} ms", time.as_secs_f64() * 1e3));
+    }
+}
+
+/// Says what is not as wished, or not known.
+pub fn say_left(outcome: &LeaveOutcome) {
+    if let Some(sentence) = &outcome.message {
+        message::say(&format!("tx-trace: {sentence}"));
+    }
+}

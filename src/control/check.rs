@@ -1,0 +1,330 @@
+//! Whether a write may be made. Every rule is here, and is applied before the first byte is written.
+//!
+//! An address comes from an ELF, a `--symbol` or a header, and each may be wrong. A write is made only where the address is
+//! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
+
+use super::change::{Change, Target};
+use super::owners::{self, Owner, Owners, around, overlap, within};
+use super::plan::{Plan, sound};
+use super::state::{Header, State};
+use super::symbols::{ALL, CURRENT, ENABLE_BITS, SIMULATED, STATE, THREAD};
+use crate::abi::{Addr, Width};
+use crate::elf::Elf;
+use crate::format::Absence;
+use crate::format::threadx::layout::entry_size;
+use crate::mem::Region;
+use crate::session::Session;
+use crate::sym::Symbol;
+
+/// Why a write is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The address is no multiple of this many bytes.
+    Unaligned(usize),
+    /// The ELF's symbol has another size than the kernel's variable.
+    Size {
+        /// That of the symbol.
+        symbol: u64,
+        /// That of the variable.
+        variable: usize,
+    },
+    /// The ELF has the symbol at another address.
+    Elsewhere(Addr),
+    /// Another symbol of the ELF lies there.
+    Symbol {
+        /// Its name.
+        name: String,
+        /// Its address.
+        address: Addr,
+        /// Its size.
+        size: u64,
+    },
+    /// A control block or a stack lies there.
+    Owned(Owner),
+    /// The trace itself lies there.
+    Trace(&'static str),
+    /// It is no place in the trace where an insertion writes.
+    NotInsertion,
+    /// The new pointer leads to no slot of the ring.
+    Pointer(u64),
+    /// What is there is the address of a control block or of the trace: a pointer, and no mask.
+    HoldsPointer(u64),
+    /// The ELF says that the program does not write there.
+    ReadOnly,
+    /// The stub's memory map says that it is flash or ROM.
+    Flash,
+    /// Nothing shows that it is RAM.
+    NotShown,
+}
+
+impl Refusal {
+    /// Its stable name, listed in `docs/issues.md`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::ReadOnly | Self::Flash | Self::NotShown => "not-ram",
+            _ => "wrong-address",
+        }
+    }
+
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::NotShown => "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST",
+            Self::Pointer(_) | Self::NotInsertion => {
+                "reset the target, or check that the ELF is that of the running program"
+            }
+            Self::Flash => "a dump that is served cannot be written; else give the --elf of the program that runs",
+            _ => "give the --elf of the program that runs, and check each --symbol",
+        }
+    }
+
+    fn of(&self, what: &str, address: Addr) -> Absence {
+        let code = self.code();
+        Absence::broken(code, format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unaligned(width) => write!(f, "is not aligned to its {width} bytes"),
+            Self::Size { symbol, variable } => {
+                write!(f, "has {symbol} bytes in the ELF, and the kernel's variable has {variable}")
+            }
+            Self::Elsewhere(address) => write!(f, "is not where the ELF has it, {address:#x}"),
+            Self::Symbol { name, address, size } => {
+                write!(f, "lies in another variable or function, {name} ({size} bytes at {address:#x})")
+            }
+            Self::Owned(Owner { what, region }) => {
+                write!(f, "lies in {what} ({} bytes at {:#x})", region.len, region.start)
+            }
+            Self::Trace(part) => write!(f, "lies in the trace, in its {part}"),
+            Self::NotInsertion => write!(f, "is not where the kernel inserts an event"),
+            Self::Pointer(value) => write!(f, "would become {value:#x}, which is no slot of the ring"),
+            Self::HoldsPointer(value) => write!(f, "holds {value:#x}, which is a pointer of the kernel and no mask"),
+            Self::ReadOnly => write!(f, "lies where the ELF says that the program does not write"),
+            Self::Flash => write!(f, "lies in flash or ROM, as the stub's memory map says"),
+            Self::NotShown => write!(f, "lies in no memory that is known to be RAM"),
+        }
+    }
+}
+
+/// Writes that may be made: only [`check`] makes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked(pub(super) Vec<Change>);
+
+impl Checked {
+    /// The writes, in their order.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.0
+    }
+}
+
+/// Checks every write of a plan. `ranges` is memory that the user calls RAM.
+///
+/// # Errors
+/// [`Absence`] with the first [`Refusal`], where ELF and memory are of different programs, or where the link fails.
+pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Absence> {
+    if plan.changes.is_empty() {
+        return Ok(Checked(plan.changes));
+    }
+    let header = sound(state)?;
+    same_program(session)?;
+    let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
+    let ground = Ground::read(session, state, &writes, ranges)?;
+    for change in &plan.changes {
+        let refused = |refusal: Refusal| refusal.of(&change.target.to_string(), change.address);
+        ground.allow(&header, change).map_err(refused)?;
+    }
+    Ok(Checked(plan.changes))
+}
+
+/// Checks what a debugger is to call: the kernel's own `_tx_trace_enable` for this buffer, or, without one,
+/// `_tx_trace_disable`.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<(), Absence> {
+    same_program(session)?;
+    let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
+    let state = State::read(session)?;
+    let ground = Ground::read(session, &state, &[buffer], ranges)?;
+    ground.allow_buffer(buffer).map_err(|refusal| refusal.of("the trace's buffer", buffer.start))
+}
+
+/// Fails where the ELF is not that of the program in memory.
+fn same_program(session: &mut Session<'_>) -> Result<(), Absence> {
+    let hint = "give the ELF of the program that runs on the target";
+    match session.mismatch() {
+        Some(why) => Err(Absence::broken("elf-mismatch", format!("nothing is written: {why}"), hint)),
+        None => Ok(()),
+    }
+}
+
+/// What is known of the memory that is to be written.
+struct Ground<'a> {
+    header: Option<Header>,
+    pointer: Width,
+    /// The program, and what was added to its addresses.
+    elf: Option<(&'a Elf, u64)>,
+    /// The kernel's variables, wherever their names come from.
+    variables: Vec<Symbol>,
+    /// Where control blocks begin, as the registry has them.
+    registered: &'a [Addr],
+    owners: Owners,
+    flash: Vec<Region>,
+    ranges: &'a [Region],
+}
+
+impl<'a> Ground<'a> {
+    fn read(
+        session: &'a mut Session<'_>,
+        state: &'a State,
+        writes: &[Region],
+        ranges: &'a [Region],
+    ) -> Result<Self, Absence> {
+        let header = state.header.filter(|h| h.sound);
+        let owners = Owners::read(session, state, writes);
+        let flash = owners::read_only(session)?;
+        let load = session.load_offset().value;
+        let elf = session.elf().map(|elf| (elf, load));
+        let names = ALL.into_iter().chain([SIMULATED, THREAD, STATE]);
+        let variables = names.filter_map(|name| session.symbols().lookup(name)).collect();
+        let registered = &state.registered;
+        Ok(Self { header, pointer: state.pointer, elf, variables, registered, owners, flash, ranges })
+    }
+
+    /// The rules for a write, one after the other.
+    fn allow(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
+        let region = change.region();
+        let width = match change.target {
+            Target::Variable(CURRENT) => self.pointer,
+            _ => header.word,
+        };
+        pointer_value(header, width, change)?;
+        match change.target {
+            Target::Variable(name) => {
+                aligned(region, width)?;
+                self.variable(name, region, width)?;
+            }
+            // Where the program put its buffer, aligned or not, the kernel writes as well.
+            Target::Slot | Target::Copy => insertion(header, change.target, region)?,
+        }
+        self.symbols(region, |name, symbol| match change.target {
+            Target::Variable(meant) => name == meant && symbol.start == region.start,
+            // That of a trace buffer holds its header too.
+            Target::Slot | Target::Copy => within(Region { start: header.address, len: 1 }, symbol),
+        })?;
+        free(self.owners.blocks(), region)?;
+        self.mask(header, change)?;
+        self.ram(region)
+    }
+
+    /// The rules for a buffer that the kernel is to use.
+    fn allow_buffer(&self, region: Region) -> Result<(), Refusal> {
+        aligned(region, Width::W4)?;
+        self.symbols(region, |_, symbol| within(region, symbol))?;
+        free(self.owners.blocks(), region)?;
+        free(&self.owners.stacks, region)?;
+        self.ram(region)
+    }
+
+    /// A variable of the kernel: of its own size, where the ELF has it, and outside of the trace and of stacks.
+    fn variable(&self, name: &str, region: Region, width: Width) -> Result<(), Refusal> {
+        let own = self.elf.and_then(|(elf, _)| elf.symbol(name));
+        let size = own.as_ref().map(|own| own.size).filter(|size| *size != 0).unwrap_or(region.len);
+        if size != width.bytes() as u64 || region.len != size {
+            return Err(Refusal::Size { symbol: size, variable: width.bytes() });
+        }
+        if let Some(address) = own.map(|own| self.at_run_time(own.address)).filter(|a| *a != region.start) {
+            return Err(Refusal::Elsewhere(address));
+        }
+        let other = |s: &&Symbol| s.name != name && overlap(region, Region { start: s.address, len: s.size.max(1) });
+        if let Some(Symbol { name, address, size }) = self.variables.iter().find(other).cloned() {
+            return Err(Refusal::Symbol { name, address, size });
+        }
+        if let Some(part) = self.header.and_then(|h| h.part_at(region)) {
+            return Err(Refusal::Trace(part));
+        }
+        free(&self.owners.stacks, region)
+    }
+
+    /// What is taken for the mask of events must not be a pointer of the kernel.
+    fn mask(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
+        let value = header.endian.word(header.word, &change.before, 0).unwrap_or(0);
+        let in_trace = within(Region { start: value, len: 1 }, header.region());
+        let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
+        let is_mask = change.target == Target::Variable(ENABLE_BITS);
+        if is_mask && is_pointer { Err(Refusal::HoldsPointer(value)) } else { Ok(()) }
+    }
+
+    /// Every symbol of the ELF that lies there must be one that is meant.
+    fn symbols(&self, region: Region, meant: impl Fn(&str, Region) -> bool) -> Result<(), Refusal> {
+        let Some((elf, _)) = self.elf else { return Ok(()) };
+        for symbol in elf.sharing(self.as_linked(region.start), region.len) {
+            let address = self.at_run_time(symbol.address);
+            // A compiler's own label (`.L_MergedGlobals`) covers the variables that it merged.
+            if !symbol.name.starts_with('.') && !meant(&symbol.name, Region { start: address, len: symbol.size }) {
+                return Err(Refusal::Symbol { name: symbol.name, address, size: symbol.size });
+            }
+        }
+        Ok(())
+    }
+
+    fn at_run_time(&self, linked: Addr) -> Addr {
+        self.elf.map_or(linked, |(elf, load)| linked.wrapping_add(load) & elf.width().max())
+    }
+
+    fn as_linked(&self, address: Addr) -> Addr {
+        self.elf.map_or(address, |(elf, load)| address.wrapping_sub(load) & elf.width().max())
+    }
+
+    /// Memory that can be written: nothing says that it cannot, and something shows that it can.
+    fn ram(&self, region: Region) -> Result<(), Refusal> {
+        if self.flash.iter().any(|f| overlap(*f, region)) {
+            return Err(Refusal::Flash);
+        }
+        match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
+            Some(true) => return Ok(()),
+            Some(false) => return Err(Refusal::ReadOnly),
+            None => {}
+        }
+        let known = self.header.iter().map(Header::region).chain(self.owners.registered.iter().map(|o| o.region));
+        let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| within(region, ram));
+        if shown { Ok(()) } else { Err(Refusal::NotShown) }
+    }
+}
+
+fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
+    let width = width.bytes();
+    if region.start.is_multiple_of(width as u64) { Ok(()) } else { Err(Refusal::Unaligned(width)) }
+}
+
+/// Fails where one of these lies there.
+fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
+    match owners.into_iter().find(|o| overlap(o.region, region)) {
+        Some(owner) => Err(Refusal::Owned(owner.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Where the next event goes must be a slot, or 0 where nothing is inserted.
+fn pointer_value(header: &Header, width: Width, change: &Change) -> Result<(), Refusal> {
+    let value = header.endian.word(width, &change.bytes, 0).unwrap_or(u64::MAX);
+    let right = match change.target {
+        Target::Variable(CURRENT) => value == 0 || header.slot(value).is_some(),
+        Target::Copy => header.slot(header.place(value)).is_some(),
+        Target::Variable(_) | Target::Slot => true,
+    };
+    if right { Ok(()) } else { Err(Refusal::Pointer(value)) }
+}
+
+/// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
+fn insertion(header: &Header, target: Target, region: Region) -> Result<(), Refusal> {
+    let right = match target {
+        Target::Slot => region.len == entry_size(header.word) as u64 && header.slot(region.start).is_some(),
+        _ => region.start == header.current_at() && region.len == header.word.bytes() as u64,
+    };
+    if right { Ok(()) } else { Err(Refusal::NotInsertion) }
+}

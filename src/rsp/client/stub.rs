@@ -1,0 +1,107 @@
+//! Which program answers. The protocol does not say, and what it takes to leave a target differs by program.
+
+use super::Client;
+use super::link::{Link, MonitorReply};
+use super::reply::{self, Features};
+use crate::rsp::error::RspError;
+use crate::rsp::tcl::CoreState;
+
+/// The programs that serve a target, as far as they have to be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stub {
+    /// QEMU, a whole machine.
+    Qemu,
+    /// QEMU, one program of a foreign architecture.
+    QemuUser,
+    /// gdbserver.
+    Gdbserver,
+    /// OpenOCD.
+    OpenOcd,
+    /// pyOCD.
+    PyOcd,
+    /// Any other.
+    Other,
+}
+
+impl Client {
+    /// The program at the other end. It is asked once.
+    pub(super) fn stub(&mut self) -> Stub {
+        if let Some(stub) = self.stub {
+            return stub;
+        }
+        let stub = if self.held { Stub::Other } else { self.identify() };
+        // An answer that did not come, or was not waited for, says nothing about who is there.
+        if self.link.broken().is_none() && (self.link.deaf || !self.link.interrupted()) {
+            self.stub = Some(stub);
+        }
+        stub
+    }
+
+    fn identify(&mut self) -> Stub {
+        let Some(features) = self.link.features.clone() else { return Stub::Other };
+        if features.has("QProgramSignals") && features.has("qXfer:exec-file:read") {
+            return Stub::Gdbserver;
+        }
+        if features.has("multiprocess") {
+            if features.has("vContSupported") && asks_for_steps(&mut self.link) {
+                return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };
+            }
+            return Stub::Other;
+        }
+        let mut monitor = |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
+        if may_be_openocd(&features) && monitor("version").contains("Open On-Chip Debugger") {
+            return Stub::OpenOcd;
+        }
+        if may_be_pyocd(&features) && is_pyocd_status(&monitor("status")) {
+            return Stub::PyOcd;
+        }
+        Stub::Other
+    }
+
+    /// True where OpenOCD answers.
+    pub(super) fn is_openocd(&mut self) -> bool {
+        may_be_openocd(self.features()) && self.stub() == Stub::OpenOcd
+    }
+
+    /// How OpenOCD sees its target, in its words: `running`, `halted`, `unknown`, `reset`.
+    pub(super) fn openocd_curstate(&mut self) -> Result<String, RspError> {
+        Ok(match self.link.monitor("[target current] curstate")? {
+            MonitorReply::Done(text) => text.trim().to_owned(),
+            MonitorReply::Failed(_) | MonitorReply::Unknown => String::new(),
+        })
+    }
+
+    /// The same; `None` where OpenOCD does not answer.
+    pub(super) fn openocd_state(&mut self) -> Option<CoreState> {
+        self.openocd_curstate().ok().filter(|text| !text.is_empty()).map(|text| CoreState::parse(&text))
+    }
+}
+
+/// True where OpenOCD offers just this. Others do too.
+pub(super) fn may_be_openocd(features: &Features) -> bool {
+    features.has("qXfer:threads:read")
+        && features.has("QStartNoAckMode")
+        && features.has("vContSupported")
+        && !features.has("QNonStop")
+        && !features.has("multiprocess")
+}
+
+/// True where pyOCD offers just this. Others may too.
+fn may_be_pyocd(features: &Features) -> bool {
+    features.has("qXfer:threads:read")
+        && features.has("qXfer:features:read")
+        && features.has("QStartNoAckMode")
+        && !features.has("vContSupported")
+        && !features.has("multiprocess")
+}
+
+/// A question that only QEMU knows.
+fn asks_for_steps(link: &mut Link) -> bool {
+    link.ask(b"qqemu.sstepbits", &|b| b.is_empty() || reply::is_error(b) || b.starts_with(b"ENABLE="))
+        .is_ok_and(|answer| answer.starts_with(b"ENABLE="))
+}
+
+/// `Core 0 (Cortex-M3):  Halted`.
+fn is_pyocd_status(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("Core ") && line.contains("):  "))
+}

@@ -1,0 +1,54 @@
+//! How long debug information is read: some kilobytes of it can refer to themselves for years.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// For any file.
+const LEAST: Duration = Duration::from_millis(1500);
+/// And for each byte of it: sound debug information takes some 2 ms for each megabyte, and has to come from a disk.
+const PER_BYTE: Duration = Duration::from_nanos(50);
+/// Steps between two looks at the clock.
+const STEPS: u32 = 256;
+/// The longest name that is kept.
+const LONGEST_NAME: usize = 1024;
+
+/// A deadline that costs little to ask for.
+pub(super) struct Patience {
+    ends: Instant,
+    steps: Cell<u32>,
+    over: Cell<bool>,
+}
+
+impl Patience {
+    /// For debug information in a file of so many bytes, of which so much time was spent before.
+    pub fn new(bytes: usize, spent: Duration) -> Self {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let all = LEAST.saturating_add(PER_BYTE.saturating_mul(bytes));
+        let now = Instant::now();
+        Self {
+            ends: now.checked_add(all.saturating_sub(spent)).unwrap_or(now),
+            steps: Cell::new(0),
+            over: Cell::new(false),
+        }
+    }
+
+    /// `None` where the time is over. For what takes long itself.
+    pub fn look(&self) -> Option<()> {
+        if !self.over.get() {
+            self.over.set(Instant::now() >= self.ends);
+        }
+        (!self.over.get()).then_some(())
+    }
+
+    /// The same, for small steps: looks at the clock now and then.
+    #[inline]
+    pub fn step(&self) -> Option<()> {
+        self.steps.set(self.steps.get().wrapping_add(1));
+        if self.over.get() || self.steps.get().is_multiple_of(STEPS) { self.look() } else { Some(()) }
+    }
+}
+
+/// A name as far as it is kept. Hostile text.
+pub(super) fn name(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..LONGEST_NAME).unwrap_or(bytes)).into_owned()
+}
