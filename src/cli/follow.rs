@@ -12,7 +12,7 @@ use super::sink::Sink;
 use super::{Outcome, interrupt};
 use crate::analysis::Wish;
 use crate::catalogue::Names;
-use crate::follow::{self, First, Follower, How, News, Saved, interrupted, pause};
+use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
 use crate::format::{Absence, DecodeOptions};
 use crate::output::escape;
 use crate::query::{Amount, Filters, Key};
@@ -152,6 +152,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let unseen = if task.until.is_some() { Outcome::No } else { Outcome::Done };
     let mut told = false;
     let mut kept = None;
+    let mut halts = Halts::default();
     let (mut follower, news) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
@@ -164,7 +165,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
                 // A target that stood when we came runs as long as its trace is waited for: it would never enable it.
                 match &mut kept {
                     Some(session) if !interrupted() => {
-                        if follow::let_run(session, task.how, AGAIN).is_err()
+                        if follow::let_run(session, task.how, AGAIN, &mut halts).is_err()
                             && let Some(session) = kept.take()
                         {
                             say_left(*session);
@@ -181,6 +182,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
             }
         }
     };
+    follower.add_to(halts);
     let mut sink = Sink::open(output, None)?;
     let mut printer = Printer::new(&task, output, &sink);
     let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
@@ -195,16 +197,22 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     {
         result = printer.news(&follower, news, &mut sink);
     }
-    let halts = *follower.halts();
-    let left = follower.release().and_then(|client| client.leave().message);
+    let mut halts = *follower.halts();
+    let left = follower.release().and_then(|mut client| {
+        // The last look ends when the target is left.
+        let since = client.halted_by_us().filter(|_| matches!(task.how, How::Halting(_)));
+        let left = client.leave();
+        halts.end(since);
+        left.message
+    });
     let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
     if let Some(sentence) = left {
         message::say(&format!("tx-trace: {sentence}"));
     }
     if halts.count > 0 {
         message::say(&format!(
-            "tx-trace: the target was halted {} times, {:.1} ms at the longest, {:.1} ms in all",
-            halts.count,
+            "tx-trace: the target was halted {}, {:.1} ms at the longest, {:.1} ms in all",
+            if halts.count == 1 { "once".to_owned() } else { format!("{} times", halts.count) },
             halts.longest.as_secs_f64() * 1e3,
             halts.total.as_secs_f64() * 1e3
         ));

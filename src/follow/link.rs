@@ -28,13 +28,12 @@ pub struct Halts {
     pub longest: Duration,
     /// All of them.
     pub total: Duration,
-    /// When it was halted, where it is.
-    since: Option<Instant>,
 }
 
 impl Halts {
-    fn ended(&mut self) {
-        if let Some(since) = self.since.take() {
+    /// A halt ends that began at `since`, if there was one.
+    pub fn end(&mut self, since: Option<Instant>) {
+        if let Some(since) = since {
             let time = since.elapsed();
             self.count = self.count.saturating_add(1);
             self.longest = self.longest.max(time);
@@ -106,10 +105,10 @@ pub(super) fn wait(
     let client = session.remote_mut().map(Remote::client_mut);
     match (how, client) {
         (How::Halting(every), Some(client)) => {
+            let since = client.halted_by_us();
             client.resume().map_err(|e| absence(&e))?;
-            halts.ended();
+            halts.end(since);
             let stop = client.watch(deadline_in(every)).map_err(|e| absence(&e))?;
-            halts.since = Some(Instant::now());
             match stop {
                 Some(stop) => Ok(Some(stop)),
                 None => match client.halt().map_err(|e| absence(&e))? {

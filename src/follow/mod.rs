@@ -115,9 +115,9 @@ pub struct Follower {
 ///
 /// # Errors
 /// [`Absence`] where the link fails, or the target ends.
-pub fn let_run(session: &mut Session<'_>, how: How, pause: std::time::Duration) -> Result<(), Absence> {
+pub fn let_run(session: &mut Session<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Absence> {
     link::start(session, how)?;
-    match link::wait(session, how, pause, &mut Halts::default())? {
+    match link::wait(session, how, pause, halts)? {
         None => Ok(()),
         Some(_) => Err(Absence::broken("cannot-follow", "the target stopped by itself", "let it run")),
     }
@@ -208,10 +208,15 @@ impl Follower {
         &self.session
     }
 
-    /// How long the target was halted for us.
+    /// How long the target was halted for us. A halt that has not ended is not among them.
     #[must_use]
     pub const fn halts(&self) -> &Halts {
         &self.halts
+    }
+
+    /// Counts on from these halts, which came before.
+    pub const fn add_to(&mut self, halts: Halts) {
+        self.halts = halts;
     }
 
     /// Reads what is new.

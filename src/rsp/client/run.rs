@@ -11,9 +11,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::Client;
 use super::link::{Failure, Wait};
-use super::reply;
+use super::{Before, Client, reply};
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::transport::deadline_in;
 
@@ -88,7 +87,15 @@ impl Client {
             }
         }
         // Threads that run already are not concerned.
-        self.can(b"vCont;c")
+        let runs = self.can(b"vCont;c")?;
+        self.link.halt_until = None;
+        Ok(runs)
+    }
+
+    /// Since when the target is halted because of us: by connecting to a target that ran, or by [`Client::halt`].
+    pub fn halted_by_us(&mut self) -> Option<Instant> {
+        let ours = self.before() == Before::Running || !self.how_to_run.is_empty();
+        (ours && self.run == Run::Stands).then_some(self.halted_since)
     }
 
     /// Lets the target run. Nothing can be asked until [`Client::halt`].
@@ -225,6 +232,8 @@ impl Client {
             Run::Stopping => {}
         }
         self.run = Run::Stopping;
+        // The target halts before its stop reply comes: OpenOCD reads all registers first.
+        let mut asked = Instant::now();
         for _ in 0..MOST_SIGNALS {
             let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
             let body = match stopped {
@@ -234,6 +243,8 @@ impl Client {
             };
             self.stopped(&body);
             if self.pending.is_none() {
+                self.halted_since = asked;
+                self.bound_halt();
                 return Ok(match stop_of(&body) {
                     // SIGINT, SIGTRAP, SIGSTOP, or none: how stubs call a stop that was asked for. A breakpoint that is
                     // hit in the same moment looks alike.
@@ -242,6 +253,7 @@ impl Client {
                 });
             }
             // A signal of the program's came first, and our interrupt is still on its way.
+            asked = Instant::now();
             self.go_on()?;
             self.run = Run::Stopping;
         }

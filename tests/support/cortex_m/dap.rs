@@ -1,7 +1,7 @@
 //! The debug port's registers, and one AHB memory access port behind it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::chip::Shared;
 
@@ -15,13 +15,13 @@ pub struct Dap {
     select: u32,
     csw: u32,
     address: u32,
-    /// Time that a slow probe owes for bytes that it has carried.
-    owed: Duration,
+    /// When a slow probe has carried all bytes so far.
+    carried: Instant,
 }
 
 impl Dap {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, control: 0, select: 0, csw: 0x2300_0042, address: 0, owed: Duration::ZERO }
+        Self { shared, control: 0, select: 0, csw: 0x2300_0042, address: 0, carried: Instant::now() }
     }
 
     /// True after a bus fault, until it is cleared.
@@ -91,9 +91,13 @@ impl Dap {
     fn bus(&mut self, at: u32, size: u32, write: Option<u32>) -> u32 {
         let bandwidth = self.shared.lock().pace.bandwidth;
         if bandwidth != 0 {
-            self.owed += Duration::from_secs(1) * size / bandwidth;
-            if self.owed > Duration::from_millis(5) {
-                self.shared.sleep(std::mem::take(&mut self.owed));
+            // A sleep that took too long is made up for, and none is as short as a word.
+            let now = Instant::now();
+            self.carried =
+                self.carried.max(now - Duration::from_millis(20)) + Duration::from_secs(1) * size / bandwidth;
+            let ahead = self.carried.saturating_duration_since(now);
+            if ahead > Duration::from_millis(5) {
+                self.shared.sleep(ahead);
             }
         }
         let outcome = match write {

@@ -161,7 +161,8 @@ impl CortexM {
         self.shared.change(|chip| chip.pace.stall = time);
     }
 
-    /// Time that each reply of the probe takes, as over USB.
+    /// Time that each reply of the probe takes, as over USB. OpenOCD's driver asks for a reply for about each word: 1 ms
+    /// leaves 3 KB/s.
     pub fn set_latency(&self, time: Duration) {
         self.shared.change(|chip| chip.pace.latency = time);
     }

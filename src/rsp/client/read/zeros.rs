@@ -15,7 +15,7 @@ use crate::rsp::error::RspError;
 use crate::rsp::openocd::{Failed, failed};
 
 /// A chunk of so many bytes is asked for whole.
-const WHOLE: usize = 1024;
+const WHOLE: usize = 512;
 
 /// So many bytes of a longer chunk are asked for: an event, however wide its words are.
 const SAMPLE: usize = 64;
