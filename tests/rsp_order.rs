@@ -117,7 +117,7 @@ fn threads_greets_a_stub_once() {
     stubs.extend(gdbserver.as_ref().map(|g| (g.remote(), program)));
     for (remote, elf) in stubs {
         let endpoint = Endpoint::parse(&remote).unwrap();
-        let remote = RemoteInput { endpoint, timeout: TIMEOUT, leave: Leave::Halted };
+        let remote = RemoteInput { endpoint, timeout: TIMEOUT, leave: Leave::Halted, max_halt: None };
         let inputs = Inputs { elf: Some(elf), source: SourceSpec::Remote(remote), ..Inputs::default() };
         let mut session = Session::open(inputs).unwrap();
         let kernel = session.kernel(&|_| None).unwrap();
