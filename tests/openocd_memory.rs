@@ -8,6 +8,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "a test"
