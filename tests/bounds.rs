@@ -11,6 +11,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::zombie_processes,
     reason = "tests, and what a child took can be asked in no other way"
 )]
 
@@ -138,7 +139,7 @@ fn a_core_of_4000_overlapping_segments_took_15_seconds() {
 fn a_core_of_400000_segments_took_12_seconds() {
     let scratch = Scratch::new("bounds-many");
     let body = noise(8192);
-    let same = elf(CORE, (0..400_000).map(|i| (LOAD, 0, i * 8192 & 0xFFFF_FFFF, 4096)), &body);
+    let same = elf(CORE, (0..400_000).map(|i| (LOAD, 0, (i * 8192) & 0xFFFF_FFFF, 4096)), &body);
     assert!(same.len() < 16 << 20);
     assert_eq!(bounded(&["info", &write(&scratch, "same", &same)]).code, Some(1));
 }

@@ -175,7 +175,9 @@ impl Reader<'_, '_> {
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
             Ask::Info => {
-                let loaded = self.load(Extent::All)?;
+                // A live target stands while it is read: a part of the ring tells as much.
+                let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
+                let loaded = self.load(extent)?;
                 let info = info::gather(self.session, &loaded);
                 return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }

@@ -11,6 +11,9 @@ use crate::trace::{Direction, Known, Trace};
 /// What a debugger hands us: a process or a core, which only it knows.
 pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
 
+/// The newest slots that are read of a live target.
+pub const SAMPLE: u64 = 256;
+
 /// Everything that `info` tells beside the trace itself.
 pub struct Info {
     identity: Identity,
@@ -114,7 +117,7 @@ impl Info {
 fn clock(trace: &Trace) -> String {
     let clock = &trace.clock;
     if !clock.runs {
-        return "stands still: all stamps are equal".to_owned();
+        return "stands still: all stamps that were read are equal".to_owned();
     }
     let way = match clock.direction {
         Direction::Up => "up",
@@ -132,12 +135,19 @@ fn clock(trace: &Trace) -> String {
 
 fn fill(trace: &Trace) -> String {
     let about = &trace.about;
-    let span = trace.newest().map_or(0, |e| e.ticks);
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
-    format!(
-        "{} of {} slots hold events ({wrapped}), {span} ticks from the oldest to the newest",
-        about.held, about.capacity
-    )
+    let ticks = trace.newest().map_or(0, |e| e.ticks);
+    // `ticks` counts from the first event that was read.
+    let span = match about.held {
+        held if held > SAMPLE && trace.len() <= SAMPLE => {
+            format!(
+                "{ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
+                trace.len()
+            )
+        }
+        _ => format!("{ticks} ticks from the oldest to the newest"),
+    };
+    format!("{} of {} slots hold events ({wrapped}), {span}", about.held, about.capacity)
 }
 
 fn mask(bits: u64) -> String {

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use super::scan::LIMIT;
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
-use crate::format::Absence;
+
+use crate::format::{Absence, Haystack};
 use crate::mem::gzip::{self, End};
 use crate::mem::image::text::{self, Dump, Kind, OrderKnown};
 use crate::mem::map::FileMap;
@@ -127,6 +129,11 @@ impl Piece {
     /// The dump that a file holds.
     pub fn of(file: File, address: Option<Addr>) -> Self {
         Self { name: file.name, bytes: file.bytes, address, data: file.data }
+    }
+
+    /// What of it is searched for a trace, and whether that is all.
+    pub fn haystack(&self) -> (Haystack<'_>, bool) {
+        Haystack::new(&self.bytes).with_data(self.data.as_deref()).bounded(LIMIT)
     }
 }
 

@@ -9,14 +9,12 @@ use sha2::{Digest, Sha256};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
-use super::{
-    Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats, scan,
-};
+use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::elf::{Elf, ElfKind};
-use crate::format::{Absence, Format, Haystack, Hints};
+use crate::format::{Absence, Format, Hints};
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
 use crate::mem::door;
@@ -291,11 +289,10 @@ impl<'m> Opened<'m> {
     /// An image without an address is placed by the trace header in it: it holds its own base.
     fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Absence> {
         for piece in &mut self.images {
-            let Piece { name, bytes, address, data } = piece;
-            if address.is_some() {
+            if piece.address.is_some() {
                 continue;
             }
-            let (hay, whole) = Haystack::new(bytes).with_data(data.as_deref()).bounded(scan::LIMIT);
+            let (hay, whole) = piece.haystack();
             let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
             // A header that would place the image before address 0 lies elsewhere: a copy.
             let best = found
@@ -305,6 +302,7 @@ impl<'m> Opened<'m> {
                 .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
                 .or_else(|| found.first());
             let Some(best) = best else {
+                let Piece { name, bytes, .. } = &*piece;
                 if !whole {
                     return Err(Absence::broken(
                         "image",
@@ -325,13 +323,13 @@ impl<'m> Opened<'m> {
             };
             let at = best.base.checked_sub(best.offset as u64);
             let place = at.unwrap_or(0);
-            *address = Some(place);
+            piece.address = Some(place);
             self.issues.push(Issue::new(
                 "placed-by-header",
                 Severity::Inferred,
                 format!(
-                    "{name} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
-                    best.offset, best.base
+                    "{} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
+                    piece.name, best.offset, best.base
                 ),
             ));
             if found.len() == 1 && at.is_none() {
@@ -529,10 +527,7 @@ impl<'m> Opened<'m> {
 
     /// Without an ELF the trace headers in the images tell the byte order.
     fn endian_of_images(&self) -> Option<Endian> {
-        let mut found = self.images.iter().flat_map(|p| {
-            let (hay, _) = Haystack::new(&p.bytes).with_data(p.data.as_deref()).bounded(scan::LIMIT);
-            formats(None).flat_map(move |f| f.search(&hay, 1))
-        });
+        let mut found = self.images.iter().flat_map(|p| formats(None).flat_map(|f| f.search(&p.haystack().0, 1)));
         found.next().map(|f| f.endian)
     }
 }
