@@ -209,7 +209,7 @@ fn table() {
         for rate in [100, 500, 1000, 2000, 5000, 20_000] {
             let Some((chip, openocd)) = start(events, rate, Config::default()) else { return };
             let mut command = std::process::Command::new(&program);
-            command.args(["follow", "--for", "8s", "--format", "json", "--timeout", "20", "--elf"]).arg(chip.elf());
+            command.args(["follow", "--for", "5s", "--format", "json", "--timeout", "20", "--elf"]).arg(chip.elf());
             let account = account(&command.args(["--remote", &openocd.openocd()]).output().unwrap());
             println!(
                 "| {events} | {rate} | {} | {} | {}{} | {} |",
