@@ -95,7 +95,7 @@ fn account(output: &Output) -> Account {
         let n = if line["id"] == 69 { words[3] } else { words[0] };
         let whole = match line["id"].as_u64() {
             Some(69) => n % 8 == 7 && words[..3] == [0x2000_1000, 0x2000_1100, 0xFFFF_FFFF],
-            Some(4096) => words[1..] == [!n & 0xFFFF_FFFF, n * 2_654_435_761 & 0xFFFF_FFFF, 0x5354_524D],
+            Some(4096) => words[1..] == [!n & 0xFFFF_FFFF, (n * 2_654_435_761) & 0xFFFF_FFFF, 0x5354_524D],
             _ => false,
         };
         assert!(whole, "torn: {line}");
