@@ -95,7 +95,7 @@ fn account(output: &Output) -> Account {
         let n = if line["id"] == 69 { words[3] } else { words[0] };
         let whole = match line["id"].as_u64() {
             Some(69) => n % 8 == 7 && words[..3] == [0x2000_1000, 0x2000_1100, 0xFFFF_FFFF],
-            Some(4096) => words[1..] == [!n & 0xFFFF_FFFF, n * 2_654_435_761 & 0xFFFF_FFFF, 0x5354_524D],
+            Some(4096) => words[1..] == [!n & 0xFFFF_FFFF, (n * 2_654_435_761) & 0xFFFF_FFFF, 0x5354_524D],
             _ => false,
         };
         assert!(whole, "torn: {line}");
@@ -210,7 +210,7 @@ fn table() {
         for rate in [100, 500, 1000, 2000, 5000, 20_000] {
             let Some((chip, openocd)) = start(events, rate, Config::default()) else { return };
             let mut command = std::process::Command::new(&program);
-            command.args(["follow", "--for", "8s", "--format", "json", "--timeout", "20", "--elf"]).arg(chip.elf());
+            command.args(["follow", "--for", "5s", "--format", "json", "--timeout", "20", "--elf"]).arg(chip.elf());
             let account = account(&command.args(["--remote", &openocd.openocd()]).output().unwrap());
             println!(
                 "| {events} | {rate} | {} | {} | {}{} | {} |",

@@ -57,7 +57,7 @@ pub(super) fn cursor(capture: &Capture) -> Option<Cursor> {
     let mut before = Vec::with_capacity(tail.len().saturating_mul(size));
     tail.iter().rev().for_each(|b| before.extend_from_slice(b));
     let described = capture.blocks.iter().filter(|b| matches!(b.role, "header" | "registry")).cloned().collect();
-    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0, unsure: false })
+    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0, unsure: None })
 }
 
 /// Slots from one to another, around the ring.
@@ -132,7 +132,7 @@ impl Found {
     fn all_lost(self) -> (Self, Taken) {
         let none = Bytes::from(Vec::new());
         let taken = Taken { start: self.start, bytes: none, lost: Lost::default(), missed: false, overrun: None };
-        (Self { count: 0, joins: false, overrun: true, witness: None, ..self }, taken)
+        (Self { joins: false, overrun: true, witness: None, ..self }, taken)
     }
 }
 
@@ -196,7 +196,7 @@ impl<'m> Look<'m> {
     /// What is new behind the cursor, or the newest of it where the ring went around.
     fn look(&mut self, cursor: &Cursor) -> Result<(Found, Taken), Absence> {
         let (mut pointer, mut emptied) = (cursor.slot, false);
-        if !cursor.unsure {
+        if cursor.unsure.is_none() {
             let found = self.at_pointer(cursor)?;
             (pointer, emptied) = (found.current, found.restarted);
             if !found.overrun {
@@ -215,7 +215,13 @@ impl<'m> Look<'m> {
             let taken = self.read(cursor, &found)?;
             match taken.overrun {
                 None => return Ok((found, taken)),
-                Some(_) if tries >= TRIES => return Ok(found.all_lost()),
+                Some(_) if tries >= TRIES && !found.restarted => return Ok(found.all_lost()),
+                Some(current) if tries >= TRIES => {
+                    // The next look may see what there is behind the restart.
+                    let found = Found::nothing(cursor, current);
+                    let taken = self.read(cursor, &found)?;
+                    return Ok((found, taken));
+                }
                 Some(current) => pointer = current,
             }
             wanted = (wanted / 4).max(1);
@@ -261,9 +267,10 @@ impl<'m> Look<'m> {
         if emptied || self.is_unused(current)? && self.is_unused(current)? {
             return Ok(Found { start: 0, count: current, restarted: true, ..found });
         }
-        let inserted = match cursor.unsure {
-            true => distance(capacity, cursor.slot, current),
-            false => after_overrun(capacity, cursor.slot, current),
+        let inserted = match (cursor.unsure, distance(capacity, cursor.slot, current)) {
+            (None, _) => after_overrun(capacity, cursor.slot, current),
+            (Some(least), distance) if distance >= least => distance,
+            (Some(_), distance) => distance.saturating_add(capacity),
         };
         let count = wanted.min(capacity.saturating_sub(1)).min(inserted);
         let start = distance(capacity, count, current);
@@ -326,6 +333,10 @@ impl<'m> Look<'m> {
         let ahead = if ahead == 0 { capacity } else { ahead };
         // What the pointer has passed, and the slot at it.
         let torn = moved.saturating_add(1).saturating_sub(ahead).min(take);
+        // None is left: fewer are tried.
+        if torn == take {
+            return Ok(Taken { overrun: Some(after), ..none });
+        }
         let skip = self.g.bytes(torn);
         let good = bytes.cut(skip, bytes.len().saturating_sub(skip)).unwrap_or_else(|| none.bytes.clone());
         // No event has this context: the memory could not be read, and zeros came in its place.
@@ -403,7 +414,14 @@ impl<'m> Look<'m> {
             extent: Extent::Newer,
         };
         remember(self.located, &mut capture);
-        let unsure = slots == 0 && !found.restarted && (cursor.unsure || found.overrun);
+        // A loss, and no event behind it to go on from: those that were found are still to come.
+        let behind = found.count.saturating_sub(taken.lost.count);
+        let unsure = match cursor.unsure {
+            _ if slots > 0 || found.restarted => None,
+            Some(least) if slot == cursor.slot => Some(least.max(behind)),
+            unsure if unsure.is_some() || found.overrun || lost.count > 0 => Some(behind),
+            _ => None,
+        };
         let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
         Ok(Newer {
             capture,
@@ -411,7 +429,7 @@ impl<'m> Look<'m> {
             cursor: Cursor { slot, slots: cursor.slots, before, described, misses, unsure },
             lost,
             restarted: found.restarted,
-            more: found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
+            more: !found.overrun && found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
         })
     }
 
