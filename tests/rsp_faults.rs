@@ -91,7 +91,9 @@ fn session(upstream: SocketAddr, elf: &Path, script: &Script, truth: &[Vec<Strin
     let which = (script.seed % COMMANDS.len() as u64) as usize;
     let (remote, timeout) = (proxy.address.to_string(), script.timeout.as_secs_f64().to_string());
     let more = ["--elf".as_ref(), elf.as_os_str(), "--remote".as_ref(), remote.as_ref(), "--timeout".as_ref()];
-    let more = [&more[..], &[timeout.as_ref(), "--leave".as_ref(), "halted".as_ref()]].concat();
+    // A halted target is followed only where it may be set running.
+    let leave = if COMMANDS[which] == FOLLOW { "running" } else { "halted" };
+    let more = [&more[..], &[timeout.as_ref(), "--leave".as_ref(), leave.as_ref()]].concat();
     let (outcome, said, events) = run(COMMANDS[which], &more, out);
     let errors: Vec<&str> = said.lines().filter(|l| l.starts_with("tx-trace: ")).collect();
     let tell = |what: &str| {

@@ -374,8 +374,8 @@ impl Absence {
     /// A read that failed: fatal where the source itself broke.
     #[must_use]
     pub fn from_read(error: &ReadError, what: &str) -> Self {
-        if let ReadErrorKind::Interrupted(why) = &error.kind {
-            return Self::broken("interrupted", why.clone(), "");
+        if let ReadErrorKind::Ended { code, why } = &error.kind {
+            return Self::broken(code, why.clone(), "");
         }
         if error.is_fatal() {
             return Self::broken("source-failed", format!("{what}: {error}"), "");

@@ -102,11 +102,17 @@ impl Features {
 }
 
 /// A reply to `qSupported` that is not empty: every entry ends in a mark or has a value. Our own question, sent back by
-/// a line that echoes, looks like one and is none.
+/// a line that echoes, looks like one and is none; nor is memory in binary form, which may hold any character.
 pub(super) fn is_features(body: &[u8]) -> bool {
     let entry =
         |e: &[u8]| e.is_empty() || e.contains(&b'=') || (e.len() > 1 && matches!(e.last(), Some(b'+' | b'-' | b'?')));
-    !body.is_empty() && !is_stop(body) && !body.starts_with(b"qSupported") && body.split(|&b| b == b';').all(entry)
+    let text = !body.is_empty() && body.iter().all(u8::is_ascii_graphic);
+    text && !is_stop(body) && !body.starts_with(b"qSupported") && body.split(|&b| b == b';').all(entry)
+}
+
+/// The same, from a stub that has answered so before: with the same packet size.
+pub(super) fn is_features_again(body: &[u8], before: &Features) -> bool {
+    is_features(body) && Features::parse(body).packet_size() == before.packet_size()
 }
 
 /// An answer to a request of `len` bytes of memory.
@@ -164,6 +170,10 @@ mod tests {
         assert_eq!(console(b"OK"), None);
         assert!(is_features(b"PacketSize=1000;qXfer:features:read+;x?"));
         assert!(!is_features(b"T05thread:01;") && !is_features(b"OK") && !is_features(b"00112233"));
+        // Seen: 1 KB of memory with `=` and without `;` in it.
+        assert!(!is_features(b"b\x00\x3d\x01"));
+        let before = Features::parse(b"PacketSize=1000;x+");
+        assert!(is_features_again(b"PacketSize=1000", &before) && !is_features_again(b"bA=1", &before));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Link {
 
     /// The same; each of two attempts may take so long.
     fn fence(&mut self, patience: Duration) -> bool {
-        let Some(features) = &self.features else { return false };
+        let Some(features) = self.features.clone() else { return false };
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
         // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
         let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
@@ -78,7 +78,8 @@ impl Link {
         let mut asked = Instant::now();
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
-                let accept = |body: &[u8]| if empty { body.is_empty() } else { reply::is_features(body) };
+                let accept =
+                    |body: &[u8]| if empty { body.is_empty() } else { reply::is_features_again(body, &features) };
                 match self.answer(question, &accept, Wait::Alone) {
                     // What we throw away may be damaged as it likes; but it may be the answer.
                     Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
