@@ -385,11 +385,15 @@ fn late_answers_are_not_taken_for_others() {
     for base in [qemu(false), gdbserver(), gdbstub()] {
         for late_at in [4, 6] {
             let late = Some((late_at, QUICK + Duration::from_millis(60)));
-            let (_, mut client) = connect(Stub { late, ..base.clone() });
-            check(&mut client, RAM, 4);
-            check(&mut client, RAM + 0x40, 4);
-            check(&mut client, RAM, 0x9000);
-            assert!(client.stats().resyncs >= 1);
+            // On a busy machine we may look so late ourselves that the answer is in time.
+            let was_late = (0..5).any(|_| {
+                let (_, mut client) = connect(Stub { late, ..base.clone() });
+                check(&mut client, RAM, 4);
+                check(&mut client, RAM + 0x40, 4);
+                check(&mut client, RAM, 0x9000);
+                client.stats().resyncs >= 1
+            });
+            assert!(was_late);
         }
     }
 }

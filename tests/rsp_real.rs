@@ -112,7 +112,9 @@ fn qemu_before_its_first_instruction_and_at_its_limits() {
     assert_eq!(flash.as_slice(), std::fs::read(&image).unwrap());
     assert_eq!(memory.read_bytes(0x2000_0000, 0x1_0000).unwrap().len(), 0x1_0000);
     let stats = memory.client_mut().stats().clone();
-    assert_eq!(stats.reads(), 1 + 0x1_0000_u64.div_ceil(0x7f0));
+    // Pieces are smaller while the link seems slow.
+    let fewest = 1 + 0x1_0000_u64.div_ceil(0x7f0);
+    assert!((fewest..2 * fewest).contains(&stats.reads()), "{}", stats.reads());
     assert_eq!(memory.client_mut().auxv().unwrap(), None);
     assert_eq!(memory.client_mut().offsets().unwrap(), None);
     assert!(memory.client_mut().monitor("info status").unwrap().unwrap().contains("prelaunch"));

@@ -162,7 +162,7 @@ fn a_refused_write_is_not_told_as_half_done() {
     let serve = format!("|{} serve --stdio cm3.elf cm3.core", env!("CARGO_BIN_EXE_tx-trace"));
     let out = run_with("control pause --yes --timeout 20 --elf cm3.elf --remote", &[&serve]);
     let said = talk(&out);
-    assert!(said.contains("E1e") && said.contains("nothing was changed"), "{said}");
+    assert!(said.contains("nothing is written") && said.contains("a dump that is served cannot be written"), "{said}");
     assert!(!said.contains("could not be put back") && out.status.code() == Some(2), "{said}");
 }
 
