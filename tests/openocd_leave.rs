@@ -189,6 +189,57 @@ fn a_gdb_attach_event_that_resets_is_not_run() {
     }
 }
 
+/// A procedure that calls another one, a body in braces, and the events of a client that goes: the target was reset.
+#[test]
+fn events_that_reset_by_way_of_procedures_were_run() {
+    let before = "proc come_again {} {\n  reset halt\n}\nproc outer {} { come_again }";
+    for (event, code) in [
+        ("gdb-attach", "outer"),
+        ("gdb-attach", "if {1} { come_again; echo done }"),
+        ("gdb-attach", "halt;outer"),
+        ("gdb-attach", "halt; mww 0xe000ed0c 0x05fa0004"),
+        ("gdb-end", "outer"),
+    ] {
+        let after = format!("$_TARGETNAME configure -event {event} {{{code}}}");
+        let config = Config { before, after: &after, usual_tcl_port: true, ..Config::default() };
+        let Some((chip, openocd)) = start(State::Halted, config) else { return };
+        let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+        assert_eq!((done.code, chip.stats().resets), (Some(2), 0), "{event} {code}: {}", done.err);
+        assert!(done.err.contains(event) && done.err.contains(&openocd.openocd()), "{event} {code}: {}", done.err);
+    }
+}
+
+/// `gdb-attach {resume}`, or `gdb-end {resume}`: a crashed board was set running by connecting, or by leaving.
+#[test]
+fn events_that_resume_set_a_crashed_board_running() {
+    for event in ["gdb-attach", "gdb-detach", "gdb-end"] {
+        let after = format!("$_TARGETNAME configure -event {event} {{resume}}");
+        let config = Config { after: &after, usual_tcl_port: true, ..Config::default() };
+        let Some((chip, openocd)) = start(State::Halted, config) else { return };
+        let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+        assert_eq!((done.code, chip.state()), (Some(2), State::Halted), "{event}: {}", done.err);
+        assert!(done.err.contains(event) && done.err.contains("--leave running"), "{event}: {}", done.err);
+        let done = run(&chip, &openocd.gdb(), &["last", "5", "--leave", "running"]);
+        assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{event}: {}", done.err);
+        let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+        assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{event}: {}", done.err);
+    }
+}
+
+/// With `poll off` OpenOCD goes on saying that a core runs that has crashed since. It was set running.
+#[test]
+fn an_old_state_of_openocd_set_a_crashed_board_running() {
+    let Some((chip, openocd)) = start(State::Running, Config { usual_tcl_port: true, ..Config::default() }) else {
+        return;
+    };
+    openocd.tcl("poll off");
+    chip.halt();
+    assert_eq!(openocd.tcl("[target current] curstate"), "running");
+    let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+    assert_eq!((done.code, chip.state()), (Some(0), State::Halted), "{}", done.err);
+    assert!(!openocd.log().contains("halt 1000"), "no answer is printed: {}", openocd.log());
+}
+
 /// A target that connecting does not halt: `--leave halted` did nothing, and said nothing.
 #[test]
 fn leave_halted_did_nothing_where_connecting_halts_nothing() {

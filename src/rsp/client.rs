@@ -126,14 +126,8 @@ impl Client {
             return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
         }
         let tcl = TclPort::beside(endpoint, options.timeout).and_then(|port| Some((port.look()?, port)));
-        if let Some((look, port)) = &tcl
-            && let Some(event) = look.resets()
-        {
-            return Err(RspError::WouldReset {
-                endpoint: endpoint.to_string(),
-                event: excerpt(event.as_bytes()),
-                instead: format!("--remote {}", port.endpoint()),
-            });
+        if let Some((look, port)) = &tcl {
+            look.allow(endpoint, &options, port)?;
         }
         let transport = transport::open(endpoint, options.timeout)?;
         let hint = match endpoint {

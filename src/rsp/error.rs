@@ -204,14 +204,31 @@ pub enum RspError {
     },
     /// OpenOCD would reset the target for the connection alone.
     #[error(
-        "{endpoint}: not opened: OpenOCD's gdb-attach event resets the target for every GDB client (`{event}`), and the \
+        "{endpoint}: not opened: OpenOCD's {event} event resets the target for every GDB client (`{line}`), and the \
          evidence would be lost; {instead} reads memory without that"
     )]
     WouldReset {
-        /// The endpoint.
+        /// Where we did not connect.
         endpoint: String,
-        /// The line of the event.
+        /// The event.
         event: String,
+        /// The line of the event.
+        line: String,
+        /// The endpoint to use instead, as it is typed.
+        instead: String,
+    },
+    /// OpenOCD would let a target run that is to stay halted.
+    #[error(
+        "{endpoint}: not opened: OpenOCD's {event} event lets the target run for every GDB client (`{line}`), and it is \
+         to stay halted; {instead} reads memory without that, --leave running allows it"
+    )]
+    WouldResume {
+        /// Where we did not connect.
+        endpoint: String,
+        /// The event.
+        event: String,
+        /// The line of the event.
+        line: String,
         /// The endpoint to use instead, as it is typed.
         instead: String,
     },
@@ -258,6 +275,7 @@ impl RspError {
             Self::Runs { .. } => "target-runs",
             Self::HaltedTooLong { .. } => "halted-too-long",
             Self::WouldReset { .. } => "would-reset",
+            Self::WouldResume { .. } => "would-resume",
             Self::Interrupted { .. } => "interrupted",
         }
     }

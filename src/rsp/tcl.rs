@@ -5,7 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::client::{Leave, Options};
 use super::endpoint::Endpoint;
+use super::error::{RspError, excerpt};
 use super::transport::{self, Transport, deadline_in};
 
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
@@ -16,6 +18,10 @@ const END: u8 = 0x1a;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
 const MOST: usize = 64 << 10;
+/// The events that OpenOCD runs because a GDB client comes or goes.
+const EVENTS: [&str; 3] = ["gdb-attach", "gdb-detach", "gdb-end"];
+/// Before the name of each event in the answer.
+const MARK: char = '\u{1}';
 
 /// The state of a core, in OpenOCD's words (`curstate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +59,8 @@ pub struct TclPort {
 pub struct Look {
     /// Whether the core runs.
     pub state: CoreState,
-    /// The Tcl code that runs when a GDB client connects, with the procedures that it calls.
-    attach: String,
+    /// For each GDB client OpenOCD runs these: the event, and its Tcl code with the procedures that it calls.
+    events: Vec<(String, String)>,
 }
 
 impl TclPort {
@@ -80,33 +86,105 @@ impl TclPort {
     #[must_use]
     pub fn look(&self) -> Option<Look> {
         let mut transport = transport::open(&self.endpoint(), self.timeout).ok()?;
-        let question = format!(
-            "apply {{{{}} {{foreach t [target names] {{if {{[$t cget -gdb-port] eq {{{}}}}} {{\
-             set code [$t cget -event gdb-attach]; set all $code; \
-             catch {{foreach word $code {{if {{[llength [info procs $word]] > 0}} {{append all \"\\n\" [info body $word]}}}}}}; \
-             return \"[$t curstate]\\n$all\"}}}}; return none}}}}",
-            self.gdb_port
-        );
-        let answer = ask(transport.as_mut(), question.as_bytes(), deadline_in(self.timeout))?;
-        let text = String::from_utf8_lossy(&answer);
-        let (state, attach) = text.split_once('\n')?;
-        Some(Look { state: CoreState::parse(state), attach: attach.to_owned() })
+        let answer = ask(transport.as_mut(), question(self.gdb_port).as_bytes(), deadline_in(self.timeout))?;
+        Look::parse(&String::from_utf8_lossy(&answer))
     }
+}
+
+/// Asks for the state, and for the code of each event. A procedure may call another one, in braces too, so every word of
+/// the code is looked up. OpenOCD's own view may be old where its polling is off, so it is asked to look (`arp_poll`).
+/// The code `exit` keeps the answer out of OpenOCD's log.
+fn question(gdb_port: u16) -> String {
+    const SCRIPT: &str = r#"apply {{} {foreach t [target names] {if {[$t cget -gdb-port] eq {PORT}} {
+catch {$t arp_poll}
+set all "[$t curstate]\n"
+foreach event {EVENTS} {
+set code {}
+catch {set code [$t cget -event $event]}
+append all "MARK$event\n"
+set seen {}
+while {$code ne {}} {
+append all "$code\n"
+set next {}
+foreach word [regexp -all -inline {[A-Za-z_][A-Za-z0-9_:]*} [regsub -all -line {^[ \t]*#.*$} $code {}]] {
+if {[lsearch -exact $seen $word] < 0 && [llength [info procs $word]] > 0} {
+lappend seen $word
+append next "[info body $word]\n"
+}
+}
+set code $next
+}
+}
+return -code exit $all
+}}; return -code exit none}}"#;
+    SCRIPT
+        .replace("PORT", &gdb_port.to_string())
+        .replace("EVENTS", &EVENTS.join(" "))
+        .replace("MARK", &MARK.to_string())
 }
 
 impl Look {
-    /// The line of the `gdb-attach` event that resets the target, where there is one.
+    fn parse(text: &str) -> Option<Self> {
+        let (state, rest) = text.split_once('\n')?;
+        let events = rest.split(MARK).filter_map(|event| event.split_once('\n'));
+        let events = events.map(|(name, code)| (name.to_owned(), code.to_owned())).collect();
+        Some(Self { state: CoreState::parse(state), events })
+    }
+
+    /// The event that resets the target, and its line, where there is one.
     #[must_use]
-    pub fn resets(&self) -> Option<&str> {
-        self.attach.lines().flat_map(|line| line.split(';')).map(str::trim).find(|command| is_reset(command))
+    pub fn resets(&self) -> Option<(&str, &str)> {
+        self.find(is_reset)
+    }
+
+    /// The event that lets the target run, and its line, where there is one.
+    #[must_use]
+    pub fn resumes(&self) -> Option<(&str, &str)> {
+        self.find(|command| words(command).any(|word| word == "resume"))
+    }
+
+    /// Says no where an event of OpenOCD's would change the target against the user's will.
+    ///
+    /// # Errors
+    /// [`RspError::WouldReset`], [`RspError::WouldResume`].
+    pub(super) fn allow(&self, endpoint: &Endpoint, options: &Options, port: &TclPort) -> Result<(), RspError> {
+        let name = |(event, line): (&str, &str)| (event.to_owned(), excerpt(line.as_bytes()));
+        let (endpoint, instead) = (endpoint.to_string(), format!("--remote {}", port.endpoint()));
+        if let Some((event, line)) = self.resets().map(name) {
+            return Err(RspError::WouldReset { endpoint, event, line, instead });
+        }
+        let stays = match options.leave {
+            Leave::Running => false,
+            Leave::Halted => true,
+            Leave::AsFound => self.state != CoreState::Running,
+        };
+        match self.resumes().map(name).filter(|_| stays) {
+            Some((event, line)) => Err(RspError::WouldResume { endpoint, event, line, instead }),
+            None => Ok(()),
+        }
+    }
+
+    fn find(&self, is_it: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+        self.events.iter().find_map(|(name, code)| {
+            let mut commands = code.lines().flat_map(|line| line.split(';')).map(str::trim);
+            Some((name.as_str(), commands.find(|command| !command.starts_with('#') && is_it(command))?))
+        })
     }
 }
 
-/// True where a Tcl command resets a target, or may.
+/// True where a Tcl command resets a target, or may. The last of these is the register by which a Cortex-M resets itself.
 fn is_reset(command: &str) -> bool {
-    let mut words = command.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
-    let code = !command.starts_with('#');
-    code && words.any(|word| word == "reset" || word == "srst" || word == "soft_reset_halt" || word.ends_with("_reset"))
+    words(command).any(|word| {
+        word == "reset"
+            || word == "srst"
+            || word == "soft_reset_halt"
+            || word.ends_with("_reset")
+            || word.eq_ignore_ascii_case("0xe000ed0c")
+    })
+}
+
+fn words(command: &str) -> impl Iterator<Item = &str> {
+    command.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
 fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Option<Vec<u8>> {
@@ -128,17 +206,28 @@ fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Opt
 mod tests {
     use super::*;
 
+    fn look(code: &str) -> Look {
+        Look::parse(&format!("halted\n{MARK}gdb-attach\n{MARK}gdb-end\n{code}\n")).unwrap()
+    }
+
     #[test]
-    fn an_attach_event_that_resets_is_found() {
-        let resets = |attach: &str| {
-            let look = Look { state: CoreState::Running, attach: attach.to_owned() };
-            look.resets().map(str::to_owned)
-        };
-        assert_eq!(resets("halt 1000"), None);
-        assert_eq!(resets("\n  reset init\n"), Some("reset init".into()));
-        assert_eq!(resets("halt; soft_reset_halt"), Some("soft_reset_halt".into()));
-        assert_eq!(resets("if {1} {reset halt}"), Some("if {1} {reset halt}".into()));
-        assert_eq!(resets("# no reset here\nhalt"), None);
-        assert_eq!(resets("reset_config none; halt"), None);
+    fn an_event_that_resets_is_found() {
+        for (code, line) in [
+            ("\n  reset init\n", "reset init"),
+            ("halt; soft_reset_halt", "soft_reset_halt"),
+            ("if {1} {reset halt}", "if {1} {reset halt}"),
+            ("mww 0xE000ED0C 0x05fa0004", "mww 0xE000ED0C 0x05fa0004"),
+        ] {
+            assert_eq!(look(code).resets(), Some(("gdb-end", line)));
+        }
+        for code in ["halt 1000", "# no reset here\nhalt", "reset_config none; halt"] {
+            assert_eq!(look(code).resets(), None);
+        }
+    }
+
+    #[test]
+    fn an_event_that_resumes_is_found() {
+        assert_eq!(look("halt\nresume").resumes(), Some(("gdb-end", "resume")));
+        assert_eq!(look("halt 1000").resumes(), None);
     }
 }
