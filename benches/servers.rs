@@ -79,6 +79,8 @@ fn main() {
         let server = gdbserver_at_the_end(&machine::fixture("host.elf"));
         measure("gdbserver", server.port, &fixture("host.elf"), &mut rows);
     }
-    println!("From the connection to the last byte, the handshake and leaving included; fixtures of `tests/fixtures`.\n");
+    println!(
+        "From the connection to the last byte, the handshake and leaving included; fixtures of `tests/fixtures`.\n"
+    );
     table(&["server", "command", "round trips", "of them reads", "bytes out", "bytes back", "time"], &rows);
 }

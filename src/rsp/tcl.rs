@@ -11,7 +11,7 @@ use super::transport::{self, Transport, deadline_in};
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
 pub const TCL_PORT: u16 = 6666;
 /// Ends every command and every answer.
-const END: u8 = 0x1a;
+pub(crate) const END: u8 = 0x1a;
 /// The most time that one question may take: without an answer we go on without it.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
@@ -80,13 +80,13 @@ impl TclPort {
     #[must_use]
     pub fn look(&self) -> Option<Look> {
         let mut transport = transport::open(&self.endpoint(), self.timeout).ok()?;
-        let question = format!(
-            "apply {{{{}} {{foreach t [target names] {{if {{[$t cget -gdb-port] eq {{{}}}}} {{\
+        let question = quiet(&format!(
+            "set answer none; foreach t [target names] {{if {{[$t cget -gdb-port] eq {{{}}}}} {{\
              set code [$t cget -event gdb-attach]; set all $code; \
              catch {{foreach word $code {{if {{[llength [info procs $word]] > 0}} {{append all \"\\n\" [info body $word]}}}}}}; \
-             return \"[$t curstate]\\n$all\"}}}}; return none}}}}",
+             set answer \"[$t curstate]\\n$all\"; break}}}}",
             self.gdb_port
-        );
+        ));
         let answer = ask(transport.as_mut(), question.as_bytes(), deadline_in(self.timeout))?;
         let text = String::from_utf8_lossy(&answer);
         let (state, attach) = text.split_once('\n')?;
@@ -107,6 +107,12 @@ fn is_reset(command: &str) -> bool {
     let mut words = command.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
     let code = !command.starts_with('#');
     code && words.any(|word| word == "reset" || word == "srst" || word == "soft_reset_halt" || word.ends_with("_reset"))
+}
+
+/// A script that sets `answer`, as a command whose result OpenOCD answers and does not print: it prints the result of
+/// any other command into its log, and while GDB lets the target run into GDB's console too.
+pub(crate) fn quiet(script: &str) -> String {
+    format!("apply {{{{}} {{{script}; return -code exit $answer}}}}")
 }
 
 fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Option<Vec<u8>> {
