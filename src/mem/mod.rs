@@ -150,8 +150,9 @@ pub enum ReadErrorKind {
     TooLong,
     /// The stub refuses these bytes, and says why in its own words.
     Refused(String),
-    /// Ctrl-C while a stub was waited for.
-    Interrupted(String),
+    /// We ended the wait for a stub: at Ctrl-C, or because the target was halted long enough. The error's stable code, and
+    /// one sentence for people.
+    Interrupted(&'static str, String),
     /// The source itself failed: the link broke, the file could not be read. One sentence for people.
     Source(String),
 }
@@ -172,7 +173,7 @@ impl ReadError {
     /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
-        matches!(self.kind, ReadErrorKind::Source(_) | ReadErrorKind::Interrupted(_))
+        matches!(self.kind, ReadErrorKind::Source(_) | ReadErrorKind::Interrupted(..))
     }
 }
 
@@ -184,7 +185,7 @@ impl fmt::Display for ReadError {
             ReadErrorKind::Refused(why) => {
                 write!(f, "no memory at {:#x} ({} bytes): the stub says `{why}`", self.addr, self.len)
             }
-            ReadErrorKind::Interrupted(why) => f.write_str(why),
+            ReadErrorKind::Interrupted(_, why) => f.write_str(why),
             ReadErrorKind::Source(why) => write!(f, "reading {} bytes at {:#x}: {why}", self.len, self.addr),
         }
     }

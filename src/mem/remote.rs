@@ -69,8 +69,8 @@ fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
             _ => ReadError::unmapped(addr, len),
         },
         ReadFailure::Unreadable { addr, why } => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
-        ReadFailure::Link(error @ RspError::Interrupted { .. }) => {
-            ReadError::new(addr, len, ReadErrorKind::Interrupted(error.to_string()))
+        ReadFailure::Link(error @ (RspError::Interrupted { .. } | RspError::HaltedTooLong { .. })) => {
+            ReadError::new(addr, len, ReadErrorKind::Interrupted(error.code(), error.to_string()))
         }
         ReadFailure::Link(error) => ReadError::new(addr, len, ReadErrorKind::Source(error.to_string())),
     }

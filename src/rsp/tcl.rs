@@ -1,7 +1,7 @@
 //! OpenOCD's Tcl port, asked about a target before its GDB port is opened.
 //!
 //! Opening the GDB port runs the target's `gdb-attach` event, which halts the target by default and may reset it.
-//! Afterwards nobody can say whether the target ran before. A question at the Tcl port changes nothing.
+//! After that nothing shows whether the target ran before. A question at the Tcl port changes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ impl TclPort {
         Endpoint::OpenOcd { host: self.host.clone(), port: TCL_PORT }
     }
 
-    /// Asks for the target that OpenOCD serves at the GDB port. `None` where nobody answers, or where another program
+    /// Asks for the target that OpenOCD serves at the GDB port. `None` where nothing answers, or where another program
     /// serves that GDB port.
     #[must_use]
     pub fn look(&self) -> Option<Look> {

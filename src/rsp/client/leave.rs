@@ -96,11 +96,11 @@ impl Client {
         if let Some(before) = self.before {
             return before;
         }
-        // After Ctrl-C too: how the target is left depends on it. The next request hears Ctrl-C.
+        // After Ctrl-C too: how the target is left depends on it. The next request ends with Ctrl-C.
         let deaf = std::mem::replace(&mut self.link.deaf, true);
         let before = self.look_back();
         self.link.deaf = deaf;
-        // An answer that did not come says nothing.
+        // A missing answer shows nothing.
         if self.link.broken().is_none() {
             self.before = Some(before);
             self.bound_halt();
@@ -203,7 +203,7 @@ impl Client {
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
-        // Who has just been waited for in vain is not waited for as long again, nor is anybody after Ctrl-C.
+        // A stub that has just timed out gets a shorter timeout, and so does any stub after Ctrl-C.
         let limit = limit
             .or_else(|| self.link.broken().is_some().then_some(SHORT))
             .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
