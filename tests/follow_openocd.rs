@@ -204,7 +204,7 @@ fn table() {
         carried / 32.0
     );
     drop((openocd, chip));
-    println!("| ring | events/s | written | shown | told to be lost | lost |");
+    println!("| ring | events/s | written | shown | reported as lost | lost |");
     println!("|---|---|---|---|---|---|");
     for events in [256, 1024, 4096] {
         for rate in [100, 500, 1000, 2000, 5000, 20_000] {

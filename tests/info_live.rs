@@ -1,4 +1,4 @@
-//! `info` on a live target reads a part of the ring, and says so: the target stands while it is read.
+//! `info` on a live target reads a part of the ring, and says so: the target is halted while it is read.
 
 #![cfg(feature = "cli")]
 #![allow(

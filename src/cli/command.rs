@@ -175,7 +175,7 @@ impl Reader<'_, '_> {
             Ask::Last(amount) => self.newest(*amount)?,
             Ask::Show(positions) => self.positions(positions)?,
             Ask::Info => {
-                // A live target stands while it is read: a part of the ring tells as much.
+                // A live target is halted while it is read, and a part of the ring is enough.
                 let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let loaded = self.load(extent)?;
                 let info = info::gather(self.session, &loaded);

@@ -36,7 +36,7 @@ pub struct ControlTask {
 /// What to do.
 #[derive(Clone, Copy)]
 enum Verb {
-    /// Show how the trace stands.
+    /// Show the state of the trace.
     Show,
     /// Write to the target.
     Write(Action),

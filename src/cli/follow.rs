@@ -127,6 +127,8 @@ fn may_pass(absence: &Absence) -> bool {
         "usage"
             | "cannot-follow"
             | "target-halted"
+            | "would-reset"
+            | "halted-too-long"
             | "bad-endpoint"
             | "no-such-symbol"
             | "no-such-enum"
@@ -306,8 +308,13 @@ fn recover(
         if time_up() {
             return Ok(None);
         }
-        if !linked && follower.reconnect().is_err() {
-            continue;
+        if !linked {
+            match follower.reconnect() {
+                Ok(()) => {}
+                Err(absence) if may_pass(&absence) => continue,
+                // It is reached, and is not to be set running: nothing changes by trying again.
+                Err(absence) => return Err(absence.into()),
+            }
         }
         match follower.again() {
             Ok(news) => {
@@ -368,10 +375,10 @@ fn leave(session: Session<'static>, absence: Absence) -> Absence {
     absence
 }
 
-/// Lets the target go, and tells what there is to tell of it.
+/// Lets the target go before anything was followed, and says how it is left.
 fn say_left(mut session: Session<'static>) {
     if let Some(client) = session.disconnect() {
-        live::say_left(&client.leave());
+        live::leave(client);
     }
 }
 

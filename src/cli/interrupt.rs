@@ -58,7 +58,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            // There is nobody to tell, and the reason why it is unfinished is told already.
+            // The reason why it is unfinished is reported elsewhere.
             drop(fs::remove_file(&self.path));
         }
         #[cfg(unix)]
@@ -156,7 +156,7 @@ mod signals {
     /// True where the program was started with this signal ignored.
     fn is_ignored(signal: c_int) -> bool {
         // SAFETY: an all-zero `sigaction` is valid; the call fills it and changes nothing, as no new action is given.
-        #[allow(unsafe_code, reason = "std does not tell how a signal is handled")]
+        #[allow(unsafe_code, reason = "std does not show how a signal is handled")]
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN

@@ -37,7 +37,7 @@ impl WholeFile {
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         if self.replaces {
-            // Some file systems tell only now that there is no space.
+            // Some file systems report only now that there is no space.
             self.out.get_ref().sync_all().map_err(|e| named(&self.path, &e))?;
         }
         self.unfinished.rename(&self.path).map_err(|e| named(&self.path, &e))
@@ -83,7 +83,7 @@ fn create_beside(path: &Path, old: Option<&Metadata>) -> io::Result<(Unfinished,
     #[cfg(unix)]
     if let Some(old) = old {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-        // Nobody opens it who could not open the old one.
+        // Only those who could open the old file may open the new one.
         options.mode(old.mode() & 0o600);
     }
     #[cfg(not(unix))]

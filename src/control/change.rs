@@ -61,7 +61,7 @@ impl std::fmt::Display for Change {
 pub struct Failed {
     /// Why.
     pub why: Absence,
-    /// True where the target holds what it held before. False where it does not, or nobody knows: it must not run on.
+    /// True where the target holds what it held before. False where it does not, or where that is not known: then it must not run.
     pub undone: bool,
 }
 
@@ -98,7 +98,7 @@ fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), A
         return Ok(());
     }
     let message = format!(
-        "nothing is written: {} at {:#x} is not what it was a moment ago: the target runs, or somebody else writes",
+        "nothing is written: {} at {:#x} is not what it was a moment ago: the target runs, or another debugger writes",
         change.target, change.address
     );
     Err(Absence::broken("target-changed", message, "halt the target, and try again"))
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// The target ran on while somebody was asked.
+    /// The target ran while the user was asked.
     #[test]
     fn a_target_that_had_changed_since_was_written_to() {
         let mut ram = Ram::new(7, 16, 16);

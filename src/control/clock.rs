@@ -94,7 +94,7 @@ fn simulated(
     let width = Width::from_bytes(symbol.size).unwrap_or(header.word);
     let time = word_at(memory, symbol.address, state.endian, width)?;
     let mask = header.raw.time_mask;
-    // A program may have the variable and never count it: then it is 0 for ever.
+    // A program may have the variable and never count it: then it is always 0.
     if !newest.used || time == 0 || time & mask != newest.stamp & mask {
         return Ok(None);
     }

@@ -139,7 +139,7 @@ impl Block {
     }
 }
 
-/// The layouts that control blocks may have, for these words: every one that was measured, or what debug information tells
+/// The layouts that control blocks may have, for these words: every one that was measured, or that of debug information
 /// with the shortest of these, as debug information may be wrong.
 fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
     let word = state.header.map(|h| h.word);

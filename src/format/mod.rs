@@ -220,8 +220,8 @@ pub struct Cursor {
     pub described: Vec<Block>,
     /// How often in a row the next slot was there and could not be read.
     pub misses: u32,
-    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: what the pointer tells
-    /// from here on is true but for whole rounds. At least so many events are behind the cursor.
+    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: distances from here
+    /// to the pointer may lack whole rounds of the ring. At least so many events are behind the cursor.
     pub unsure: Option<u64>,
 }
 

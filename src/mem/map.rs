@@ -181,13 +181,16 @@ fn name(_: FileType) -> &'static str {
     "device"
 }
 
-/// Maps the file; reads it where its file system has no maps or tells no size, and it is small enough.
+/// Maps the file; reads it where its file system has no maps or shows no size, and it is small enough.
 fn hold(file: &File, len: u64) -> io::Result<Held> {
     if len == 0 {
         let mut bytes = Vec::new();
         file.take(SIZELESS.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > SIZELESS {
-            let why = format!("it tells no size and has more than {} MiB: copy the part that matters", SIZELESS >> 20);
+            let why = format!(
+                "its size is shown as 0, and it has more than {} MiB: copy the part that matters",
+                SIZELESS >> 20
+            );
             return Err(io::Error::other(why));
         }
         return Ok(Held::Read(bytes));

@@ -97,7 +97,7 @@ fn inline(out: &mut Vec<u8>, text: &str) {
 fn is_inert(word: &str, first: bool) -> bool {
     let core = word.trim_start_matches('(').trim_end_matches(['.', ',', ':', ';', ')', '?', '!']);
     let is_plain = |c: char| c.is_alphanumeric() || !c.is_ascii() || "_-./%+='\",()?!".contains(c);
-    // An underscore is emphasis unless it stands within a name.
+    // An underscore is emphasis unless it is within a name.
     let within = |name: &str| !name.starts_with('_') && !name.ends_with('_');
     let mut names = core.split(|c: char| !c.is_alphanumeric() && c != '_');
     // `1.` begins a list.

@@ -88,9 +88,9 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
-    /// How the target was found, once that was looked into.
+    /// How the target was found, once that was asked.
     before: Option<Before>,
-    /// Who answers, once that was asked.
+    /// The program at the other end, once it is identified.
     stub: Option<Stub>,
     /// OpenOCD's Tcl port, where it serves the same target.
     tcl: Option<TclPort>,
@@ -109,7 +109,7 @@ pub struct Client {
     run: Run,
     /// The packet by which it runs; empty until the stub was asked.
     how_to_run: Vec<u8>,
-    /// The signal that the last stop reply tells of, where the program is to have it.
+    /// The signal in the last stop reply, where the program is to receive it.
     pending: Option<Pending>,
     /// How many threads may still stop with the SIGSTOP by which gdbserver attached to them: it reports some of these late.
     attach_stops: usize,

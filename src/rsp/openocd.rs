@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_message_is_told_once() {
+    fn each_message_is_shown_once() {
         let messages = "Invalid ACK (7) in DAP response\nJTAG-DP STICKY ERROR\nInvalid ACK (7) in DAP response\n\
                         Polling target cm.cpu failed, trying to reexamine\nJTAG-DP STICKY ERROR\n\
                         Failed to read memory at 0x20010000\nread_memory: failed to read memory\n";
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_target_is_told_from_a_bad_address() {
+    fn a_lost_target_is_not_a_bad_address() {
         assert_eq!(failed("here", "halted\n", "no power"), Failed::Address("no power".into()));
         let lost = |state, messages| match failed("here", state, messages) {
             Failed::Target(error) => error.to_string(),

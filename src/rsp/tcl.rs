@@ -1,7 +1,7 @@
 //! OpenOCD's Tcl port, asked about a target before its GDB port is opened.
 //!
 //! Opening the GDB port runs the target's `gdb-attach` event, which halts the target by default and may reset it.
-//! Afterwards nobody can say whether the target ran before. A question at the Tcl port changes nothing.
+//! After that nothing shows whether the target ran before. A question at the Tcl port changes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::transport::{self, Transport, deadline_in};
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
 pub const TCL_PORT: u16 = 6666;
 /// Ends every command and every answer.
-const END: u8 = 0x1a;
+pub(crate) const END: u8 = 0x1a;
 /// The most time that one question may take: without an answer we go on without it.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
@@ -81,7 +81,7 @@ impl TclPort {
         Endpoint::OpenOcd { host: self.host.clone(), port: TCL_PORT }
     }
 
-    /// Asks for the target that OpenOCD serves at the GDB port. `None` where nobody answers, or where another program
+    /// Asks for the target that OpenOCD serves at the GDB port. `None` where nothing answers, or where another program
     /// serves that GDB port.
     #[must_use]
     pub fn look(&self) -> Option<Look> {
@@ -93,9 +93,9 @@ impl TclPort {
 
 /// Asks for the state, and for the code of each event. A procedure may call another one, in braces too, so every word of
 /// the code is looked up. OpenOCD's own view may be old where its polling is off, so it is asked to look (`arp_poll`).
-/// The code `exit` keeps the answer out of OpenOCD's log.
 fn question(gdb_port: u16) -> String {
-    const SCRIPT: &str = r#"apply {{} {foreach t [target names] {if {[$t cget -gdb-port] eq {PORT}} {
+    const SCRIPT: &str = r#"set answer none
+foreach t [target names] {if {[$t cget -gdb-port] eq {PORT}} {
 catch {$t arp_poll}
 set all "[$t curstate]\n"
 foreach event {EVENTS} {
@@ -115,12 +115,11 @@ append next "[info body $word]\n"
 set code $next
 }
 }
-return -code exit $all
-}}; return -code exit none}}"#;
-    SCRIPT
-        .replace("PORT", &gdb_port.to_string())
-        .replace("EVENTS", &EVENTS.join(" "))
-        .replace("MARK", &MARK.to_string())
+set answer $all
+break
+}}"#;
+    let script = SCRIPT.replace("PORT", &gdb_port.to_string()).replace("EVENTS", &EVENTS.join(" "));
+    quiet(&script.replace("MARK", &MARK.to_string()))
 }
 
 impl Look {
@@ -185,6 +184,12 @@ fn is_reset(command: &str) -> bool {
 
 fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+}
+
+/// A script that sets `answer`, as a command whose result OpenOCD answers and does not print: it prints the result of
+/// any other command into its log, and while GDB lets the target run into GDB's console too.
+pub(crate) fn quiet(script: &str) -> String {
+    format!("apply {{{{}} {{{script}; return -code exit $answer}}}}")
 }
 
 fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Option<Vec<u8>> {

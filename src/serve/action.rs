@@ -69,7 +69,7 @@ pub(super) fn resume(actions: &str, roster: &Roster) -> Option<String> {
     Some(thread.map_or_else(|| format!("vCont;{kind}"), |id| format!("vCont;{kind}:{id:x}")))
 }
 
-/// `c`, `C`, `s` and `S` with what stands behind them, as a `vCont` for the thread that `Hc` chose.
+/// `c`, `C`, `s` and `S` with what follows them, as a `vCont` for the thread that `Hc` chose.
 pub(super) fn resume_old(packet: &str, chosen: Option<usize>, roster: &Roster) -> Option<String> {
     let (kind, rest) = packet.split_at_checked(1)?;
     let (signal, address) = match kind {

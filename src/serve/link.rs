@@ -29,7 +29,7 @@ const BUFFER: usize = 1 << 16;
 /// The most bytes of a packet that are repeated where it ends the session.
 const EXCERPT: usize = 64;
 
-/// What becomes of a packet about threads.
+/// What is done with a packet about threads.
 enum About {
     /// It is answered here.
     Answer(Vec<u8>),

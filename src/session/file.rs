@@ -5,7 +5,6 @@ use std::path::Path;
 use super::scan::LIMIT;
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
-
 use crate::format::{Absence, Haystack};
 use crate::mem::gzip::{self, End};
 use crate::mem::image::text::{self, Dump, Kind, OrderKnown};

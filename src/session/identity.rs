@@ -107,7 +107,7 @@ impl Session<'_> {
             let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
             let at = section.addr.wrapping_add(self.load_offset.value);
             let there = self.memory.memory().read_bytes(at, ours.len()).ok()?;
-            // Where the note's own header is not there, it was not loaded, and tells nothing.
+            // Where the note's own header is not there, the note was not loaded, and shows nothing.
             (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
         })
     }

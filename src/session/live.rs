@@ -37,7 +37,7 @@ impl Session<'_> {
         self.memory.memory().changes()
     }
 
-    /// What to tell of a target that was read while it ran.
+    /// The note on a target that was read while it ran.
     #[must_use]
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {

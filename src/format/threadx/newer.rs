@@ -4,7 +4,7 @@
 //! the header's pointer are whole, the one at it is not.
 //!
 //! One slot is the witness: it is read before the first look at the pointer and again after the last. Where it holds the
-//! same event both times, the ring went less than once around in between, and the pointer tells which slots were written
+//! same event both times, the ring went less than once around in between, and the pointer shows which slots were written
 //! over meanwhile.
 //!
 //! * As long as nothing is lost, the witness is the slot before the cursor. It is written over before any new event is,

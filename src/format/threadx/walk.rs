@@ -50,8 +50,8 @@ impl Behind<'_> {
     }
 
     /// How many slots from `start` on are the ring's, where its end is lost: those before the current pointer, and behind it up
-    /// to the last event of a context that is known: of an event before it, or of a thread in the registry. Stamps tell
-    /// nothing here: a clock may run down, or around several times.
+    /// to the last event of a context that is known: of an event before it, or of a thread in the registry. Stamps do
+    /// not help here: a clock may run down, or around several times.
     pub fn slots(&self, start: u64, object: usize, current: Option<u64>) -> u64 {
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         let (described, ring) = self.bytes.split_at_checked(start).unwrap_or((self.bytes, &[]));

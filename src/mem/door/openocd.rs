@@ -10,9 +10,8 @@ use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
 use crate::rsp::openocd::{Failed, failed};
+use crate::rsp::tcl::{END, quiet};
 
-/// Ends every command and every answer.
-const END: u8 = 0x1a;
 /// Before the answer to a read that failed: then come the target's state, a line feed, and OpenOCD's messages.
 const FAILED: &str = "failed ";
 
@@ -22,12 +21,7 @@ pub struct OpenOcd {
     order: Endian,
 }
 
-/// A script that sets `answer`, as a command of which nothing is printed.
-fn quiet(script: &str) -> String {
-    format!("apply {{{{}} {{{script}; return -code exit $answer}}}}")
-}
-
-/// Tells how OpenOCD reads words; its words are what the target's processor would see.
+/// Asks how OpenOCD reads words; its words are what the target's processor would see.
 fn ask_order() -> String {
     quiet("set answer [[target current] cget -endian]")
 }
@@ -64,7 +58,7 @@ impl OpenOcd {
             "little" => Endian::Little,
             other => {
                 let said = excerpt(other.as_bytes());
-                return Err(wire.wrong(format!("OpenOCD does not tell of its target (`{said}`)")));
+                return Err(wire.wrong(format!("OpenOCD says nothing of its target (`{said}`)")));
             }
         };
         Ok(Self { wire, order })

@@ -96,24 +96,24 @@ impl Client {
         if let Some(before) = self.before {
             return before;
         }
-        // After Ctrl-C too: how the target is left depends on it. The next request hears Ctrl-C.
+        // After Ctrl-C too: how the target is left depends on it. The next request ends with Ctrl-C.
         let deaf = std::mem::replace(&mut self.link.deaf, true);
         let before = self.look_back();
         self.link.deaf = deaf;
-        // An answer that did not come says nothing.
+        // A missing answer shows nothing.
         if self.link.broken().is_none() {
             self.before = Some(before);
+            self.bound_halt();
         }
         before
     }
 
-    /// To be called once the link is open: looks how the target was found, and from then on holds to
+    /// To be called once the link is open: finds out how the target was found, and from then on holds to
     /// [`Options::max_halt`](super::Options::max_halt). Returns what the user should know now: how the target will be
     /// left, where that is not for certain as it was found.
     pub fn arrive(&mut self) -> Option<String> {
         let before = self.before();
         let is_pyocd = !self.held && !self.features().has("multiprocess") && self.stub() == Stub::PyOcd;
-        self.bound_halt();
         if self.held || self.run == Run::Unhalted {
             return None;
         }
@@ -144,7 +144,9 @@ impl Client {
     /// True where the target may be set running without the loss of evidence: it ran, the user wants it to run, or it is a
     /// process under gdbserver, which stops every process that it serves.
     pub fn may_let_run(&mut self) -> bool {
-        self.leave == Leave::Running || self.before() == Before::Running || self.stub() == Stub::Gdbserver
+        // Asked first in any case: from then on the halt is bounded.
+        let before = self.before();
+        self.leave == Leave::Running || before == Before::Running || self.stub() == Stub::Gdbserver
     }
 
     /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
@@ -201,7 +203,7 @@ impl Client {
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         self.left = true;
         self.link.deaf = true;
-        // Who has just been waited for in vain is not waited for as long again, nor is anybody after Ctrl-C.
+        // A stub that has just timed out gets a shorter timeout, and so does any stub after Ctrl-C.
         let limit = limit
             .or_else(|| self.link.broken().is_some().then_some(SHORT))
             .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
@@ -349,9 +351,13 @@ impl Client {
             }
             (Some(CoreState::Other) | None, _) => return,
         };
+        // What was feared and did not happen needs no message.
+        let feared = outcome.after == After::Unknown;
         outcome.after = after;
         if let Some(wrong) = wrong {
             outcome.message = Some(format!("{}: {wrong}", self.link.name));
+        } else if feared {
+            outcome.message = None;
         }
     }
 

@@ -1,6 +1,6 @@
 //! How fast memory comes over a link, and how much of it may be on its way at once.
 //!
-//! A stub answers everything that it was sent before it hears anything else. A probe that carries 2 KB/s needs a minute
+//! A stub answers all requests that it has received before it reads anything else. A probe that carries 2 KB/s needs a minute
 //! for 16 requests of 8 KB, and so long a target stays halted after Ctrl-C. So the bytes on their way are bounded by
 //! the rate that was measured.
 

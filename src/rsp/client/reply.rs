@@ -32,7 +32,7 @@ pub(super) fn process(stop: &[u8]) -> Option<&[u8]> {
     (!number.is_empty() && number.iter().all(u8::is_ascii_hexdigit)).then_some(number)
 }
 
-/// The thread that a stop reply tells of: `1a` of `T05thread:1a;core:0;`.
+/// The thread in a stop reply: `1a` of `T05thread:1a;core:0;`.
 pub(super) fn thread(stop: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(stop.get(3..)?).ok()?;
     text.split(';').find_map(|pair| pair.strip_prefix("thread:"))

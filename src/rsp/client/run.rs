@@ -5,7 +5,7 @@
 //!   drained by `vStopped`. Before leaving, `vCont;t` and `QNonStop:0` bring back what leaving is written for.
 //!
 //! Threads of a process send each other signals. A stub stops a thread for each signal and drops it when the thread goes
-//! on by `c`: the program would wait for it for ever. So the stub is asked to pass such signals on by itself
+//! on by `c`: the program would wait for it without end. So the stub is asked to pass such signals on by itself
 //! (`QPassSignals`), and a thread that has stopped with one goes on by `vCont;C`.
 
 use std::collections::BTreeSet;
@@ -148,6 +148,10 @@ impl Client {
                     return Ok(Some(stop));
                 }
                 self.resume()?;
+                // A program with a signal always pending is looked at all the same.
+                if Instant::now() >= deadline {
+                    return Ok(None);
+                }
             },
         }
     }
@@ -161,7 +165,7 @@ impl Client {
         self.pending = self.goes_on(body);
     }
 
-    /// How the thread goes on that this stop reply tells of, unless it has stopped for good.
+    /// How the thread in this stop reply goes on, unless it is to stay stopped.
     fn goes_on(&mut self, body: &[u8]) -> Option<Pending> {
         if self.attach_stops > 0 && matches!(stop_of(body), Some(Stop::Itself(SIGSTOP, _))) {
             self.attach_stops = self.attach_stops.saturating_sub(1);
@@ -280,8 +284,8 @@ impl Client {
         self.link.unasked_stops = 0;
     }
 
-    /// After `vCont;t`: waits until each thread has reported its stop. A report that nobody takes comes later, as a stop
-    /// by itself. A thread that stood already may report nothing.
+    /// After `vCont;t`: waits until each thread has reported its stop. A report that is not read now would come later and
+    /// look like a stop by itself. A thread that was stopped already may report nothing.
     fn await_stops(&mut self) -> Result<(), RspError> {
         const QUIET: Duration = Duration::from_millis(200);
         let end = deadline_in(self.link.timeout.min(Duration::from_secs(2)));
@@ -333,7 +337,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// What a stop reply or a notification tells of.
+    /// The signal in a stop reply or a notification.
     pub(super) fn of(body: &[u8]) -> Option<Self> {
         match stop_of(body)? {
             Stop::Itself(signal, _) if is_for_program(signal) => Some(Self { signal, thread: thread_of(body) }),
@@ -348,7 +352,7 @@ impl Pending {
     }
 }
 
-/// The thread that a stop reply or a notification tells of.
+/// The thread in a stop reply or a notification.
 fn thread_of(body: &[u8]) -> Option<String> {
     reply::thread(without_name(body)).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Which program answers. The protocol does not say, and what it takes to leave a target differs by program.
+//! Which program answers. The protocol does not say, and how a target is left differs by program.
 
 use super::Client;
 use super::link::{Link, MonitorReply};
@@ -6,7 +6,7 @@ use super::reply::{self, Features};
 use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
 
-/// The programs that serve a target, as far as they have to be told apart.
+/// The programs that serve a target, as far as they have to be distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stub {
     /// QEMU, a whole machine.
@@ -30,7 +30,7 @@ impl Client {
             return stub;
         }
         let stub = if self.held { Stub::Other } else { self.identify() };
-        // An answer that did not come, or was not waited for, says nothing about who is there.
+        // A missing answer, or one that Ctrl-C ended the wait for, does not identify the program.
         if self.link.broken().is_none() && (self.link.deaf || !self.link.interrupted()) {
             self.stub = Some(stub);
         }

@@ -75,7 +75,7 @@ impl Client {
             let most = WORDS.min(self.rate.in_flight() / 4);
             let (now, later) = rest.split_at(within(rest, most));
             rest = later;
-            // Mostly all is well, and one question tells. Otherwise each is asked for alone.
+            // Mostly one question shows that all are zeros. Otherwise each is asked for alone.
             if now.len() > 1 && self.dump(now)?.is_some_and(|words| is_zero(&words)) {
                 continue;
             }
