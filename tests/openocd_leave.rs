@@ -216,8 +216,9 @@ fn events_that_resume_set_a_crashed_board_running() {
         let after = format!("$_TARGETNAME configure -event {event} {{resume}}");
         let config = Config { after: &after, usual_tcl_port: true, ..Config::default() };
         let Some((chip, openocd)) = start(State::Halted, config) else { return };
-        let done = run(&chip, &openocd.gdb(), &["last", "5"]);
+        let done = run(&chip, &openocd.gdb(), &["last", "5", "--format", "json"]);
         assert_eq!((done.code, chip.state()), (Some(2), State::Halted), "{event}: {}", done.err);
+        assert_eq!(error_code(&done), "would-resume");
         assert!(done.err.contains(event) && done.err.contains("--leave running"), "{event}: {}", done.err);
         let done = run(&chip, &openocd.gdb(), &["last", "5", "--leave", "running"]);
         assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{event}: {}", done.err);
