@@ -69,9 +69,17 @@ fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
             _ => ReadError::unmapped(addr, len),
         },
         ReadFailure::Unreadable { addr, why } => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
-        ReadFailure::Link(error @ (RspError::Interrupted { .. } | RspError::HaltedTooLong { .. })) => {
-            ReadError::new(addr, len, ReadErrorKind::Interrupted(error.code(), error.to_string()))
-        }
-        ReadFailure::Link(error) => ReadError::new(addr, len, ReadErrorKind::Source(error.to_string())),
+        ReadFailure::Link(error) => failed_link(addr, len, &error),
     }
+}
+
+/// The error of a read during which the link failed, or we ended the wait.
+pub(super) fn failed_link(addr: Addr, len: usize, error: &RspError) -> ReadError {
+    let kind = match error {
+        RspError::Interrupted { .. } | RspError::HaltedTooLong { .. } => {
+            ReadErrorKind::Interrupted(error.code(), error.to_string())
+        }
+        _ => ReadErrorKind::Source(error.to_string()),
+    };
+    ReadError::new(addr, len, kind)
 }
