@@ -200,12 +200,12 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         result = printer.news(&follower, news, &mut sink);
     }
     let mut halts = *follower.halts();
-    let left = follower.release().and_then(|mut client| {
+    let left = follower.release().map(|mut client| {
         // The last look ends when the target is left.
         let since = client.halted_by_us().filter(|_| matches!(task.how, How::Halting(_)));
         let left = client.leave();
         halts.end(since);
-        Some(left)
+        left
     });
     let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
     if let Some(left) = left {
@@ -375,7 +375,7 @@ fn leave(session: Session<'static>, absence: Absence) -> Absence {
     absence
 }
 
-/// Lets the target go before anything was followed, and says how it is left.
+/// Leaves the target before anything was followed, and says how.
 fn say_left(mut session: Session<'static>) {
     if let Some(client) = session.disconnect() {
         live::leave(client);
