@@ -345,3 +345,30 @@ fn follow_set_a_halted_target_running() {
     let done = run(&chip, &openocd.gdb(), &["follow", "--halt-every", "50ms", "--for", "300ms"]);
     assert_eq!((done.code, chip.state()), (Some(0), State::Running), "{}", done.err);
 }
+
+/// The board crashed while OpenOCD was away: `follow --wait` halted it again with each try, without end and without a message.
+#[test]
+fn follow_wait_tried_a_halted_target_without_end() {
+    let config = Config { usual_tcl_port: true, ..Config::default() };
+    let Some((chip, mut openocd)) = start(State::Running, config) else { return };
+    let words = ["follow", "--halt-every", "50ms", "--wait", "--for", "60s"];
+    let began = Instant::now();
+    let following = command(&chip, &openocd.gdb(), &words).spawn().unwrap();
+    wait_for("looks", || chip.stats().halts > 3);
+    openocd.restart_after(|| chip.halt());
+    let done = finish(following);
+    assert_eq!((done.code, chip.state()), (Some(2), State::Halted), "{}", done.err);
+    assert!(done.err.contains("is not set running") && began.elapsed() < Duration::from_secs(40), "{}", done.err);
+}
+
+/// The first halt of `follow` had no bound.
+#[test]
+fn max_halt_did_not_bound_the_first_halt_of_follow() {
+    let config = Config { usual_tcl_port: true, ..Config::default() };
+    let Some((chip, openocd)) = start(State::Running, config) else { return };
+    chip.set_bandwidth(1000);
+    let words = ["follow", "--halt-every", "50ms", "--max-halt", "300ms", "--for", "20s", "--format", "json"];
+    let done = run(&chip, &openocd.gdb(), &words);
+    assert_eq!((done.code, chip.state()), (Some(2), State::Running), "{}", done.err);
+    assert_eq!(error_code(&done), "halted-too-long");
+}

@@ -375,7 +375,7 @@ fn leave(session: Session<'static>, absence: Absence) -> Absence {
     absence
 }
 
-/// Lets the target go before anything was followed, and says how it is left.
+/// Leaves the target before anything was followed, and says how.
 fn say_left(mut session: Session<'static>) {
     if let Some(client) = session.disconnect() {
         live::leave(client);

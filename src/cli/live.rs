@@ -1,4 +1,4 @@
-//! A live target: what is said when it is reached, and how it is let go.
+//! A live target: the message when it is reached, and how it is left.
 
 use super::interrupt;
 use super::message::{self, Failure};
@@ -6,7 +6,7 @@ use crate::mem::remote::Remote;
 use crate::rsp::{Client, LeaveOutcome};
 use crate::session::{Inputs, Session};
 
-/// Opens the source. Where a target is reached that will not be left as it was found for certain, that is said now.
+/// Opens the source. Where it is not certain that the target will be left as it was found, a message says so now.
 pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
     let mut session = Session::open(inputs)?;
     if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
@@ -15,7 +15,7 @@ pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
     Ok(session)
 }
 
-/// Opens the source, reads, lets the target go, prints: in this order, so that no target is halted while we print. In a
+/// Opens the source, reads, leaves the target, prints: in this order, so that no target is halted while we print. In a
 /// debugger the text goes back over the link, so `print` is handed the client there.
 pub fn run<T, R>(
     inputs: Inputs,
@@ -44,7 +44,7 @@ pub fn run<T, R>(
     printed
 }
 
-/// Lets the target go, and says how it is left. A target that stays halted only as long as we are connected is kept
+/// Leaves the target, and says how. A target that stays halted only as long as we are connected is kept
 /// until Ctrl-C.
 pub fn leave(mut client: Client) {
     if client.must_stay() {
@@ -66,7 +66,7 @@ fn say_halted(outcome: &LeaveOutcome) {
     }
 }
 
-/// Says what is not as wished, or not known.
+/// Says where the state is not the wished one, or not known.
 pub fn say_left(outcome: &LeaveOutcome) {
     if let Some(sentence) = &outcome.message {
         message::say(&format!("tx-trace: {sentence}"));

@@ -49,7 +49,7 @@ pub struct Owners {
 
 impl Owners {
     /// Looks around each write: at what the trace's registry names there, and for what begins as a control block. The
-    /// kernel's lists are not walked, as a target is held meanwhile.
+    /// kernel's lists are not walked, as the target is halted during that time.
     pub fn read(session: &mut Session<'_>, state: &State, writes: &[Region]) -> Self {
         let layouts = layouts(session, state);
         let longest = layouts.iter().map(Layout::head_len).max().unwrap_or(0);

@@ -10,7 +10,7 @@ pub mod qmp;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Memory, ReadError, ReadErrorKind};
+use super::{Memory, ReadError};
 use crate::abi::Addr;
 use crate::rsp::error::excerpt;
 use crate::rsp::transport::{self, Transport, TransportError, deadline_in};
@@ -147,8 +147,4 @@ fn in_chunks(
         at = at.wrapping_add(step);
     }
     Ok(())
-}
-
-fn fatal(addr: Addr, len: usize, error: &RspError) -> ReadError {
-    ReadError::new(addr, len, ReadErrorKind::Source(error.to_string()))
 }

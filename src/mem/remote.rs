@@ -69,10 +69,17 @@ fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
             _ => ReadError::unmapped(addr, len),
         },
         ReadFailure::Unreadable { addr, why } => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
-        ReadFailure::Link(error @ (RspError::Interrupted { .. } | RspError::HaltedTooLong { .. })) => {
-            let (code, why) = (error.code(), error.to_string());
-            ReadError::new(addr, len, ReadErrorKind::Ended { code, why })
-        }
-        ReadFailure::Link(error) => ReadError::new(addr, len, ReadErrorKind::Source(error.to_string())),
+        ReadFailure::Link(error) => failed_link(addr, len, &error),
     }
+}
+
+/// The error of a read during which the link failed, or we ended the wait.
+pub(super) fn failed_link(addr: Addr, len: usize, error: &RspError) -> ReadError {
+    let kind = match error {
+        RspError::Interrupted { .. } | RspError::HaltedTooLong { .. } => {
+            ReadErrorKind::Ended { code: error.code(), why: error.to_string() }
+        }
+        _ => ReadErrorKind::Source(error.to_string()),
+    };
+    ReadError::new(addr, len, kind)
 }

@@ -98,7 +98,7 @@ impl<'a> PostMortem<'a> {
             Ok(Err(e)) if e.is_connection_error() => {
                 Err(e.into_connection_error().map_or_else(|| io::ErrorKind::UnexpectedEof.into(), |(e, _)| e))
             }
-            // One client's nonsense ends that client alone. gdbstub's own words are for those who write servers.
+            // A meaningless packet ends only the session of its client. gdbstub's own message is for authors of servers.
             Ok(Err(_)) | Err(_) => {
                 let why = format!("it sent a packet that means nothing: {}", packet.borrow());
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))

@@ -88,8 +88,14 @@ target create $_TARGETNAME cortex_m -dap cm.dap -ap-num 0 {target}
 
     /// Kills it, and starts it anew with the same ports.
     pub fn restart(&mut self) {
+        self.restart_after(|| {});
+    }
+
+    /// The same, with something that happens between the two.
+    pub fn restart_after(&mut self, meanwhile: impl FnOnce()) {
         self.child.0.kill().unwrap();
         self.child.0.wait().unwrap();
+        meanwhile();
         self.child = Self::run(&self.scratch, [self.gdb_port, self.tcl_port]);
     }
 

@@ -4,8 +4,9 @@
 //! OpenOCD prints the result of each command into its log, and while GDB lets the target run into GDB's console too:
 //! 75 KB in three seconds of `follow`. A command that ends with the code `exit` is answered, and not printed.
 
-use super::{Wire, fatal, in_chunks};
+use super::{Wire, in_chunks};
 use crate::abi::{Addr, Endian};
+use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
@@ -67,7 +68,7 @@ impl OpenOcd {
     fn words(&mut self, addr: Addr, count: usize) -> Result<Vec<u8>, ReadError> {
         let len = count.saturating_mul(4);
         let asked = format!("read_memory {addr:#x} 32 {count}");
-        let answer = ask(&mut self.wire, &ask_words(addr, count), &asked).map_err(|e| fatal(addr, len, &e))?;
+        let answer = ask(&mut self.wire, &ask_words(addr, count), &asked).map_err(|e| failed_link(addr, len, &e))?;
         if let Some(said) = answer.strip_prefix(FAILED) {
             return Err(self.why(addr, len, said));
         }
@@ -76,7 +77,7 @@ impl OpenOcd {
         let Some(words) = words.filter(|w| w.len() == count) else {
             let (endpoint, packet) = (self.wire.name.clone(), excerpt(asked.as_bytes()));
             let error = RspError::BadReply { endpoint, packet, reply: excerpt(answer.as_bytes()) };
-            return Err(fatal(addr, len, &self.wire.fail(error)));
+            return Err(failed_link(addr, len, &self.wire.fail(error)));
         };
         let bytes = words.into_iter().flat_map(|w| match self.order {
             Endian::Little => w.to_le_bytes(),
@@ -97,7 +98,7 @@ impl OpenOcd {
         let (state, messages) = said.split_once('\n').unwrap_or((said, ""));
         match failed(&self.wire.name, state, messages) {
             Failed::Address(why) => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
-            Failed::Target(error) => fatal(addr, len, &error),
+            Failed::Target(error) => failed_link(addr, len, &error),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! QEMU's machine protocol: the monitor's `xp` reads physical memory while the machine runs, and puts no file onto
 //! QEMU's host, as `pmemsave` would.
 
-use super::{Wire, fatal, in_chunks, json};
+use super::{Wire, in_chunks, json};
 use crate::abi::Addr;
+use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
@@ -70,7 +71,7 @@ impl Qmp {
         let asked = format!("xp /{len}xb {addr:#x}");
         let command =
             format!("{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"{asked}\"}}}}");
-        let text = match self.ask(&command, &asked).map_err(|e| fatal(addr, len, &e))? {
+        let text = match self.ask(&command, &asked).map_err(|e| failed_link(addr, len, &e))? {
             Answer::Done(text) => text,
             Answer::Refused(why) => {
                 let why = format!("{}: QEMU refuses to read memory: {why}", self.wire.name);

@@ -58,7 +58,7 @@ pub struct LeaveOutcome {
     pub after: After,
     /// How long a target that ran was halted for us; `None` where it was not.
     pub halted: Option<Duration>,
-    /// What the user should know: that the target may not be as wished, or that it was not known how it was.
+    /// What the user should know: that the target may not be in the wished state, or that its state before is not known.
     pub message: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(super) const SHORT: Duration = Duration::from_secs(1);
 /// The same after Ctrl-C: the stub answers, and its probe may be slow.
 const AFTER_CTRL_C: Duration = Duration::from_secs(3);
 
-/// What makes a wrong guess costly, and how to choose.
+/// What may happen to a target that is left halted, and how to choose.
 const UNKNOWN: &str =
     "a running watchdog may reset the board; --leave running, or TX_TRACE_LEAVE=running, lets the target run";
 

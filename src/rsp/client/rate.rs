@@ -39,7 +39,7 @@ impl Rate {
         self.bytes = 0;
     }
 
-    /// So many bytes came.
+    /// Counts bytes that were received.
     pub(super) fn came(&mut self, bytes: usize) {
         self.came_in(bytes, self.began.elapsed());
     }

@@ -97,7 +97,7 @@ struct Job {
     flying: Vec<Chunk>,
     /// Bytes that each range still lacks.
     lacks: Vec<usize>,
-    /// What came as nothing but zeros, and is still to be checked.
+    /// Chunks whose answers are zeros, and which are still to be checked.
     zeros: Vec<Chunk>,
     done: Vec<Result<Vec<u8>, ReadFailure>>,
 }
@@ -387,7 +387,7 @@ impl Client {
         Ok(())
     }
 
-    /// A chunk that the stub takes and that the link carries in good time; what is more goes back to the queue.
+    /// A chunk that is not too long for the stub and the link; the rest goes back to the queue.
     fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
         let most = self.max_chunk.min(self.rate.chunk());
         if chunk.len <= most {

@@ -63,7 +63,7 @@ impl Client {
         may_be_openocd(self.features()) && self.stub() == Stub::OpenOcd
     }
 
-    /// How OpenOCD sees its target, in its words: `running`, `halted`, `unknown`, `reset`.
+    /// The state of the target, in OpenOCD's words: `running`, `halted`, `unknown`, `reset`.
     pub(super) fn openocd_curstate(&mut self) -> Result<String, RspError> {
         Ok(match self.link.monitor("[target current] curstate")? {
             MonitorReply::Done(text) => text.trim().to_owned(),
@@ -71,13 +71,13 @@ impl Client {
         })
     }
 
-    /// The same; `None` where OpenOCD does not answer.
+    /// The same, understood; `None` where OpenOCD does not answer.
     pub(super) fn openocd_state(&mut self) -> Option<CoreState> {
         self.openocd_curstate().ok().filter(|text| !text.is_empty()).map(|text| CoreState::parse(&text))
     }
 }
 
-/// True where OpenOCD offers just this. Others do too.
+/// True where the features are those of OpenOCD. Other stubs may offer the same.
 pub(super) fn may_be_openocd(features: &Features) -> bool {
     features.has("qXfer:threads:read")
         && features.has("QStartNoAckMode")
@@ -86,7 +86,7 @@ pub(super) fn may_be_openocd(features: &Features) -> bool {
         && !features.has("multiprocess")
 }
 
-/// True where pyOCD offers just this. Others may too.
+/// True where the features are those of pyOCD. Other stubs may offer the same.
 fn may_be_pyocd(features: &Features) -> bool {
     features.has("qXfer:threads:read")
         && features.has("qXfer:features:read")

@@ -1,4 +1,4 @@
-//! In step: the next packet can only be the answer to the next request; and how a link gets back there.
+//! Keeping requests and answers in step: the next packet can only be the answer to the next request.
 
 use std::time::{Duration, Instant};
 

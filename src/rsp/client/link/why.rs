@@ -4,10 +4,10 @@ use super::{Failure, Heard, Link, TRIES};
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::transport::TransportError;
 
-/// So many notifications in place of an answer are what keeps it from coming.
+/// More notifications than this in place of an answer are a flood.
 const FLOOD: u64 = 64;
 
-/// When a link was closed: by who never said a word.
+/// When a link was closed: before anything was received.
 pub(super) const NEVER_SPOKE: &str = "before it sent anything: another debugger may be connected (on OpenOCD \
      `openocd:HOST:6666` reads beside it; `tx-trace bridge` serves both)";
 

@@ -1,10 +1,10 @@
-//! Zeros that OpenOCD made up.
+//! Zeros that OpenOCD gives for memory that it could not read.
 //!
 //! OpenOCD's GDB port answers a read that failed with zeros, and says nothing: a GDB that unwinds a stack is to go on
 //! (`gdb report_data_abort disable`, which is the default). A failed read is never zeros in part, so an answer that is
 //! all zeros is doubtful, and no other. Its monitor command `mdw` reads the same memory and can fail: it says why.
 //!
-//! Asked for whole is what is short. Of more only the first words of each chunk are asked for, and the last of all:
+//! A short chunk is asked for whole. Of a longer one only the first words are asked for, and the last words of a range:
 //! a ring that was never filled costs one question and not its size again. Where they are not zero, the chunk is read
 //! anew in small pieces.
 
@@ -14,10 +14,10 @@ use crate::abi::Addr;
 use crate::rsp::error::RspError;
 use crate::rsp::openocd::{Failed, failed};
 
-/// A chunk of so many bytes is asked for whole.
+/// The longest chunk that is asked for whole, in bytes.
 const WHOLE: usize = 512;
 
-/// So many bytes of a longer chunk are asked for: an event, however wide its words are.
+/// The bytes of a longer chunk that are asked for: an event, however wide its words are.
 const SAMPLE: usize = 64;
 
 /// The most words in one question. They come back as 18 characters each.
@@ -43,7 +43,7 @@ enum Found {
 }
 
 impl Client {
-    /// Reads all, checks what came as zeros, and reads again what was made up.
+    /// Reads all, checks answers of zeros, and reads again those that are not zeros in memory.
     pub(super) fn run_checked(&mut self, job: &mut Job) -> Result<(), RspError> {
         let error = loop {
             match self.run(job).and_then(|()| self.check_zeros(job)) {
@@ -60,7 +60,7 @@ impl Client {
         Err(error)
     }
 
-    /// Checks the chunks that came as zeros. True where some of them are to be read again.
+    /// Checks the chunks whose answers are zeros. True where some of them are to be read again.
     fn check_zeros(&mut self, job: &mut Job) -> Result<bool, RspError> {
         if job.zeros.is_empty() || !self.is_openocd() {
             return Ok(false);
@@ -71,7 +71,7 @@ impl Client {
         let samples = samples(&zeros);
         let mut rest = samples.as_slice();
         while !rest.is_empty() {
-            // No more than the link carries in good time.
+            // No more than the link carries in a quarter of a second.
             let most = WORDS.min(self.rate.in_flight() / 4);
             let (now, later) = rest.split_at(within(rest, most));
             rest = later;
