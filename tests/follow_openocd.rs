@@ -223,3 +223,80 @@ fn table() {
         }
     }
 }
+
+/// `follow --halt-every` wrote while the target was halted: a reader that took its time, as `less` does, held the target, and
+/// Ctrl-C did not end it.
+#[test]
+fn a_slow_reader_held_a_target_halted() {
+    let Some((chip, openocd)) = start(256, 2000, Config { usual_tcl_port: true, ..Config::default() }) else { return };
+    let elf = chip.elf().display().to_string();
+    let words = ["follow", "--halt-every", "20ms", "--format", "json", "--elf", &elf, "--remote", &openocd.gdb()];
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(words)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("a full pipe", || {
+        let halts = chip.stats().halts;
+        std::thread::sleep(Duration::from_millis(500));
+        halts > 0 && chip.stats().halts == halts
+    });
+    for _ in 0..20 {
+        assert_eq!(chip.state(), State::Running);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The reader goes.
+    drop(child.stdout.take());
+    child.wait().unwrap();
+    assert_eq!(chip.state(), State::Running);
+}
+
+/// A FIFO was opened when the target was halted already, and opening waits for a reader: the target was held, and a signal
+/// left it halted.
+#[test]
+fn a_fifo_without_a_reader_held_a_target_halted() {
+    let Some((chip, openocd)) = start(256, 1000, Config { usual_tcl_port: true, ..Config::default() }) else { return };
+    let scratch = machine::Scratch::new("follow-fifo");
+    let fifo = scratch.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--halt-every", "20ms", "--remote", &openocd.gdb(), "--elf"])
+        .arg(chip.elf())
+        .arg("-o")
+        .arg(&fifo)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    child.wait().unwrap();
+    assert_eq!((chip.state(), chip.stats().halts), (State::Running, 0));
+}
+
+/// With `--wait` the trace was waited for while the target was halted: it could never enable it.
+#[test]
+fn a_trace_that_was_gone_was_waited_for_with_the_target_halted() {
+    let Some((chip, openocd)) = start(256, 1000, Config { usual_tcl_port: true, ..Config::default() }) else { return };
+    let elf = chip.elf().display().to_string();
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--wait", "--halt-every", "50ms", "--for", "3s", "--elf", &elf, "--remote", &openocd.gdb()])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("a look", || chip.stats().halts > 1);
+    chip.set_rate(0);
+    let header = chip.peek(machine::symbol(chip.elf(), "_tx_trace_header_ptr") as u32);
+    (0..48).step_by(4).for_each(|at| chip.poke(header + at, 0));
+    std::thread::sleep(Duration::from_millis(500));
+    let halts = chip.stats().halts;
+    let done = child.wait_with_output().unwrap();
+    let said = stderr(&done);
+    assert!(said.contains("waiting (--wait)"), "{said}");
+    assert!(chip.stats().halts > halts + 3, "it runs between two tries: {said}");
+    assert_eq!(chip.state(), State::Running, "{said}");
+}

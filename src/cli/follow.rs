@@ -148,6 +148,8 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     if task.once.is_some() {
         return once(task, output);
     }
+    // Before the target is reached: opening a FIFO waits for its reader.
+    let mut sink = Sink::open(output, None)?;
     let guard = interrupt::Guard::arm();
     let end = task.limit.and_then(|limit| Instant::now().checked_add(limit));
     let time_up = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
@@ -185,7 +187,6 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         }
     };
     follower.add_to(halts);
-    let mut sink = Sink::open(output, None)?;
     let mut printer = Printer::new(&task, output, &sink);
     let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
     let mut on = true;
@@ -207,7 +208,14 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         halts.end(since);
         left
     });
-    let result = result.and_then(|seen| printer.finish(&follower, &mut sink).map(|()| seen));
+    let result = match result {
+        Ok(seen) => printer.finish(&follower, &mut sink).map(|()| seen),
+        Err(failure) => {
+            // What was read before is shown.
+            drop(printer.write_out(&mut sink));
+            Err(failure)
+        }
+    };
     if let Some(left) = left {
         live::say_left(&left);
     }
@@ -239,7 +247,8 @@ enum Step {
     Over,
 }
 
-/// Waits, looks, and prints.
+/// Writes out what the look before found, waits, looks, and prints. The target runs while it is written out: whoever reads
+/// may take long.
 fn step(
     task: &FollowTask,
     follower: &mut Follower,
@@ -247,7 +256,9 @@ fn step(
     sink: &mut Sink<'_>,
     time_up: &dyn Fn() -> bool,
 ) -> Result<Step, Failure> {
-    let looked = follower.wait().and_then(|stop| Ok((stop, follower.poll()?)));
+    let runs = follower.let_run();
+    printer.write_out(sink)?;
+    let looked = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
     let (stop, mut news) = match looked {
         Ok(looked) => looked,
         Err(_) if interrupted() => return Ok(Step::On),
@@ -304,7 +315,14 @@ fn recover(
     message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
     let mut linked = !is_link(&absence);
     loop {
-        pause(AGAIN);
+        // A target that is halted for each look would never enable its trace again.
+        match linked.then(|| follower.run_for(AGAIN)) {
+            None => pause(AGAIN),
+            Some(Ok(())) => {}
+            Some(Err(_)) if interrupted() => return Ok(None),
+            Some(Err(absence)) if is_link(&absence) && may_pass(&absence) => linked = false,
+            Some(Err(absence)) => return Err(absence.into()),
+        }
         if time_up() {
             return Ok(None);
         }

@@ -94,6 +94,16 @@ fn stays_halted(name: &str, client: &mut Client) -> Absence {
     )
 }
 
+/// Where the target is halted for each look: lets it run.
+pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) -> Result<(), Absence> {
+    if let (How::Halting(_), Some(client)) = (how, session.remote_mut().map(Remote::client_mut)) {
+        let since = client.halted_by_us();
+        client.resume().map_err(|e| absence(&e))?;
+        halts.end(since);
+    }
+    Ok(())
+}
+
 /// Waits until the next look.
 pub(super) fn wait(
     session: &mut Session<'_>,
@@ -102,12 +112,10 @@ pub(super) fn wait(
     halts: &mut Halts,
 ) -> Result<Option<Stop>, Absence> {
     const SLICE: Duration = Duration::from_millis(50);
+    let_run(session, how, halts)?;
     let client = session.remote_mut().map(Remote::client_mut);
     match (how, client) {
         (How::Halting(every), Some(client)) => {
-            let since = client.halted_by_us();
-            client.resume().map_err(|e| absence(&e))?;
-            halts.end(since);
             let stop = client.watch(deadline_in(every)).map_err(|e| absence(&e))?;
             match stop {
                 Some(stop) => Ok(Some(stop)),

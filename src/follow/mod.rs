@@ -389,6 +389,22 @@ impl Follower {
         link::start(&mut self.session, self.how)
     }
 
+    /// Where the target is halted for each look: lets it run until the next one.
+    ///
+    /// # Errors
+    /// [`Absence`] where the link fails.
+    pub fn let_run(&mut self) -> Result<(), Absence> {
+        link::let_run(&mut self.session, self.how, &mut self.halts)
+    }
+
+    /// Lets the target run for a while: a trace that is gone may come again.
+    ///
+    /// # Errors
+    /// [`Absence`] where the link fails, or the target ends.
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Absence> {
+        let_run(&mut self.session, self.how, time, &mut self.halts)
+    }
+
     /// Waits until it is time to look again; where the target is halted for each look it runs meanwhile.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::super::plan::Output;
 use super::super::sink::Sink;
 use super::FollowTask;
 use super::intervals::Intervals;
-use crate::follow::{First, Follower, News};
+use crate::follow::{First, Follower, How, News};
 use crate::output::{self, EventSink, Format, TableOptions, TimeFrom, View, Window};
 use crate::query::{Filters, Query, Wrong};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -38,11 +38,15 @@ pub struct Printer<'t> {
 
 /// A buffer that writer and printer share.
 #[derive(Clone, Default)]
-pub struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+pub struct Shared {
+    bytes: std::rc::Rc<std::cell::RefCell<Vec<u8>>>,
+    /// The target is halted while it is printed: the sink, which may block, has to wait until it runs.
+    waits: bool,
+}
 
 impl std::io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
+        self.bytes.borrow_mut().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -52,10 +56,14 @@ impl std::io::Write for Shared {
 }
 
 impl Shared {
-    /// Hands on what is there.
+    /// Hands on what is there, unless it has to wait.
     pub fn hand_on(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        if self.waits { Ok(()) } else { self.write_out(sink) }
+    }
+
+    fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
         use std::io::Write as _;
-        let bytes = std::mem::take(&mut *self.0.borrow_mut());
+        let bytes = std::mem::take(&mut *self.bytes.borrow_mut());
         if !bytes.is_empty() {
             sink.write_all(&bytes)?;
             sink.flush()?;
@@ -80,7 +88,7 @@ impl<'t> Printer<'t> {
             format,
             options,
             writer: None,
-            bytes: Shared::default(),
+            bytes: Shared { waits: matches!(task.how, How::Halting(_)), ..Shared::default() },
             intervals,
             issues: Vec::new(),
             last: None,
@@ -236,7 +244,12 @@ impl<'t> Printer<'t> {
         Ok(())
     }
 
-    /// What comes after the last event.
+    /// Writes what waited for the target to run.
+    pub fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        self.bytes.write_out(sink)
+    }
+
+    /// What comes after the last event; the target has been left.
     pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Failure> {
         let Some(trace) = &self.last else { return Ok(()) };
         let names = SymbolNames::new(follower.session(), trace);
@@ -248,7 +261,7 @@ impl<'t> Printer<'t> {
         } else if let Some(mut writer) = self.writer.take() {
             writer.finish(&view, &self.issues)?;
         }
-        self.bytes.hand_on(sink)
+        self.write_out(sink)
     }
 
     /// True where something was lost, for `--strict`.
