@@ -123,7 +123,7 @@ fn a_crashed_board_behind_openocd_was_set_running() {
         let outcome = client.leave();
         assert_eq!((outcome.before, outcome.after), (Before::Unknown, After::Halted));
         let message = outcome.message.unwrap();
-        assert!(message.contains("does not show whether the target ran") && message.contains("--leave running"));
+        assert!(message.contains("nothing shows whether it ran before") && message.contains("--leave running"));
         assert!(stub.closed() && !stub.requests().contains(&"D".to_owned()));
     }
 }

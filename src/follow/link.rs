@@ -85,7 +85,7 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> 
 fn stays_halted(name: &str, client: &mut Client) -> Absence {
     let why = match client.before() {
         Before::Halted => "the target is halted",
-        _ => "the target is halted, and the stub does not show whether it ran before",
+        _ => "the target is halted, and nothing shows whether it ran before",
     };
     Absence::broken(
         "target-halted",

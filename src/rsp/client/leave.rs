@@ -75,9 +75,9 @@ pub(super) const SHORT: Duration = Duration::from_secs(1);
 /// The same after Ctrl-C: the stub answers, and its probe may be slow.
 const AFTER_CTRL_C: Duration = Duration::from_secs(3);
 
-/// What may happen to a target that is left halted, and how to choose.
+/// Why a target is left halted of which nothing shows that it ran, what may happen to it, and how to choose.
 const UNKNOWN: &str =
-    "a running watchdog may reset the board; --leave running, or TX_TRACE_LEAVE=running, lets the target run";
+    "nothing shows whether it ran before; a running watchdog may reset the board; --leave running lets it run";
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -126,12 +126,8 @@ impl Client {
                 )
             });
         }
-        (before == Before::Unknown && self.leave == Leave::AsFound).then(|| {
-            format!(
-                "{name}: the target is halted, and the stub does not show whether it ran before: it will be left halted \
-                 ({UNKNOWN})"
-            )
-        })
+        (before == Before::Unknown && self.leave == Leave::AsFound)
+            .then(|| format!("{name}: the target is halted, and will be left halted ({UNKNOWN})"))
     }
 
     /// A target that ran, or is to run, is not halted for longer than the options allow.
@@ -294,11 +290,9 @@ impl Client {
 
     fn keep_halted(&mut self, before: Before) -> LeaveOutcome {
         let unknown = self.leave == Leave::AsFound && before == Before::Unknown;
-        let not_shown = "the stub does not show whether the target ran before";
+        let left_halted = || format!("the target is left halted ({UNKNOWN})");
         match self.stub() {
-            Stub::Qemu | Stub::Gdbserver => {
-                self.outcome(After::Halted, unknown.then(|| format!("{not_shown}: it is left halted ({UNKNOWN})")))
-            }
+            Stub::Qemu | Stub::Gdbserver => self.outcome(After::Halted, unknown.then(left_halted)),
             Stub::OpenOcd => {
                 let mut state = self.openocd_state();
                 if state == Some(CoreState::Running) {
@@ -306,8 +300,7 @@ impl Client {
                     state = self.openocd_state();
                 }
                 match state {
-                    Some(CoreState::Halted) => self
-                        .outcome(After::Halted, unknown.then(|| format!("{not_shown}: it is left halted ({UNKNOWN})"))),
+                    Some(CoreState::Halted) => self.outcome(After::Halted, unknown.then(left_halted)),
                     Some(CoreState::Running) => {
                         self.outcome(After::Running, Some("OpenOCD did not halt the target: it runs".into()))
                     }
@@ -323,8 +316,8 @@ impl Client {
             }
             Stub::QemuUser | Stub::Other if unknown => {
                 let why = format!(
-                    "{not_shown}: the connection is closed without resuming it, and whether it stays halted is up to \
-                     the stub ({UNKNOWN})"
+                    "the connection is closed, and the target is not set running; whether it stays halted is up to the \
+                     stub ({UNKNOWN})"
                 );
                 self.outcome(After::Unknown, Some(why))
             }
