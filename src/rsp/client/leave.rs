@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::link::MonitorReply;
+use super::link::{MonitorReply, monitor_packet};
 use super::reply;
 use super::run::Run;
 use super::stub::Stub;
@@ -217,8 +217,10 @@ impl Client {
         self.link.revive();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
             if goal == Goal::Run {
-                // Nobody will hear the answer, but the stub may yet wake up and read it.
-                let _ = self.link.send(&[b"D"]);
+                // The answer is not read, but the stub may still receive this. At `D` alone OpenOCD leaves the target halted.
+                let resume = monitor_packet("resume");
+                let openocd = self.stub == Some(Stub::OpenOcd) && self.run != Run::Unhalted;
+                let _ = if openocd { self.link.send(&[&resume, b"D"]) } else { self.link.send(&[b"D"]) };
             }
             return self.lost(goal, "the stub does not answer, so we could not leave in order");
         }

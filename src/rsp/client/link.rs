@@ -87,6 +87,13 @@ impl MonitorReply {
     }
 }
 
+/// The packet of a monitor command.
+pub(super) fn monitor_packet(command: &str) -> Vec<u8> {
+    let mut body = b"qRcmd,".to_vec();
+    body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
+    body
+}
+
 /// A framed link with the rules of asking.
 pub(super) struct Link {
     transport: Box<dyn Transport>,
@@ -422,8 +429,7 @@ impl Link {
 
     /// Runs a monitor command.
     pub(super) fn monitor(&mut self, command: &str) -> Result<MonitorReply, RspError> {
-        let mut body = b"qRcmd,".to_vec();
-        body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
+        let body = monitor_packet(command);
         self.console = Some(Vec::new());
         let answer = self.ask(&body, &|b| b.is_empty() || b == b"OK" || reply::is_error(b) || from_hex(b).is_some());
         let text = self.console.take().unwrap_or_default();
