@@ -231,7 +231,7 @@ fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool,
     }
     if !changes.is_empty() {
         if !yes {
-            confirm(stdio)?;
+            confirm(session, stdio)?;
         }
         write(session, &checked)?;
         message::say("tx-trace: written, and read back");
@@ -242,7 +242,10 @@ fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool,
 
 /// Writes. Where that fails half-way and cannot be undone, the target is left halted.
 fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Failure> {
-    let Some(memory) = session.writable() else { return Ok(()) };
+    may_go_on(session)?;
+    let Some(memory) = session.writable() else {
+        return Err(Failure::failed("not-written", format!("{} cannot be written", session.name()), ""));
+    };
     memory.inner_mut().client_mut().hold_interrupt(true);
     let result = control::apply(memory, checked);
     let client = memory.inner_mut().client_mut();
@@ -255,8 +258,16 @@ fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Failure> {
     })
 }
 
-/// Asks whoever sits at the terminal.
-fn confirm(stdio: bool) -> Result<(), Failure> {
+/// Says no after Ctrl-C, and where the target was halted for as long as it may be.
+fn may_go_on(session: &mut Session<'_>) -> Result<(), Failure> {
+    match session.remote_mut().map(|remote| remote.client_mut().may_go_on()) {
+        Some(Err(e)) => Err(Failure::failed(e.code(), format!("nothing is written: {e}"), "")),
+        _ => Ok(()),
+    }
+}
+
+/// Asks whoever sits at the terminal, for no longer than the target may be halted.
+fn confirm(session: &mut Session<'_>, stdio: bool) -> Result<(), Failure> {
     if stdio || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::failed("not-confirmed", "nothing is written: there is nobody to ask", "add --yes"));
     }
@@ -270,6 +281,7 @@ fn confirm(stdio: bool) -> Result<(), Failure> {
         if INTERRUPT.load(Ordering::Relaxed) {
             return Err(no());
         }
+        may_go_on(session)?;
         match input.receive(&mut bytes, deadline_in(Duration::from_millis(200))) {
             Ok(count) => answer.extend_from_slice(bytes.get(..count).unwrap_or_default()),
             Err(transport::TransportError::Timeout) => {}

@@ -77,13 +77,16 @@ pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(),
     }
     for (done, change) in changes.iter().enumerate() {
         if let Err(why) = write(memory, change.address, &change.bytes) {
-            return Err(take_back(memory, changes.get(..=done).unwrap_or_default(), why));
+            let done: Vec<&Change> = changes.iter().take(done.saturating_add(1)).collect();
+            return Err(take_back(memory, &done, true, why));
         }
     }
-    match changes.iter().find(|c| !holds(memory, c.address, &c.bytes)) {
+    // What somebody else has written since is theirs, and is not written over.
+    let (ours, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|c| holds(memory, c.address, &c.bytes));
+    match others.first() {
         Some(change) => {
             let why = format!("{} at {:#x} was changed again at once: the target runs", change.target, change.address);
-            Err(take_back(memory, changes, why))
+            Err(take_back(memory, &ours, false, why))
         }
         None => Ok(()),
     }
@@ -104,9 +107,9 @@ fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), A
     Err(Absence::broken("target-changed", message, "halt the target, and try again"))
 }
 
-/// Puts back what was there before these changes, the last first.
-fn take_back<M: Memory + Store>(memory: &mut M, changes: &[Change], why: String) -> Failed {
-    let (mut undone, mut touched) = (true, changes.len() > 1);
+/// Puts back what was there before these changes, the last first. `all`: there are no others.
+fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, why: String) -> Failed {
+    let (mut undone, mut touched) = (all, changes.len() > 1);
     for earlier in changes.iter().rev() {
         // What was refused at once is as it was: no write of ours is needed there, and none may be taken.
         if !holds(memory, earlier.address, &earlier.before) {

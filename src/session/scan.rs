@@ -159,13 +159,13 @@ pub fn search(session: &mut Session) -> Result<Searched, Absence> {
     let mut hits: Vec<Hit> = Vec::new();
     let mut searched = 0u64;
     let mut whole = true;
-    for region in regions {
+    'regions: for region in regions {
         let mut offset = 0u64;
         while offset < region.len {
             let len = region.len.saturating_sub(offset).min(STEP);
             if searched.saturating_add(len) > LIMIT {
                 whole = false;
-                break;
+                break 'regions;
             }
             let start = region.start.saturating_add(offset);
             search_part(memory, only, start, len, &mut hits)?;

@@ -21,6 +21,7 @@ use super::reply;
 use super::run::Run;
 use super::stub::Stub;
 use super::{Client, Leave, Wait};
+use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
 
 /// How the target was found.
@@ -130,6 +131,15 @@ impl Client {
             .then(|| format!("{name}: the target is halted, and will be left halted ({UNKNOWN})"))
     }
 
+    /// Says no after Ctrl-C, and where the target was halted for as long as it may be. For those who are about to begin
+    /// what is not to be cut short.
+    ///
+    /// # Errors
+    /// [`RspError::Interrupted`], [`RspError::HaltedTooLong`].
+    pub fn may_go_on(&self) -> Result<(), RspError> {
+        self.link.hear()
+    }
+
     /// A target that ran, or is to run, is not halted for longer than the options allow.
     pub(super) fn bound_halt(&mut self) {
         let runs = self.evidence() == Before::Running || self.leave == Leave::Running;
@@ -197,6 +207,12 @@ impl Client {
     }
 
     pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
+        let (goal, mut outcome) = self.end(limit);
+        self.check_by_tcl(goal, &mut outcome);
+        outcome
+    }
+
+    fn end(&mut self, limit: Option<Duration>) -> (Goal, LeaveOutcome) {
         self.left = true;
         self.link.deaf = true;
         // A stub that has just timed out gets a shorter timeout, and so does any stub after Ctrl-C.
@@ -212,7 +228,7 @@ impl Client {
             self.stand();
         }
         if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
-            return self.lost(goal, "the link broke before we could leave in order");
+            return (goal, self.lost(goal, "the link broke before we could leave in order"));
         }
         self.link.revive();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
@@ -222,7 +238,7 @@ impl Client {
                 let openocd = self.stub == Some(Stub::OpenOcd) && self.run != Run::Unhalted;
                 let _ = if openocd { self.link.send(&[&resume, b"D"]) } else { self.link.send(&[b"D"]) };
             }
-            return self.lost(goal, "the stub does not answer, so we could not leave in order");
+            return (goal, self.lost(goal, "the stub does not answer, so we could not leave in order"));
         }
         let before = self.before();
         let goal = self.goal(before);
@@ -233,8 +249,7 @@ impl Client {
         if outcome.before == Before::Running && outcome.after == After::Running && self.run != Run::Unhalted {
             outcome.halted = Some(self.halted_since.elapsed());
         }
-        self.check_by_tcl(goal, &mut outcome);
-        outcome
+        (goal, outcome)
     }
 
     fn goal(&self, before: Before) -> Goal {
@@ -339,10 +354,14 @@ impl Client {
             (Some(CoreState::Halted), Goal::Halt) => (After::Halted, None),
             (Some(CoreState::Running), Goal::Halt) => (
                 After::Running,
-                Some("OpenOCD shows that the target runs now; its gdb-end or gdb-detach event may resume it"),
+                Some(
+                    "OpenOCD shows that the target runs now; its gdb-end or gdb-detach event may resume it".to_owned(),
+                ),
             ),
             (Some(CoreState::Halted), Goal::Run) => {
-                (After::Halted, Some("OpenOCD shows that the target is halted now: is there a breakpoint?"))
+                let lost = outcome.after == After::Unknown;
+                let hint = if lost { "--leave running lets it run" } else { "is there a breakpoint?" };
+                (After::Halted, Some(format!("OpenOCD shows that the target is halted now: {hint}")))
             }
             (Some(CoreState::Other) | None, _) => return,
         };

@@ -449,7 +449,7 @@ impl Link {
     }
 
     /// Why no more is to be waited for: Ctrl-C, or the target was halted long enough.
-    fn hear(&self) -> Result<(), RspError> {
+    pub(super) fn hear(&self) -> Result<(), RspError> {
         if self.deaf {
             return Ok(());
         }
