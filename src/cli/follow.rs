@@ -199,12 +199,12 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         result = printer.news(&follower, news, &mut sink);
     }
     let mut halts = *follower.halts();
-    let left = follower.release().and_then(|mut client| {
+    let left = follower.release().map(|mut client| {
         // The last look ends when the target is left.
         let since = client.halted_by_us().filter(|_| matches!(task.how, How::Halting(_)));
         let left = client.leave();
         halts.end(since);
-        Some(left)
+        left
     });
     let result = match result {
         Ok(seen) => printer.finish(&follower, &mut sink).map(|()| seen),
