@@ -207,7 +207,7 @@ fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool,
     let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
     let mut plan = control::plan(session, &state, action)?;
-    if !plan.changes.is_empty() && session.writable().is_none() {
+    if plan.changes.iter().any(control::Change::is_new) && session.writable().is_none() {
         return Err(Failure::failed(
             "not-written",
             format!("{} is no live target: nothing is written to it", session.name()),

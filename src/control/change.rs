@@ -48,6 +48,12 @@ impl Change {
     pub const fn region(&self) -> Region {
         Region { start: self.address, len: self.bytes.len() as u64 }
     }
+
+    /// False where memory holds these bytes already.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.bytes != self.before
+    }
 }
 
 impl std::fmt::Display for Change {

@@ -137,7 +137,8 @@ pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Reg
         let refused = |refusal: Refusal| refusal.of(&change.target.to_string(), change.address);
         ground.allow(&header, change).map_err(refused)?;
     }
-    Ok(Checked(plan.changes))
+    // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
+    Ok(Checked(plan.changes.into_iter().filter(Change::is_new).collect()))
 }
 
 /// Checks what a debugger is to call: the kernel's own `_tx_trace_enable` for this buffer, or, without one,

@@ -35,7 +35,7 @@ pub enum Action {
 /// What is to be written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Writes, in this order. Empty where it is so already.
+    /// Writes, in this order. One that changes nothing is checked, and not made.
     pub changes: Vec<Change>,
     /// What is to be said beside them.
     pub notes: Vec<String>,
@@ -115,18 +115,17 @@ fn no_symbol(name: &str) -> Absence {
 fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
     let Some(mask) = state.mask else { return Err(no_symbol(ENABLE_BITS)) };
     let new = change(mask.value);
-    if new == mask.value {
-        let notes = vec![format!("the mask is {new:#010x} already: nothing is written")];
-        return Ok(Plan { changes: Vec::new(), notes });
-    }
     let words = |list: Vec<&str>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     let mut notes = Vec::new();
+    if new == mask.value {
+        notes.push(format!("the mask is {new:#010x} already: nothing is written"));
+    }
     for (verb, bits) in [("on", new & !mask.value), ("off", mask.value & !new)] {
         if bits & 0xFFFF_FFFF != 0 {
             notes.push(format!("{verb}: {}", words(mask_names(bits))));
         }
     }
-    if new & 7 != 7 {
+    if new != mask.value && new & 7 != 7 {
         notes.push(
             "without internal, block pool and byte pool events the kernel writes late words into the oldest event: \
              trust its i2 and i4 no more"

@@ -154,6 +154,18 @@ fn a_wrong_event_mask_address_overwrote_a_thread_block() {
     }
 }
 
+/// The current pointer was taken for a mask without these bits: "the mask is 0x20006c3c already", exit 0.
+#[test]
+fn a_wrong_event_mask_address_was_called_done_already() {
+    let target = Target::new();
+    let at = Target::at(CURRENT);
+    assert_eq!(target.word(at) & 0x40, 0);
+    let result = checked(&target, Some(&Program::cm3()), &[(MASK, at)], &[], OFF);
+    is_refused(result, "wrong-address", &[MASK, "not where the ELF has it"]);
+    let right = target.clone().with(Target::at(MASK), 0xFFFF_FFBF);
+    assert_eq!(checked(&right, Some(&Program::cm3()), &[], &[], OFF).unwrap(), 0);
+}
+
 /// Without a program the kernel's lists and the trace itself tell what must not be written.
 #[test]
 fn a_typed_address_overwrote_a_control_block() {
