@@ -38,9 +38,9 @@ fn setup(seed: u64) -> Setup {
         seed,
         threads: 3 + (seed % 5) as usize,
         announced: seed % 4 != 3,
-        inheritance: seed % 3 == 0,
-        timers_in_isr: seed % 5 == 0,
-        interrupts_in_calls: seed % 2 == 0,
+        inheritance: seed.is_multiple_of(3),
+        timers_in_isr: seed.is_multiple_of(5),
+        interrupts_in_calls: seed.is_multiple_of(2),
         events: 300,
     }
 }

@@ -339,7 +339,7 @@ impl Kernel {
 
     // ---- Time and interrupts ----
 
-    /// Time passes; interrupts may come. True where the caller lost the processor meanwhile.
+    /// Time passes; interrupts may come, and after one the caller may lose the processor.
     fn spend(&mut self, ticks: u64) {
         let mut left = ticks;
         while left > 0 {
