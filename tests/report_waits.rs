@@ -511,3 +511,47 @@ fn a_stale_object_at_a_threads_address_is_no_thread() {
     assert_eq!(row(&r, 0, WHAT), "high low m1 released 8790 5 10 false");
     assert!(row(&r, 0, "culprits").ends_with(" 8600"), "{}", row(&r, 0, "culprits"));
 }
+
+// ---- Cycles and long chains ----
+
+/// `high` has m1 and waits for m2, `low` has m2 and waits for m1; then `mid` runs.
+fn cycle() -> Vec<Entry> {
+    let mut list = start();
+    list.insert(0, get(H, 20, M2, FOREVER, 0));
+    list.insert(1, suspend(H, 30, 4, LOW));
+    list.extend([get(L, 400, M2, FOREVER, HIGH), suspend(L, 410, MUTEX_SUSP, MID), works(M, 5000)]);
+    list
+}
+
+#[test]
+fn a_cycle_of_locks_is_named_and_has_no_culprit() {
+    let r = inversions(&cycle());
+    assert_eq!(row(&r, 0, "waiter owner mutex ended culprit culprit_ticks cycle"), "high low m1 open - 0 true");
+    assert_eq!(row(&r, 0, "deterministic"), "-");
+    let said = "low waits for m2, which high has; high waits for m1, which low has; none of them can go on";
+    assert!(notes(&r).contains(said), "{}", notes(&r));
+}
+
+#[test]
+fn a_chain_of_more_than_sixteen_locks_is_followed_to_its_end() {
+    // Thread n has lock n and waits for lock n + 1; the last one works. Thread 0 is the most urgent.
+    const LONG: u64 = 40;
+    let who = |n: u64| (0x2010_0000 + n * 0x100, 4 + n);
+    let lock = |n: u64| 0x2020_0000 + n * 0x100;
+    let mut list = Vec::new();
+    let mut at = 100;
+    for n in (0..LONG).rev() {
+        list.push(get(who(n), at, lock(n), FOREVER, 0));
+        if n + 1 < LONG {
+            list.push(get(who(n), at + 10, lock(n + 1), FOREVER, who(n + 1).0));
+        }
+        let next = if n == 0 { LONG - 1 } else { n - 1 };
+        let state = if n + 1 < LONG { MUTEX_SUSP } else { 4 };
+        list.push(suspend(who(n), at + 20, state, who(next).0));
+        at += 100;
+    }
+    list.push(works(who(LONG - 1), at + 1000));
+    let r = inversions(&list);
+    let first = (0..r.rows.len()).find(|i| cell(&r, *i, "waiter_priority") == "4").unwrap();
+    assert_eq!(row(&r, first, "culprit culprit_ticks deterministic cycle"), "- 0 true false");
+}

@@ -4,7 +4,7 @@
 mod rows;
 mod window;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::waits::{Ending, ending};
 use super::{Call, Change, Seen, Span, ThreadNo, Tracker, Visitor, Who, Whole};
@@ -18,6 +18,8 @@ use window::{End, Moment, Window};
 const MOST_OPEN: usize = 256;
 /// The most inversions that are listed: of more, the longest.
 const MOST_ROWS: usize = 10_000;
+/// The most cycles that are told.
+const MOST_CYCLES: usize = 8;
 /// The most threads whose own priority is remembered while another is lent to them.
 const MOST_RAISED: usize = 4096;
 
@@ -29,6 +31,15 @@ struct Waiting {
     kept: bool,
     /// Who has the lock, or had it last: giving back is its owner's work still.
     owner: Option<ThreadNo>,
+}
+
+/// Threads of which each waits for what the next has, and the last for what the first has.
+#[derive(Debug)]
+struct Cycle {
+    /// The event that closed it.
+    seq: u64,
+    /// Who waits for which lock of whom.
+    links: Vec<(ThreadNo, Addr, ThreadNo)>,
 }
 
 /// What is counted over all inversions, listed or not.
@@ -46,6 +57,10 @@ struct Sums {
 #[derive(Debug, Default)]
 pub struct Inversions {
     waiting: Vec<Waiting>,
+    /// Whom each of them waits for.
+    owners: HashMap<ThreadNo, ThreadNo>,
+    cycles: Vec<Cycle>,
+    more_cycles: u64,
     /// What each of them waits through now, in the same order; a new one each time that the lock gets another owner.
     windows: Vec<Option<Window>>,
     /// Those that are over, but of which some core has not told its time yet.
@@ -76,6 +91,7 @@ impl Inversions {
         if let Some(at) = self.waiting.iter().position(|w| w.thread == thread) {
             self.waiting.remove(at);
             self.windows.remove(at);
+            self.relink();
         }
         let (Some(lock), Some(call)) = (tracker.lock_of(call), call) else { return };
         if self.waiting.len() >= MOST_OPEN {
@@ -93,13 +109,19 @@ impl Inversions {
         let window = owner.and_then(|owner| self.window(lock, thread, owner, moment(seen.event), kept, tracker));
         self.waiting.push(Waiting { thread, lock, kept, owner });
         self.windows.push(window);
+        self.relink();
+        if seen.inside {
+            self.closes(seen.event.seq, thread);
+        }
     }
 
     /// A thread waits no more: what it waited through; `None` where it did not wait.
     fn went_on(&mut self, thread: ThreadNo) -> Option<Option<Window>> {
         let at = self.waiting.iter().position(|w| w.thread == thread)?;
         self.waiting.swap_remove(at);
-        Some(self.windows.swap_remove(at))
+        let window = self.windows.swap_remove(at);
+        self.relink();
+        Some(window)
     }
 
     /// A window, unless it is known that nothing is inverted.
@@ -206,6 +228,7 @@ impl Inversions {
                 *place = window;
             }
         }
+        self.relink();
     }
 
     fn readied(&mut self, seen: &Seen<'_>, change: &Change, tracker: &Tracker<'_>) {
@@ -224,7 +247,7 @@ impl Inversions {
             && owner != thread
             && let Some(call) = call.filter(|c| tracker.role_of(c.def).is_some_and(|r| r.release.is_some()))
             && let Some(lock) = call.object
-            && tracker.lock(lock).is_none_or(|l| l.owner.is_none())
+            && tracker.lock(lock).is_none_or(|l| l.owner.is_none_or(|owner| owner == thread))
         {
             // Giving a lock back wakes nobody but who waited for it: since before the first event.
             self.waits = self.waits.saturating_add(u64::from(seen.inside && seen.kept));
@@ -235,17 +258,49 @@ impl Inversions {
         }
     }
 
+    /// Notes anew whom each thread waits for.
+    fn relink(&mut self) {
+        self.owners = self.waiting.iter().filter_map(|w| Some((w.thread, w.owner?))).collect();
+    }
+
     /// True where a thread works for the owner: it is the owner, or has what the owner waits for, and so on.
-    fn is_on_behalf(waiting: &[Waiting], owner: ThreadNo, thread: ThreadNo) -> bool {
+    fn is_on_behalf(owners: &HashMap<ThreadNo, ThreadNo>, owner: ThreadNo, thread: ThreadNo) -> bool {
         let mut at = owner;
-        for _ in 0..16 {
+        // A chain has no more members than there are threads that wait; in a cycle it never ends.
+        for _ in 0..=owners.len() {
             if at == thread {
                 return true;
             }
-            let Some(next) = waiting.iter().find(|w| w.thread == at).and_then(|w| w.owner) else { return false };
-            at = next;
+            let Some(next) = owners.get(&at) else { return false };
+            at = *next;
         }
         false
+    }
+
+    /// A thread begins to wait: where that closes a cycle, nobody in it can go on.
+    fn closes(&mut self, seq: u64, thread: ThreadNo) {
+        let Some(owner) = self.owners.get(&thread).copied() else { return };
+        if !Self::is_on_behalf(&self.owners, owner, thread) {
+            return;
+        }
+        let mut links = Vec::new();
+        let mut at = thread;
+        while let Some(waiting) = self.waiting.iter().find(|w| w.thread == at) {
+            let Some(owner) = waiting.owner else { break };
+            links.push((at, waiting.lock, owner));
+            at = owner;
+            if at == thread {
+                break;
+            }
+        }
+        for window in self.windows.iter_mut().flatten() {
+            window.cycle |= Self::is_on_behalf(&self.owners, window.owner, window.waiter);
+        }
+        if self.cycles.len() < MOST_CYCLES {
+            self.cycles.push(Cycle { seq, links });
+        } else {
+            self.more_cycles = self.more_cycles.saturating_add(1);
+        }
     }
 
     fn begin(&mut self, event: &Event) {
@@ -273,7 +328,7 @@ impl Visitor for Inversions {
         let several = self.several;
         for window in self.windows.iter_mut().flatten().chain(&mut self.closing) {
             let on_behalf = match span.who {
-                Who::Thread(no) => Self::is_on_behalf(&self.waiting, window.owner, no),
+                Who::Thread(no) => Self::is_on_behalf(&self.owners, window.owner, no),
                 _ => false,
             };
             window.span(span, on_behalf, several, tracker);

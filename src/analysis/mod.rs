@@ -218,11 +218,11 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
     };
     let mut told = Told::default();
     let all = query.keeps_all();
-    trace.visit_ahead(|event| {
+    let mut take = |event: &Event, next: Option<&Event>| {
         whole.events = whole.events.saturating_add(1);
         let in_range = all || query.is_in_range(event);
         let kept = all || in_range && query.keeps(event);
-        tracker.step(event, &mut told);
+        tracker.step(event, next, &mut told);
         match whole.span {
             Some((from, to)) if in_range => {
                 if told.spans.iter().any(|s| s.from < from) {
@@ -244,8 +244,18 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
             in_sight: in_range || whole.span.is_none(),
         };
         visitors.iter_mut().for_each(|v| v.step(&step, &tracker));
+    };
+    // Each event is taken when the one after it is known.
+    let mut last: Option<Event> = None;
+    trace.visit_ahead(|event| {
+        if let Some(before) = last.replace(*event) {
+            take(&before, Some(event));
+        }
         ControlFlow::Continue(())
     });
+    if let Some(last) = last {
+        take(&last, None);
+    }
     visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect()
 }
 

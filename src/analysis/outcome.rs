@@ -40,9 +40,10 @@ impl Outcomes {
         let mut all = Vec::new();
         let mut told = Told::default();
         let mut newest = 0i64;
-        for event in trace.events() {
+        let mut events = trace.events().peekable();
+        while let Some(event) = events.next() {
             newest = event.ticks;
-            tracker.step(&event, &mut told);
+            tracker.step(&event, events.peek(), &mut told);
             for change in &told.changes {
                 let Change::Readied { by, waited: Some(wait), .. } = *change else { continue };
                 let Some(call) = wait.call.filter(|c| (first..=last).contains(&c.seq)) else { continue };

@@ -21,6 +21,8 @@ pub struct Role {
     pub runs: bool,
     /// A word names who runs next.
     pub run: bool,
+    /// The inserter decides who runs next: it runs already.
+    pub decides: bool,
     /// Some word could name who runs next, in this or other events of its kind.
     pub run_named: bool,
     /// A time slice ends.
@@ -31,6 +33,8 @@ pub struct Role {
     pub isr_enter: bool,
     /// An interrupt ends.
     pub isr_exit: bool,
+    /// Word that is not 0 where preemption is disabled: the thread below goes on after the interrupt.
+    pub preempt_disable: Option<usize>,
     /// Word with the number of the interrupt.
     pub isr_number: Option<usize>,
     /// Word with a thread state.
@@ -107,12 +111,14 @@ impl Role {
             block,
             runs: has(Effect::Run),
             run,
+            decides: run && (ready || block || has(Effect::Slice) || has(Effect::Yield)),
             run_named: run,
             is_slice: has(Effect::Slice),
             yields: has(Effect::Yield),
             isr_enter: has(Effect::IsrEnter),
             isr_exit: has(Effect::IsrExit),
             isr_number: word(Effect::IsrEnter).or_else(|| word(Effect::IsrExit)),
+            preempt_disable: named("preempt_disable"),
             state: kind(ArgKind::State),
             priority: named("pri").filter(|_| ready),
             object,

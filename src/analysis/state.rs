@@ -19,6 +19,8 @@ struct Core {
     pending: Option<Who>,
     /// Ticks at which the interrupt ended that left somebody pending.
     ended: Option<i64>,
+    /// True where whoever runs goes on although somebody is pending: preemption is disabled. Until when, no event tells.
+    held: bool,
     frames: Vec<Frame>,
     /// Ticks of its last event; `None` before the first.
     last: Option<i64>,
@@ -38,6 +40,7 @@ impl Core {
             running: Who::Unknown,
             pending: None,
             ended: None,
+            held: false,
             frames: Vec::new(),
             last: None,
             bare_isr: false,
@@ -232,8 +235,9 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Takes one event, and tells in `told` who had the core up to it and what it changes.
-    pub fn step(&mut self, event: &Event, told: &mut Told) {
+    /// Takes one event, and tells in `told` who had the core up to it and what it changes. `next` is the event after it:
+    /// it shows whether a thread that gave its core to another goes on for a while.
+    pub fn step(&mut self, event: &Event, next: Option<&Event>, told: &mut Told) {
         told.clear();
         let (kind, below) = self.told(event);
         let role = event.def.and_then(|d| self.roles.held(d));
@@ -254,7 +258,24 @@ impl<'a> Tracker<'a> {
         self.interrupts(event, role, words, told);
         self.states(event, def, role, words, by, told);
         self.locks(role, words, by, told);
-        self.runs(event, def, role, words, kind, told);
+        let goes_on = next.is_some_and(|next| kind == ContextKind::Thread && self.is_still_there(event, role, next));
+        self.runs(event, def, role, words, (kind, goes_on), told);
+    }
+
+    /// True where the event after one of a thread finds that thread still at work: it is its own, or of an interrupt that
+    /// found it. A thread that stopped being ready is so only where it makes itself ready again, as when the kernel
+    /// changes its priority.
+    fn is_still_there(&self, event: &Event, role: &Role, next: &Event) -> bool {
+        if !role.run || next.core != event.core || event.seq.checked_add(1) != Some(next.seq) {
+            return false;
+        }
+        if next.context != event.context {
+            return next.interrupted == Some(event.context);
+        }
+        let Some(def) = next.def.filter(|_| role.decides) else { return false };
+        let own = self.trace.contexts.get(event.context).map(|c| c.address);
+        let again = || self.catalogue[def].effects.target(Effect::Ready, self.trace.words(next)) == own;
+        !role.block || (self.roles.get(def).is_some_and(|r| r.ready) && again())
     }
 
     /// What [`Tracker::arrive`] does where the thread that had the core goes on, as it does most of the time; false where
@@ -283,30 +304,37 @@ impl<'a> Tracker<'a> {
 
     /// The time up to an event, and what its context tells of the core.
     fn arrive(&mut self, event: &Event, role: Option<&Role>, kind: ContextKind, below: Option<Who>, told: &mut Told) {
+        let begins = kind == ContextKind::Thread && below.is_some_and(|below| self.tells_itself(event, below));
         let core = self.core(event.core);
         let last = core.last.replace(event.ticks);
         let is_isr = kind == ContextKind::Isr;
-        let predicted = match (core.frames.is_empty(), core.bare_isr) {
+        // The event finds whoever had the core before still there: what is pending is still to be done.
+        let stays = below == Some(core.running) && !begins;
+        let predicted = match (core.frames.is_empty(), core.pending) {
             (false, _) => Who::Isr,
-            // The same interrupt goes on: what it interrupted is still what is below it.
-            (true, bare) if is_isr && below == Some(core.running) && (bare || core.pending.is_some()) => Who::Isr,
+            // Without an event of its end the interrupt may go on, or the thread below ran in between.
+            (true, _) if is_isr && stays && core.bare_isr => Who::Unknown,
+            // The interrupt before left a switch to do. The thread below did not go on, unless preemption was disabled.
+            (true, Some(_)) if is_isr && stays && core.ended.is_some() && !core.held => Who::Unknown,
             // Threads are made ready, and none runs before initialization is over.
-            _ if kind == ContextKind::Init => core.running,
-            _ => core.pending.unwrap_or(core.running),
+            (true, Some(_)) if stays || kind == ContextKind::Init => core.running,
+            // Preemption was enabled again, and no event tells when.
+            (true, Some(_)) if core.held => Who::Unknown,
+            (true, pending) => pending.unwrap_or(core.running),
         };
         let leaves = !is_isr;
         if leaves {
             core.frames.clear();
             core.isr_call = None;
         }
-        // An interrupt that follows another at once: the thread between them never ran.
-        let goes_on = (is_isr && below == Some(core.running)) || kind == ContextKind::Init;
+        let goes_on = stays || kind == ContextKind::Init;
         let ended = core.ended.take();
         if !goes_on
             && core.frames.is_empty()
             && let Some(next) = core.pending.take()
         {
-            self.switch(event, ended.or(Some(event.ticks)), next, told);
+            let at = if std::mem::take(&mut core.held) { None } else { ended.or(Some(event.ticks)) };
+            self.switch(event, at, next, told);
         }
         let core = self.core(event.core);
         let (running, gave_up) = (core.running, std::mem::take(&mut core.gave_up));
@@ -336,7 +364,6 @@ impl<'a> Tracker<'a> {
                     _ => None,
                 };
                 // The thread begins to run at this event, not before.
-                let begins = kind == ContextKind::Thread && self.tells_itself(event, below);
                 match since {
                     _ if begins => spans(predicted, from, event.ticks),
                     Some(at) => {
@@ -390,7 +417,7 @@ impl<'a> Tracker<'a> {
         // A thread that was made ready before the eyes of the trace has been given the core since.
         let given = matches!(below, Who::Thread(no) if self.ready_since(no).is_some());
         let core = self.core(event.core);
-        core.pending = None;
+        (core.pending, core.held) = (None, false);
         if core.running == Who::Unknown && !given {
             core.running = below;
             if let (Who::Thread(no), Some(_)) = (below, at) {
@@ -401,10 +428,11 @@ impl<'a> Tracker<'a> {
         self.switch(event, at, below, told);
     }
 
-    /// True where the event says of its own context that it begins to run.
+    /// True where the event says of its own context that it begins to run. Who decides who runs next runs already, also
+    /// where it names itself.
     fn tells_itself(&self, event: &Event, own: Who) -> bool {
         let (Some(def), Who::Thread(no)) = (event.def, own) else { return false };
-        if !self.roles.get(def).is_some_and(|r| r.runs) {
+        if !self.roles.get(def).is_some_and(|r| r.runs && !r.decides) {
             return false;
         }
         let effects = &self.catalogue[def].effects;
@@ -432,12 +460,22 @@ impl<'a> Tracker<'a> {
                 told.change(Change::Exited { frame });
             }
             // Who runs now is seen at the next event: it may be of an interrupt that followed at once.
-            self.core(event.core).ended = Some(event.ticks);
+            let core = self.core(event.core);
+            core.ended = Some(event.ticks);
+            core.held = role.preempt_disable.and_then(|w| words.get(w)).is_some_and(|n| *n > 0);
         }
     }
 
-    fn runs(&mut self, event: &Event, def: DefId, role: &Role, words: &[u64], kind: ContextKind, told: &mut Told) {
-        if role.yields && kind == ContextKind::Thread {
+    fn runs(
+        &mut self,
+        event: &Event,
+        def: DefId,
+        role: &Role,
+        words: &[u64],
+        (kind, goes_on): (ContextKind, bool),
+        told: &mut Told,
+    ) {
+        if role.yields && !role.run && kind == ContextKind::Thread {
             self.core(event.core).gave_up = true;
         }
         if !role.run {
@@ -473,8 +511,16 @@ impl<'a> Tracker<'a> {
             told.change(Change::Sliced { from, to: next });
         }
         if in_isr {
-            self.core(event.core).pending = Some(next);
+            // Who runs already goes on behind the interrupt: there is nothing to switch.
+            let core = self.core(event.core);
+            core.pending = Some(next).filter(|next| *next != core.running);
+        } else if goes_on {
+            let core = self.core(event.core);
+            core.pending = Some(next).filter(|next| *next != core.running);
+            core.held = core.pending.is_some();
         } else {
+            let core = self.core(event.core);
+            (core.pending, core.held) = (None, false);
             self.switch(event, Some(event.ticks), next, told);
         }
     }

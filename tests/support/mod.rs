@@ -12,12 +12,14 @@
 
 pub mod builder;
 pub mod decode;
+pub mod dice;
 pub mod flat;
 pub mod generate;
 #[cfg(feature = "cli")]
 pub mod golden;
 pub mod kernel;
 pub mod qnx;
+pub mod simulated;
 pub mod threadx;
 pub mod uia;
 

@@ -1,12 +1,13 @@
 //! Inversions as rows and notes.
 
 use super::window::Window;
-use super::{Inversions, MOST_OPEN};
+use super::{Cycle, Inversions, MOST_OPEN};
+use crate::abi::Addr;
 use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
 use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
 
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 22] = [
     Column { name: "waiter", kind: Kind::Thread },
     Column { name: "owner", kind: Kind::Thread },
     Column { name: "mutex", kind: Kind::Object },
@@ -27,7 +28,12 @@ const COLUMNS: [Column; 20] = [
     Column { name: "culprits", kind: Kind::Text },
     Column { name: "from_ticks", kind: Kind::Ticks },
     Column { name: "to_ticks", kind: Kind::Ticks },
+    Column { name: "unknown_ticks", kind: Kind::Ticks },
+    Column { name: "cycle", kind: Kind::Flag },
 ];
+
+/// The most links of a cycle that a sentence names.
+const MOST_LINKS: usize = 20;
 
 /// So many of something.
 fn many(n: u64, one: &str, more: &str) -> String {
@@ -38,6 +44,14 @@ fn many(n: u64, one: &str, more: &str) -> String {
 fn text(no: ThreadNo, tracker: &Tracker<'_>) -> String {
     let address = || format!("{:#x}", tracker.thread(no).map_or(0, |t| t.address));
     tracker.name(no).map_or_else(address, str::to_owned)
+}
+
+/// A lock in a sentence.
+fn lock_text(lock: Addr, tracker: &Tracker<'_>) -> String {
+    match object_cell(lock, tracker) {
+        Cell::Named(_, Some(name)) => name,
+        _ => format!("{lock:#x}"),
+    }
 }
 
 fn cells(window: &Window, now: i64, tracker: &Tracker<'_>) -> Vec<Cell> {
@@ -68,6 +82,8 @@ fn cells(window: &Window, now: i64, tracker: &Tracker<'_>) -> Vec<Cell> {
         if list.is_empty() { Cell::Empty } else { Cell::Text(list.join(", ")) },
         ticks(window.from.map(|m| m.ticks)),
         ticks(window.to.map(|(m, _)| m.ticks)),
+        told(window.unknown_ticks),
+        Cell::Flag(window.cycle),
     ]
 }
 
@@ -77,10 +93,7 @@ fn sentence(window: &Window, now: i64, tracker: &Tracker<'_>) -> Option<String> 
         Some(priority) => format!("{} ({priority})", text(no, tracker)),
         None => text(no, tracker),
     };
-    let lock = match object_cell(window.lock, tracker) {
-        Cell::Named(_, Some(name)) => name,
-        _ => format!("{:#x}", window.lock),
-    };
+    let lock = lock_text(window.lock, tracker);
     let (waits, has) = if window.to.is_some() { ("waited", "had") } else { ("has waited", "has") };
     let mut said = format!(
         "the longest: {} {waits} {} ticks for {lock}, which {} {has}; of these the owner ran {}",
@@ -94,6 +107,30 @@ fn sentence(window: &Window, now: i64, tracker: &Tracker<'_>) -> Option<String> 
         said.push_str(&format!(" and {} ran {ticks}", name(*no, priority)));
     }
     Some(said)
+}
+
+/// A cycle in a sentence.
+fn circle(cycle: &Cycle, tracker: &Tracker<'_>) -> String {
+    let links: Vec<String> = cycle
+        .links
+        .iter()
+        .take(MOST_LINKS)
+        .map(|(waiter, lock, owner)| {
+            format!(
+                "{} waits for {}, which {} has",
+                text(*waiter, tracker),
+                lock_text(*lock, tracker),
+                text(*owner, tracker)
+            )
+        })
+        .collect();
+    let more = cycle.links.len().saturating_sub(MOST_LINKS);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!(
+        "cycle since {}: {}{more}; none of them can go on until one of these waits is given up",
+        cycle.seq,
+        links.join("; ")
+    )
 }
 
 impl Inversions {
@@ -116,6 +153,10 @@ impl Inversions {
         let longest = list.iter().max_by_key(|w| w.ticks(now));
         let mut notes = whole.notes();
         self.summary(still, unlisted, tracker, &mut notes);
+        notes.extend(self.cycles.iter().map(|cycle| circle(cycle, tracker)));
+        if self.more_cycles > 0 {
+            notes.push(format!("{} more cycles are not listed", self.more_cycles));
+        }
         notes.extend(longest.and_then(|w| sentence(w, now, tracker)));
         self.doubts(tracker, &mut notes);
         Report {

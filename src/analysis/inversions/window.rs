@@ -61,6 +61,8 @@ pub(super) struct Window {
     pub owner_ticks: i64,
     pub isr_ticks: i64,
     pub other_ticks: i64,
+    /// Of these, ticks of nobody known.
+    pub unknown_ticks: i64,
     /// Ticks of threads of lower priority than the waiter's, other than the owner.
     pub culprits: Vec<(ThreadNo, i64)>,
     pub culprit_ticks: i64,
@@ -68,6 +70,8 @@ pub(super) struct Window {
     pub doubt: bool,
     /// What the owner itself waited for meanwhile: another lock.
     pub owner_waits: Option<Addr>,
+    /// True where the owner waits, directly or through others, for what the waiter has: nobody will give it back.
+    pub cycle: bool,
     /// False where the filters keep neither the call nor the event that blocks.
     pub kept: bool,
     /// Ticks up to which the owner's absence was added up, whether it is absent, and for how long it was.
@@ -90,6 +94,8 @@ impl Window {
             owner_ticks: 0,
             isr_ticks: 0,
             other_ticks: 0,
+            unknown_ticks: 0,
+            cycle: false,
             culprits: Vec::new(),
             culprit_ticks: 0,
             doubt: false,
@@ -115,7 +121,7 @@ impl Window {
         if !self.culprits.is_empty() {
             return Some(false);
         }
-        (!self.doubt && self.from.is_some()).then_some(true)
+        (!self.doubt && !self.cycle && self.from.is_some()).then_some(true)
     }
 
     /// Somebody had a core. `on_behalf`: the owner, or whom the owner waits for.
@@ -133,10 +139,11 @@ impl Window {
             Who::Isr => &mut self.isr_ticks,
             Who::Thread(no) => {
                 let priority = tracker.thread(no).and_then(|t| t.priority);
-                if priority
+                let less_urgent = priority
                     .zip(self.waiter_priority)
-                    .is_some_and(|(p, waiter)| tracker.catalogue.is_more_urgent(waiter, p))
-                {
+                    .is_some_and(|(p, waiter)| tracker.catalogue.is_more_urgent(waiter, p));
+                // In a cycle nobody would go on if the others did not run.
+                if less_urgent && !self.cycle {
                     // What runs beside the owner, on another core, does not delay it.
                     let guilty = ticks.min(absent);
                     ticks = ticks.saturating_sub(guilty);
@@ -148,6 +155,7 @@ impl Window {
             }
             Who::Unknown => {
                 self.doubt = true;
+                self.unknown_ticks = self.unknown_ticks.saturating_add(ticks);
                 &mut self.other_ticks
             }
             Who::Idle | Who::Init => &mut self.other_ticks,

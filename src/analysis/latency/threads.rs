@@ -35,6 +35,12 @@ impl Threads {
                     one.woken = Some(event.seq);
                 }
             }
+            // One that made itself ready and lost its core with the same event was woken by nobody.
+            Change::Preempted { thread, .. } => {
+                if let Some(one) = self.at(thread).filter(|o| o.woken == Some(event.seq)) {
+                    one.woken = None;
+                }
+            }
             Change::Dispatched { thread, ready: Some((since, seq)), at } => {
                 if let Some(one) = self.at(thread).filter(|o| o.woken == Some(seq)) {
                     match at {

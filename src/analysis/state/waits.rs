@@ -91,18 +91,28 @@ impl Tracker<'_> {
             // A call of the kernel waits once: what its caller waits for next is something else.
             let over = self.thread(no).and_then(|t| t.blocked_in).filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
             let priority = role.priority.and_then(|w| words.get(w)).and_then(|p| u16::try_from(*p).ok());
+            // One that has a core goes on: it was given what it asked for before it blocked.
+            let runs = self.cores.iter().any(|c| c.running == Who::Thread(no));
             if let Some(thread) = self.threads.get_mut(no.index()) {
                 thread.priority = priority.or(thread.priority);
                 if let (State::Blocked(code), Some(seq)) = (thread.state, thread.since_seq) {
                     waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, code });
                     thread.last_call = thread.last_call.filter(|c| Some(c.seq) != over);
                 }
-                if !matches!(thread.state, State::Running | State::Ready) || thread.since_seq.is_none() {
+                let known = match thread.state {
+                    State::Running => runs || thread.since_seq.is_some(),
+                    State::Ready => thread.since_seq.is_some(),
+                    _ => false,
+                };
+                if !known {
                     (thread.state, thread.since, thread.since_seq) = (State::Ready, event.ticks, Some(event.seq));
                 }
             }
             told.change(Change::Readied { thread: no, by, interrupt, waited, was, call });
             if let Some(lock) = self.lock_of(waited.and_then(|w| w.call)) {
+                self.handed(lock, no, told);
+            } else if let (None, Some(lock)) = (waited, self.given_back(call, no)) {
+                // It waited since before the first event.
                 self.handed(lock, no, told);
             }
         }
@@ -161,6 +171,15 @@ impl Tracker<'_> {
     pub fn lock_of(&self, call: Option<Call>) -> Option<Addr> {
         let call = call?;
         call.object.filter(|_| self.roles.get(call.def).is_some_and(|r| r.acquire.is_some()))
+    }
+
+    /// The free lock that a thread other than this has just given back, where its event tells owners.
+    fn given_back(&self, call: Option<Call>, thread: ThreadNo) -> Option<Addr> {
+        let call = call?;
+        self.roles.get(call.def).filter(|r| r.release.is_some() && r.owner.is_some())?;
+        let last = |no| self.thread(no).and_then(|t| t.last_call).is_some_and(|own| own.seq == call.seq);
+        let lock = call.object.filter(|_| !last(thread))?;
+        self.locks.get(&lock).filter(|state| state.owner.is_none()).map(|_| lock)
     }
 
     /// A thread that waited for a lock goes on: it has it now, unless it gave up.

@@ -115,8 +115,9 @@ impl Stats {
         let slice = self.core(event.core).slice_to.take();
         let priority = |no| tracker.thread(no).and_then(|t| t.priority);
         let loss = match (priority(thread), priority(by)) {
-            _ if slice == Some(by) => Loss::Sliced,
+            // The end of a time slice also names the more urgent thread that the same interrupt made ready.
             (Some(own), Some(other)) if tracker.catalogue.is_more_urgent(other, own) => Loss::Preempted,
+            _ if slice == Some(by) => Loss::Sliced,
             (Some(_), Some(_)) => Loss::Yielded,
             _ => Loss::Unexplained,
         };
@@ -164,7 +165,7 @@ impl Stats {
 impl Visitor for Stats {
     fn span(&mut self, span: &Span, _: &Tracker<'_>) {
         // Somebody else had the core: the next interrupt is another one.
-        if span.who != Who::Isr {
+        if !matches!(span.who, Who::Isr | Who::Unknown) {
             self.core(span.core).counted = false;
         }
     }
