@@ -26,6 +26,10 @@ impl WholeFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let path = behind_links(path)?;
         let old = fs::metadata(&path).ok();
+        if old.is_some() {
+            // A file that may not be written may not be replaced either.
+            File::options().write(true).open(&path)?;
+        }
         let (unfinished, file) = create_beside(&path, old.as_ref())?;
         if let Some(old) = &old {
             keep_access(&file, old)?;

@@ -300,6 +300,12 @@ impl Client {
         self.found_running
     }
 
+    /// What broke the link for good, if anything did.
+    #[must_use]
+    pub const fn broken(&self) -> Option<&RspError> {
+        self.link.broken()
+    }
+
     /// What the stub said it can do.
     #[must_use]
     pub fn features(&self) -> &Features {

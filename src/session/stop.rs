@@ -108,6 +108,10 @@ impl Session<'_> {
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
         let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
         kernel.place(memory, stop);
+        // Of a link that broke on the way each list would say the same, and what it holds would be missing.
+        if let Some(e) = self.remote_mut().and_then(|remote| remote.client_mut().broken().cloned()) {
+            return Err(Absence::broken(e.code(), e.to_string(), ""));
+        }
         kernel.issues.append(&mut issues);
         Ok(kernel)
     }

@@ -11,6 +11,7 @@ use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
 use crate::rsp::openocd::{Failed, failed};
+use crate::rsp::tcl::CoreState;
 use crate::rsp::tcl::{END, quiet};
 
 /// Before the answer to a read that failed: then come the target's state, a line feed, and OpenOCD's messages.
@@ -20,6 +21,8 @@ const FAILED: &str = "failed ";
 pub struct OpenOcd {
     wire: Wire,
     order: Endian,
+    /// The target is not known to be halted.
+    runs: bool,
 }
 
 /// Asks how OpenOCD reads words; its words are what the target's processor would see.
@@ -62,7 +65,17 @@ impl OpenOcd {
                 return Err(wire.wrong(format!("OpenOCD says nothing of its target (`{said}`)")));
             }
         };
-        Ok(Self { wire, order })
+        let mut this = Self { wire, order, runs: true };
+        this.look()?;
+        Ok(this)
+    }
+
+    /// Looks whether the target runs. OpenOCD's own view may be old where its polling is off, so it is asked to poll.
+    fn look(&mut self) -> Result<(), RspError> {
+        let script = quiet("catch {[target current] arp_poll}; set answer [[target current] curstate]");
+        let state = ask(&mut self.wire, &script, "[target current] curstate")?;
+        self.runs = CoreState::parse(&state) != CoreState::Halted;
+        Ok(())
     }
 
     fn words(&mut self, addr: Addr, count: usize) -> Result<Vec<u8>, ReadError> {
@@ -118,6 +131,13 @@ impl Memory for OpenOcd {
     }
 
     fn changes(&self) -> bool {
-        true
+        self.runs
+    }
+
+    fn refresh(&mut self) {
+        // Without an answer it is taken to run; the next read says what is wrong.
+        if self.look().is_err() {
+            self.runs = true;
+        }
     }
 }

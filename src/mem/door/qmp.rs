@@ -16,6 +16,8 @@ const MOST_EVENTS: usize = 4096;
 /// Physical memory of a QEMU machine.
 pub struct Qmp {
     wire: Wire,
+    /// The machine is not known to be paused.
+    runs: bool,
 }
 
 /// What QEMU said to a command.
@@ -39,11 +41,26 @@ impl Qmp {
         if !is_qmp {
             return Err(wire.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
         }
-        let mut this = Self { wire };
-        match this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
-            Answer::Done(_) => Ok(this),
-            Answer::Refused(why) => Err(this.wire.wrong(why)),
+        let mut this = Self { wire, runs: true };
+        if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
+            return Err(this.wire.wrong(why));
         }
+        this.look()?;
+        Ok(this)
+    }
+
+    /// Looks whether the machine runs.
+    fn look(&mut self) -> Result<(), RspError> {
+        let status = self.monitor("info status")?;
+        self.runs = !matches!(status, Answer::Done(text) if text.contains("paused"));
+        Ok(())
+    }
+
+    /// Runs a command of QEMU's monitor.
+    fn monitor(&mut self, line: &str) -> Result<Answer, RspError> {
+        let command =
+            format!("{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"{line}\"}}}}");
+        self.ask(&command, line)
     }
 
     /// Asks; `asked` says it for people.
@@ -69,9 +86,7 @@ impl Qmp {
 
     fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
         let asked = format!("xp /{len}xb {addr:#x}");
-        let command =
-            format!("{{\"execute\": \"human-monitor-command\", \"arguments\": {{\"command-line\": \"{asked}\"}}}}");
-        let text = match self.ask(&command, &asked).map_err(|e| failed_link(addr, len, &e))? {
+        let text = match self.monitor(&asked).map_err(|e| failed_link(addr, len, &e))? {
             Answer::Done(text) => text,
             Answer::Refused(why) => {
                 let why = format!("{}: QEMU refuses to read memory: {why}", self.wire.name);
@@ -104,6 +119,13 @@ impl Memory for Qmp {
     }
 
     fn changes(&self) -> bool {
-        true
+        self.runs
+    }
+
+    fn refresh(&mut self) {
+        // Without an answer it is taken to run; the next read says what is wrong.
+        if self.look().is_err() {
+            self.runs = true;
+        }
     }
 }
