@@ -31,18 +31,18 @@ fn board(trouble: Trouble) -> Option<(CortexM, OpenOcd)> {
     Some((chip, openocd))
 }
 
-/// Runs `last` and `info` on it, which fail, and gives what they say. Nothing happens to the chip.
+/// Runs `last` and `info` on it, which fail with OpenOCD's own reason. Nothing is written.
 fn refused(trouble: Trouble, endpoint: impl Fn(&OpenOcd) -> String) {
     let Some((chip, openocd)) = board(trouble) else { return };
-    let halts = chip.stats().halts;
     for command in ["last", "info"] {
         let output = run(&chip, &endpoint(&openocd), &[command]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{trouble:?} {command}: {}{said}", text(&output.stdout));
         assert_eq!(text(&output.stdout), "", "{trouble:?} {command}: {said}");
+        assert!(said.to_lowercase().contains("failed to read memory"), "OpenOCD's own reason: {trouble:?} {said}");
     }
     let stats = chip.stats();
-    assert_eq!((stats.halts, stats.resets, stats.writes), (halts, 0, vec![]), "{trouble:?}");
+    assert_eq!((stats.resets, stats.writes), (0, vec![]), "{trouble:?}");
 }
 
 #[test]
@@ -79,5 +79,28 @@ fn zeros_that_are_in_memory_are_no_trouble() {
             assert_eq!(output.status.code(), Some(code), "{remote}: {}", text(&output.stderr));
             assert_eq!(numbers(&output.stdout), Vec::from_iter(0..events), "{remote}");
         }
+    }
+}
+
+#[test]
+fn the_gdb_port_fails_for_memory_that_cannot_be_read() {
+    for trouble in TROUBLES {
+        refused(trouble, OpenOcd::gdb);
+    }
+}
+
+#[test]
+fn a_target_that_openocd_could_not_examine_is_an_error_that_says_so() {
+    if !installed("openocd") {
+        return;
+    }
+    let chip = CortexM::start(Setup::default());
+    chip.power_off();
+    let openocd = OpenOcd::start(&chip, Config::default());
+    for remote in [openocd.gdb(), openocd.openocd()] {
+        let output = run(&chip, &remote, &["last"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{remote}: {said}");
+        assert!(said.contains("examine"), "{remote}: {said}");
     }
 }
