@@ -18,7 +18,7 @@ use window::{End, Moment, Window};
 const MOST_OPEN: usize = 256;
 /// The most inversions that are listed: of more, the longest.
 const MOST_ROWS: usize = 10_000;
-/// The most cycles that are told.
+/// The most cycles that are listed.
 const MOST_CYCLES: usize = 8;
 /// The most threads whose own priority is remembered while another is lent to them.
 const MOST_RAISED: usize = 4096;

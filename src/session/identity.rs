@@ -78,7 +78,7 @@ impl Session<'_> {
     }
 
     /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, or names of
-    /// threads. `None` where nothing shows it; that is no proof that they belong together.
+    /// threads. `None` where nothing shows it; that is no proof that they match.
     pub fn mismatch(&mut self) -> Option<String> {
         let elf = self.elf.clone()?;
         match self.same_build_id(&elf) {

@@ -87,11 +87,6 @@ impl Client {
         self.part(None)
     }
 
-    /// Changes how the target is to be left.
-    pub const fn set_leave(&mut self, leave: Leave) {
-        self.leave = leave;
-    }
-
     /// How the target was found, as far as anything shows it. The stub is asked once.
     pub fn before(&mut self) -> Before {
         if let Some(before) = self.before {

@@ -7,7 +7,7 @@ use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::packet::to_hex;
 
 impl Client {
-    /// While true Ctrl-C waits: it must not come between writes that belong together.
+    /// While true, Ctrl-C has no effect: it must not come between two writes of one change.
     pub const fn hold_interrupt(&mut self, hold: bool) {
         self.link.deaf = hold;
     }

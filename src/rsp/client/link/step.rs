@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_millis(60);
 impl Link {
     /// Brings the link to a state where the next packet can only be an answer to the next request.
     pub(in crate::rsp::client) fn prepare(&mut self) -> Result<(), RspError> {
-        // Who asks again after Ctrl-C is told that, and not what did not come in time.
+        // A request after Ctrl-C ends with Ctrl-C, and not with the answer that did not come in time.
         self.hear()?;
         if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
             let error = RspError::Stalled {
