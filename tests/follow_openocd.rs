@@ -23,6 +23,7 @@ mod machine;
 #[path = "support/servers.rs"]
 mod servers;
 
+use std::os::fd::AsRawFd as _;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
@@ -224,6 +225,15 @@ fn table() {
     }
 }
 
+/// True where a write would not wait.
+fn takes_bytes(pipe: &std::io::PipeWriter) -> bool {
+    let mut wanted = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one pollfd, of a descriptor that we own.
+    #[allow(unsafe_code, reason = "std does not ask a pipe whether it is full")]
+    let ready = unsafe { libc::poll(&raw mut wanted, 1, 0) };
+    ready > 0
+}
+
 /// `follow --halt-every` wrote while the target was halted: a reader that took its time, as `less` does, held the target, and
 /// Ctrl-C did not end it.
 #[test]
@@ -231,24 +241,23 @@ fn a_slow_reader_held_a_target_halted() {
     let Some((chip, openocd)) = start(256, 2000, Config { usual_tcl_port: true, ..Config::default() }) else { return };
     let elf = chip.elf().display().to_string();
     let words = ["follow", "--halt-every", "20ms", "--format", "json", "--elf", &elf, "--remote", &openocd.gdb()];
+    let (reader, writer) = std::io::pipe().unwrap();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
         .args(words)
         .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(writer.try_clone().unwrap())
+        .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    wait_for("a full pipe", || {
-        let halts = chip.stats().halts;
-        std::thread::sleep(Duration::from_millis(500));
-        halts > 0 && chip.stats().halts == halts
-    });
-    for _ in 0..20 {
-        assert_eq!(chip.state(), State::Running);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("a full pipe", || !takes_bytes(&writer));
+    // What it looked at before is written now, and that waits.
+    let events = chip.stats().events;
+    wait_for("the target to run on", || chip.stats().events > events + 1000);
+    let halts = chip.stats().halts;
+    wait_for("the target to run on", || chip.stats().events > events + 2000);
+    assert_eq!((chip.stats().halts, chip.state()), (halts, State::Running));
     // The reader goes.
-    drop(child.stdout.take());
+    drop((reader, writer));
     child.wait().unwrap();
     assert_eq!(chip.state(), State::Running);
 }
@@ -269,7 +278,9 @@ fn a_fifo_without_a_reader_held_a_target_halted() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    // As long as it takes in the other tests until events are shown; without a reader nothing says what it does.
+    let events = chip.stats().events;
+    wait_for("events in the target", || chip.stats().events > events + 500);
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     child.wait().unwrap();
@@ -281,8 +292,8 @@ fn a_fifo_without_a_reader_held_a_target_halted() {
 fn a_trace_that_was_gone_was_waited_for_with_the_target_halted() {
     let Some((chip, openocd)) = start(256, 1000, Config { usual_tcl_port: true, ..Config::default() }) else { return };
     let elf = chip.elf().display().to_string();
-    let child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-        .args(["follow", "--wait", "--halt-every", "50ms", "--for", "3s", "--elf", &elf, "--remote", &openocd.gdb()])
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--wait", "--halt-every", "50ms", "--for", "120s", "--elf", &elf, "--remote", &openocd.gdb()])
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
@@ -292,11 +303,12 @@ fn a_trace_that_was_gone_was_waited_for_with_the_target_halted() {
     chip.set_rate(0);
     let header = chip.peek(machine::symbol(chip.elf(), "_tx_trace_header_ptr") as u32);
     (0..48).step_by(4).for_each(|at| chip.poke(header + at, 0));
-    std::thread::sleep(Duration::from_millis(500));
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap())).map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting (--wait)")));
     let halts = chip.stats().halts;
-    let done = child.wait_with_output().unwrap();
-    let said = stderr(&done);
-    assert!(said.contains("waiting (--wait)"), "{said}");
-    assert!(chip.stats().halts > halts + 3, "it runs between two tries: {said}");
-    assert_eq!(chip.state(), State::Running, "{said}");
+    wait_for("it to run between two tries", || chip.stats().halts > halts + 3);
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let said: Vec<String> = said.collect();
+    child.wait().unwrap();
+    assert_eq!(chip.state(), State::Running, "{said:?}");
 }

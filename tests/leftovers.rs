@@ -19,6 +19,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use machine::{Scratch, fixture, tx_trace};
 
@@ -30,8 +31,14 @@ fn said(out: &Output) -> String {
     text(&out.stderr)
 }
 
-/// A stub that answers each request as it is told, and then says `flood` for ever or goes on.
+/// A stub that answers each request as it is told.
 fn stub(answers: Vec<(&'static str, Vec<u8>)>) -> String {
+    stub_that_reports(answers).0
+}
+
+/// The same, and each request that came.
+fn stub_that_reports(answers: Vec<(&'static str, Vec<u8>)>) -> (String, Receiver<String>) {
+    let (report, requests) = channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -44,6 +51,8 @@ fn stub(answers: Vec<(&'static str, Vec<u8>)>) -> String {
                 let packet: Vec<u8> = came.drain(..end + 3).collect();
                 let start = packet.iter().position(|b| *b == b'$').unwrap_or(0);
                 let body = text(&packet[start + 1..packet.len() - 3]);
+                // Not everybody wants to know.
+                let _ = report.send(body.clone());
                 let answer = answers.iter().find(|(request, _)| body.starts_with(request));
                 let answer = answer.map_or_else(|| framed(b"", b'$'), |(_, answer)| answer.clone());
                 if link.write_all(b"+").and_then(|()| link.write_all(&answer)).is_err() {
@@ -52,7 +61,7 @@ fn stub(answers: Vec<(&'static str, Vec<u8>)>) -> String {
             }
         }
     });
-    address
+    (address, requests)
 }
 
 fn framed(body: &[u8], start: u8) -> Vec<u8> {
@@ -94,7 +103,7 @@ fn ctrl_c_during_reads_had_the_code_of_a_broken_source_and_waited_on() {
     let mut answers = greets();
     // It never ends: the client waits for it.
     answers.push(("m", b"$00".to_vec()));
-    let remote = stub(answers);
+    let (remote, requests) = stub_that_reports(answers);
     let elf = fixture("cm3.elf");
     let began = std::time::Instant::now();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
@@ -103,8 +112,8 @@ fn ctrl_c_during_reads_had_the_code_of_a_broken_source_and_waited_on() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Long enough to be waiting; if it is not, the code is the same.
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let asked = std::iter::from_fn(|| requests.recv_timeout(std::time::Duration::from_secs(30)).ok());
+    assert!(asked.into_iter().any(|request| request.starts_with('m')), "it reads memory");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();

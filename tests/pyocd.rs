@@ -110,7 +110,7 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
         command
             .arg(chip.elf())
             .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap(),
     );
@@ -122,7 +122,9 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
         assert!(std::io::BufRead::read_line(&mut shown, &mut line).unwrap() > 0, "{}", pyocd.log());
     }
     assert_eq!(chip.state(), State::Halted);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // It says so where it begins to wait.
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.0.stderr.take().unwrap()));
+    assert!(said.any(|line| line.unwrap().contains("Ctrl-C disconnects")), "{}", pyocd.log());
     assert!(child.0.try_wait().unwrap().is_none() && chip.state() == State::Halted);
     let signalled = std::process::Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(signalled.success());

@@ -13,6 +13,8 @@
 mod fake_stub;
 #[path = "rsp_client/interrupted.rs"]
 mod interrupted;
+#[path = "support/wait.rs"]
+mod wait;
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -315,8 +317,8 @@ fn not_a_stub_at_all() {
         use std::io::{Read, Write};
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"Open On-Chip Debugger\r\n> ").unwrap();
-        let _ = stream.read(&mut [0; 64]);
-        std::thread::sleep(Duration::from_secs(2));
+        // Until the client has gone.
+        let _ = stream.read_to_end(&mut Vec::new());
     });
     let error = Client::connect(&Endpoint::parse(&format!(":{port}")).unwrap(), options()).err().unwrap();
     assert_eq!(error.code(), "not-a-stub", "{error}");
@@ -535,14 +537,15 @@ fn ctrl_c_ends_the_wait_and_the_target_runs_on() {
         flag.store(false, Ordering::Relaxed);
         let (stub, client) = try_connect(Stub { late: Some((5, Duration::from_millis(900))), ..base }, slow);
         let mut client = client.unwrap();
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(100));
+        let log = stub.clone();
+        let interrupted = std::thread::spawn(move || {
+            wait::wait_for("the request that is answered late", || log.requests().len() >= 5);
             flag.store(true, Ordering::Relaxed);
+            Instant::now()
         });
-        let began = Instant::now();
         let got = client.read_memory(RAM, &mut [0; 0xF000]);
         assert!(matches!(got, Err(ReadFailure::Link(RspError::Interrupted { .. }))), "{got:?}");
-        assert!(began.elapsed() < Duration::from_millis(700));
+        assert!(interrupted.join().unwrap().elapsed() < Duration::from_millis(600));
         drop(client);
         assert!(stub.closed());
         assert_eq!(stub.requests().last().unwrap(), "D");

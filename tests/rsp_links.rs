@@ -13,18 +13,22 @@
 
 #[path = "support/fake_stub.rs"]
 mod fake_stub;
+#[path = "support/wait.rs"]
+mod wait;
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fake_stub::{Handle, RAM, Stub, bytes_at, gdbserver, qemu};
 use tx_trace::rsp::transport::{self, TransportError};
 use tx_trace::rsp::{After, Before, Client, Endpoint, Options};
+use wait::wait_for;
 
 fn copy(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static, close: Option<TcpStream>) {
     std::thread::spawn(move || {
@@ -165,17 +169,29 @@ fn a_child_that_ends_is_said_to() {
 fn a_child_and_its_children_are_gone_after() {
     let mark = std::env::temp_dir().join(format!("tx-trace-child-{}", std::process::id()));
     let command = format!("|sleep 987 & echo $! > {}; wait", mark.display());
-    let began = Instant::now();
     let mut link = transport::open(&Endpoint::parse(&command).unwrap(), Duration::from_secs(1)).unwrap();
-    let got = link.receive(&mut [0; 8], Instant::now() + Duration::from_millis(300));
+    let got = link.receive(&mut [0; 8], Instant::now() + Duration::from_millis(20));
     assert_eq!(got, Err(TransportError::Timeout));
+    let pid = started(&mark);
+    let began = Instant::now();
     drop(link);
     assert!(began.elapsed() < Duration::from_secs(2));
-    let pid = std::fs::read_to_string(&mark).unwrap();
-    std::fs::remove_file(&mark).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-    assert!(status.as_deref().unwrap_or(") Z").contains(") Z"), "{status:?}");
+    wait_for("the child's child to end", || is_gone(pid.trim()));
+}
+
+/// What a command wrote into its file when it had started.
+fn started(mark: &Path) -> String {
+    let written = || std::fs::read_to_string(mark).ok().filter(|pids| pids.ends_with('\n'));
+    wait_for("the command to start", || written().is_some());
+    let pids = written().unwrap();
+    std::fs::remove_file(mark).unwrap();
+    pids
+}
+
+/// Ended, and perhaps not waited for by the parent that it was given.
+fn is_gone(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")
 }
 
 /// A command that ignored SIGTERM outlived us, and what it had started did.
@@ -187,28 +203,12 @@ fn a_command_that_ignores_sigterm_is_killed() {
         let command = format!("|trap '' TERM HUP INT PIPE; sleep 987 & echo $! $$ > {}; {end}", mark.display());
         let endpoint = Endpoint::parse(&command).unwrap();
         let mut link = transport::open(&endpoint, Duration::from_secs(1)).unwrap();
-        let began = Instant::now();
-        let pids = loop {
-            match std::fs::read_to_string(&mark) {
-                Ok(pids) if pids.ends_with('\n') => break pids,
-                _ => assert!(began.elapsed() < Duration::from_secs(10), "it did not start"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let pids = started(&mark);
         let _ = link.receive(&mut [0; 16], Instant::now());
         let began = Instant::now();
         drop(link);
         assert!(began.elapsed() < Duration::from_secs(4), "{end}: it took {:?}", began.elapsed());
-        // Killed, and perhaps not waited for by the parent that it was given.
-        let is_gone = |pid: &str| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")
-        };
-        while !pids.split_whitespace().all(is_gone) {
-            assert!(began.elapsed() < Duration::from_secs(10), "{end}: {pids} are still there");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        std::fs::remove_file(&mark).unwrap();
+        wait_for("all of them to end", || pids.split_whitespace().all(is_gone));
     }
 }
 

@@ -15,6 +15,8 @@
 mod children;
 #[path = "support/programs.rs"]
 mod programs;
+#[path = "support/wait.rs"]
+mod wait;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,6 +27,7 @@ use programs::{free_port, installed};
 use tx_trace::mem::Memory;
 use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options};
+use wait::wait_for;
 
 /// A program for a Cortex-M3 that counts in the first word of its RAM.
 fn counter() -> PathBuf {
@@ -57,6 +60,15 @@ fn count(client: &mut Client) -> u32 {
     u32::from_le_bytes(word)
 }
 
+/// The same of a program that runs, and runs on.
+fn count_in_passing(port: u16) -> u32 {
+    let mut client = connect(port, Leave::AsFound);
+    assert!(client.found_running());
+    let count = count(&mut client);
+    assert_eq!(client.leave().after, After::Running);
+    count
+}
+
 #[test]
 fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
     if !installed("qemu-system-arm") {
@@ -66,7 +78,6 @@ fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
     let _qemu = start_qemu(port, &image, &[]);
     // The first connection only waits for the program to get going.
     connect(port, Leave::Running).leave();
-    std::thread::sleep(Duration::from_millis(300));
 
     let mut client = connect(port, Leave::AsFound);
     assert!(client.found_running());
@@ -75,14 +86,12 @@ fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
     let outcome = client.leave();
     assert_eq!((outcome.before, outcome.after, outcome.message), (Before::Running, After::Running, None));
 
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for("the program to run on", || count_in_passing(port) != first);
     let mut client = connect(port, Leave::Halted);
-    assert!(count(&mut client) != first, "it ran on");
     let second = count(&mut client);
     assert_eq!(client.leave().after, After::Halted);
 
     for _ in 0..2 {
-        std::thread::sleep(Duration::from_millis(100));
         let mut client = connect(port, Leave::AsFound);
         assert!(!client.found_running());
         assert_eq!(count(&mut client), second, "it stood");
@@ -92,10 +101,7 @@ fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
 
     // An error path: the client is dropped.
     drop(connect(port, Leave::Running));
-    std::thread::sleep(Duration::from_millis(300));
-    let mut client = connect(port, Leave::AsFound);
-    assert!(client.found_running() && count(&mut client) != second);
-    drop(client);
+    wait_for("the program to run on", || count_in_passing(port) != second);
     std::fs::remove_file(image).unwrap();
 }
 

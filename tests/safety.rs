@@ -175,12 +175,21 @@ fn names_of_the_target_do_nothing_in_csv_and_markdown() {
     }
 }
 
+/// What the test and a proxy tell each other.
+#[derive(Default)]
+struct HeldUp {
+    /// The first request for memory has come, and waits.
+    waits: AtomicBool,
+    /// It may go on.
+    goes_on: AtomicBool,
+}
+
 /// Passes bytes both ways; the first request for memory waits until it may go on.
-fn held_up(upstream: String) -> (String, Arc<AtomicBool>) {
+fn held_up(upstream: String) -> (String, Arc<HeldUp>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let waits = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&waits);
+    let held_up = Arc::new(HeldUp::default());
+    let ours = Arc::clone(&held_up);
     std::thread::spawn(move || {
         let Ok((mut client, _)) = listener.accept() else { return };
         let mut stub = TcpStream::connect(upstream).unwrap();
@@ -191,8 +200,8 @@ fn held_up(upstream: String) -> (String, Arc<AtomicBool>) {
         });
         let mut buf = [0; 4096];
         while let Ok(n @ 1..) = client.read(&mut buf) {
-            if buf[..n].windows(2).any(|w| w == b"$m") && !told.swap(true, Ordering::SeqCst) {
-                std::thread::sleep(Duration::from_millis(600));
+            if buf[..n].windows(2).any(|w| w == b"$m") && !ours.waits.swap(true, Ordering::SeqCst) {
+                wait_for("the signal", || ours.goes_on.load(Ordering::SeqCst));
             }
             if stub.write_all(&buf[..n]).is_err() {
                 return;
@@ -200,7 +209,7 @@ fn held_up(upstream: String) -> (String, Arc<AtomicBool>) {
         }
         let _ = stub.shutdown(Shutdown::Both);
     });
-    (address, waits)
+    (address, held_up)
 }
 
 #[test]
@@ -213,7 +222,7 @@ fn a_signal_while_attached_leaves_the_target_as_it_should_be_left() {
         [("INT", "running", true), ("TERM", "halted", false), ("TERM", "running", true), ("INT", "as-found", true)]
     {
         let qemu = Qemu::dead(&elf);
-        let (remote, waits) = held_up(qemu.remote());
+        let (remote, held_up) = held_up(qemu.remote());
         let mut child = command("list --timeout 20 --leave")
             .arg(leave)
             .arg("--elf")
@@ -223,10 +232,11 @@ fn a_signal_while_attached_leaves_the_target_as_it_should_be_left() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        wait_for("the first read", || waits.load(Ordering::SeqCst));
+        wait_for("the first read", || held_up.waits.load(Ordering::SeqCst));
         assert!(
             Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap().success()
         );
+        held_up.goes_on.store(true, Ordering::SeqCst);
         let mut text = String::new();
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         let code = child.wait().unwrap().code();

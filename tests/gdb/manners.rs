@@ -215,6 +215,7 @@ fn slow_debugger_is_waited_for() {
     assert!(packet().starts_with("qSupported"));
     reply("PacketSize=2004");
     assert_eq!(packet(), "?#");
+    // Slower than the time-out: the slowness itself, and not a wait for something.
     std::thread::sleep(std::time::Duration::from_millis(700));
     reply("S05");
     assert!(packet().starts_with("m1000,"), "it neither gave up nor asked again");

@@ -6,11 +6,12 @@
 mod children;
 #[path = "programs.rs"]
 mod programs;
+#[path = "wait.rs"]
+mod wait;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
@@ -20,6 +21,7 @@ use tx_trace::rsp::Leave;
 pub use children::{Running, connect, quiet};
 #[allow(unused_imports, reason = "each test file uses a part")]
 pub use programs::{free_port, installed};
+pub use wait::wait_for;
 
 /// A committed fixture.
 pub fn fixture(name: &str) -> PathBuf {
@@ -61,15 +63,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Waits until something is so.
-pub fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !so() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
