@@ -72,6 +72,7 @@ mod served {
         let name = session.name().to_owned();
         let mut subject = find(&mut session)?;
         let offset = session.load_offset().value;
+        let floats = subject.architecture.and_then(|a| a.float_bits(session.flags()));
         message::issues(&subject.issues);
         let program = Program { inputs: program, clock, names };
         let Some((mut memory, told)) = session.into_memory() else {
@@ -83,6 +84,7 @@ mod served {
         };
         let threads = std::mem::take(&mut subject.threads);
         let mut served = PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads)
+            .with_floats(floats)
             .loaded_at(offset)
             .answering(Box::new(answer));
         let Some(at) = listen else {

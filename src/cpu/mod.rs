@@ -63,6 +63,16 @@ impl Architecture {
         })
     }
 
+    /// Bits of the floating-point registers that a program's calls use, by its `e_flags`: 0 for none, doubles where the
+    /// flags are not known. `None` where that does not depend on how the program was built.
+    #[must_use]
+    pub fn float_bits(self, flags: Option<u32>) -> Option<u16> {
+        match self {
+            Self::Riscv32 | Self::Riscv64 => Some(flags.map_or(64, riscv::float_bits)),
+            _ => None,
+        }
+    }
+
     /// The one that people call so; for a dump without an ELF.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {

@@ -12,7 +12,7 @@ pub enum Kind {
     Data,
     /// An address of code.
     Code,
-    /// A double.
+    /// A floating-point number of 64 bits; where a program's calls use others, of so many.
     Double,
     /// An x87 number of 80 bits.
     X87,
@@ -53,6 +53,12 @@ impl Register {
     /// One of another group.
     pub(super) const fn of(group: Group, name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
         Self { name, number, bits, kind, group }
+    }
+
+    /// The same with this size.
+    #[must_use]
+    pub const fn sized(self, bits: u16) -> Self {
+        Self { bits, ..self }
     }
 
     /// Number of bytes in a `g` packet.

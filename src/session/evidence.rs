@@ -275,7 +275,7 @@ impl Session<'_> {
             width: parts.width,
             endian: parts.endian,
             machine: machine.unwrap_or(Machine(0)),
-            flags: elf.map_or(0, |e| e.flags()),
+            flags: self.flags().unwrap_or(0),
             osabi: elf.map_or(0, |e| e.osabi()),
             notes,
         }

@@ -19,6 +19,8 @@ pub struct CoreNotes {
     endian: Option<Endian>,
     prstatus: Vec<Vec<u8>>,
     machine: Option<Machine>,
+    /// The program's `e_flags`, in a core of ours.
+    flags: Option<u32>,
     /// What a core of ours says of the frames.
     frames: Option<Frames>,
 }
@@ -48,6 +50,7 @@ impl CoreNotes {
             endian: Some(endian),
             prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
             machine: Some(core.elf().machine()),
+            flags: fact("elf").map(|_| core.elf().flags()),
             frames,
         }
     }
@@ -72,6 +75,12 @@ impl Session<'_> {
     /// True where the program, or what a core says of it, is for a processor that numbers its exceptions.
     pub(super) fn is_m_profile(&self) -> bool {
         self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
+    }
+
+    /// The program's `e_flags`, which name the variant of its processor; `None` where nothing tells.
+    #[must_use]
+    pub fn flags(&self) -> Option<u32> {
+        self.elf.as_ref().map(|elf| elf.flags()).or(self.core.flags)
     }
 
     /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
