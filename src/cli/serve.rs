@@ -204,7 +204,14 @@ mod served {
                 (_, cpus) if cpus.len() == cores => cpus.get(core),
                 _ => None,
             });
-            let registers = cpu.cloned().or_else(|| thread.stand.registers.clone());
+            let saved = || {
+                let mut registers = thread.stand.registers.clone()?;
+                if let [only] = self.cpus.as_slice() {
+                    registers.complete_thread(only);
+                }
+                Some(registers)
+            };
+            let registers = cpu.cloned().or_else(saved);
             let mut extra = doing(thread, owner);
             if let Some(number) = cpu.and_then(exception) {
                 extra.push_str(&format!(", in exception {number}"));

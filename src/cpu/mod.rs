@@ -137,6 +137,16 @@ impl Architecture {
         }
     }
 
+    /// The names of the registers that neither a `g` packet nor a core's notes have a place for.
+    #[must_use]
+    pub fn system_registers(self) -> Vec<&'static str> {
+        match self {
+            // Those of x86 are in both.
+            Self::CortexM => self.registers().iter().filter(|r| r.group == Group::System).map(|r| r.name).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The name in [`Architecture::registers`] of the program counter, the stack pointer and the link register.
     const fn roles(self) -> [Option<&'static str>; 3] {
         match self {

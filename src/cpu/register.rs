@@ -1,6 +1,6 @@
 //! Registers: their names and places, and the values of one stopped CPU or thread.
 
-use super::Architecture;
+use super::{Architecture, cortex_m};
 use crate::abi::Addr;
 
 /// What a register holds, in the words of GDB's target descriptions.
@@ -130,6 +130,29 @@ impl Registers {
     /// Every register in the order of [`Architecture::registers`], with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Register, Option<u64>)> + '_ {
         self.architecture.registers().iter().zip(self.values.iter().copied())
+    }
+
+    /// Fills in what follows from the others.
+    pub fn complete(&mut self) {
+        if self.architecture == Architecture::CortexM {
+            cortex_m::complete(self);
+        }
+    }
+
+    /// The registers beyond the general ones that tell where the running thread stands, in this state of the CPU.
+    #[must_use]
+    pub fn needed(&self) -> &'static [&'static str] {
+        match self.architecture {
+            Architecture::CortexM => cortex_m::needed(self),
+            _ => &[],
+        }
+    }
+
+    /// Fills in, for a thread that does not run, what the CPU that stopped tells of it.
+    pub fn complete_thread(&mut self, cpu: &Self) {
+        if self.architecture == Architecture::CortexM && cpu.architecture == self.architecture {
+            cortex_m::complete_thread(self, cpu);
+        }
     }
 
     /// True where no register is known.

@@ -89,8 +89,13 @@ impl Roster {
             register.group == Group::General || shown.iter().any(is)
         };
         let all = architecture.map_or(&[][..], Architecture::registers);
-        // A group is described whole or not at all.
-        let group = |group: Group| all.iter().filter(|r| r.group == group).any(known);
+        // A group is described whole or not at all. GDB unwinds nothing by a Cortex-M's stack pointers of which the main
+        // one is unknown, and does without both.
+        let main_stack = || shown.iter().any(|s| s.registers.as_ref().is_some_and(|r| r.get("msp").is_some()));
+        let group = |group: Group| match (architecture, group) {
+            (Some(Architecture::CortexM), Group::System) => main_stack(),
+            _ => all.iter().filter(|r| r.group == group).any(known),
+        };
         let described = all.iter().filter(|r| group(r.group)).copied().collect();
         let roster = Self { architecture, endian, threads: shown, described, selected: Cell::new(1) };
         roster.begin();

@@ -12,6 +12,7 @@ mod program;
 mod raw;
 mod scan;
 mod stop;
+mod stub;
 mod told;
 
 pub use evidence::Evidence;
