@@ -23,7 +23,7 @@ const CORTEX_M: Layout = LAYOUTS[0];
 fn read_bytes(base: u64, bytes: Vec<u8>, symbols: Vec<(String, u64)>) -> Result<Kernel, NoKernel> {
     let mut memory = Segments::new(vec![Block::whole(base, Bytes::from(bytes))]);
     let symbols = Pairs::new(symbols);
-    let about = About { symbols: &symbols, endian: None, pointer: None, names: &|_: Addr| None, stacks: true };
+    let about = About { symbols: &symbols, endian: None, pointer: None, names: &|_: Addr| None, registered: &[], stacks: true };
     Kernel::read(&mut memory, &about)
 }
 

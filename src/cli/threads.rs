@@ -9,7 +9,6 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::Output;
 use super::sink::Sink;
-use crate::abi::Addr;
 use crate::catalogue::Names;
 use crate::cpu::Architecture;
 use crate::elf::Machine;
@@ -55,7 +54,7 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
         Err(absence) if absence.code == "source-failed" => return Err(absence),
         Err(_) => None,
     };
-    let kernel = read(session, loaded.as_ref().map(|l| &l.trace))?;
+    let kernel = session.kernel(loaded.as_ref().map(|l| &l.trace))?;
     let mut issues = match &loaded {
         Some(loaded) => loaded.trace.issues.clone(),
         None => session.issues().to_vec(),
@@ -65,20 +64,9 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
     Ok(Found { kernel, loaded, issues })
 }
 
-/// The kernel, with names from a trace's registry.
-fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
-    session.kernel(&|address| registered(trace?, address))
-}
-
-/// The registry's name of an object. It may hold but the lower half of an address.
-fn registered(trace: &Trace, address: Addr) -> Option<String> {
-    let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
-    Some(object.name.clone())
-}
-
 /// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
 pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
-    let kernel = match session.objects(&|address| registered(trace, address)) {
+    let kernel = match session.objects(trace) {
         Ok(kernel) => kernel,
         Err(absence) if absence.code == "source-failed" => return Err(absence),
         Err(_) => return Ok(Vec::new()),

@@ -225,7 +225,8 @@ fn threads(kernel: &Kernel) -> Report {
         let owns = thread.owns.iter().filter_map(|m| kernel.object(*m)).map(Object::label);
         vec![
             kernel.named(thread.address),
-            Cell::Flag(thread.core.is_some()),
+            // Where nothing tells which thread runs, none is said not to.
+            if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
             count(thread.core.and_then(|c| u32::try_from(c).ok())),
             text(thread.state.map_or("unknown", |s| s.name())),
             count(thread.state.map(|s| s.0)),

@@ -10,6 +10,7 @@ mod live;
 mod open;
 mod program;
 mod raw;
+mod registry;
 mod scan;
 mod stop;
 mod told;
@@ -20,6 +21,7 @@ pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;
+pub use registry::registered;
 pub use told::Told;
 
 use std::sync::atomic::AtomicBool;
