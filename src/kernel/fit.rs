@@ -108,7 +108,7 @@ impl Sources<'_> {
         let walk = list(layout).walk_from(memory, &others, &[]);
         let Some(first) = walk.nodes.first() else { return Ok(None) };
         let message = format!(
-            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, or the threads are left over from before the last start",
+            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, the ELF is of another build, or the threads are left over from before the last start",
             first.address
         );
         let issue = Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address));

@@ -82,7 +82,7 @@ impl Kernel {
             (None, at) => format!("the trace's registry names the {} at {:#x}", kind.name(), at.unwrap_or(&0)),
         };
         let message = format!(
-            "{} is 0{}, yet {why}: the variable was written over; {} were found from there",
+            "{} is 0{}, yet {why}: the variable was written over, or the ELF is of another build; {} were found from there",
             symbol.name,
             count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
             walk.nodes.len()

@@ -307,7 +307,10 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
             message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
         }
         if walk.led > 0 {
-            message.push_str(&format!("; {} were found from other variables of the kernel, or the trace's registry", walk.led));
+            message.push_str(&format!(
+                "; {} were found from other variables of the kernel, or the trace's registry",
+                walk.led
+            ));
         }
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));

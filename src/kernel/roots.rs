@@ -97,7 +97,9 @@ impl Kernel {
             [cpu] => [cpu.sp(), cpu.get("psp")],
             _ => [None, None],
         };
-        let on = |at: Option<Addr>| self.threads.iter().position(|t| at.is_some_and(|at| t.stack.holds(at)));
+        // Idle kernels of some ports stay on the stack of a thread that waits by now.
+        let runs = |t: &super::Thread, at: Addr| t.state == Some(super::State::READY) && t.stack.holds(at);
+        let on = |at: Option<Addr>| self.threads.iter().position(|t| at.is_some_and(|at| runs(t, at)));
         let running = pointers.into_iter().find_map(on).and_then(|i| self.threads.get_mut(i));
         let message = match running {
             Some(thread) => {

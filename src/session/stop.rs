@@ -99,9 +99,7 @@ impl Session<'_> {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
-            names: &|address| {
-                trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.symbols, address))
-            },
+            names: &|address| trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.symbols, address)),
             registered: &trace.map(registry::roots).unwrap_or_default(),
             stacks: true,
         };
