@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::catalogue::mask_names;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{Identity, Loaded, Session};
-use crate::trace::{Direction, Known, Trace};
+use crate::session::{CodeMatch, Identity, Loaded, Session};
+use crate::trace::{Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
 pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
@@ -100,16 +100,28 @@ impl Info {
         rows
     }
 
+    /// What is wrong with the ELF that was given.
+    pub fn issue(&self) -> Option<Issue> {
+        self.identity.issue()
+    }
+
     fn belonging(&self) -> String {
-        match (self.identity.agreement, &self.elf) {
-            (Some(a), _) if a.holds() => {
-                format!("belong together: {} of {} thread names agree", a.same, a.compared)
+        let Identity { agreement, code, .. } = self.identity;
+        let mut agree = Vec::new();
+        agree.extend(agreement.map(|a| format!("{} of {} thread names agree", a.same, a.compared)));
+        agree.extend(code.map(CodeMatch::describe));
+        let agree = agree.join(", ");
+        let holds = self.issue().is_none();
+        match (agree.is_empty(), holds, &self.elf) {
+            (false, true, _) => format!("belong together: {agree}"),
+            (false, false, _) if code.is_none_or(|c| c.is_another()) => {
+                format!("{agree}: this ELF is of another build")
             }
-            (Some(a), _) => {
-                format!("{} of {} thread names agree: this ELF is of another build", a.same, a.compared)
+            (false, false, _) => format!("{agree}: this ELF may be of another build"),
+            (true, _, Some(_)) => {
+                "not compared: neither thread names nor code are both in memory and in the ELF".to_owned()
             }
-            (None, Some(_)) => "cannot be compared: no thread name can be followed from memory into the ELF".to_owned(),
-            (None, None) => "no ELF was given".to_owned(),
+            (true, _, None) => "no ELF was given".to_owned(),
         }
     }
 }

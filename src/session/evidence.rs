@@ -92,13 +92,8 @@ impl Session<'_> {
                 None
             }
         };
-        let named = |address: Addr| {
-            let trace = registry.as_ref()?;
-            let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted)?;
-            Some(object.name.clone()).filter(|n| !n.is_empty())
-        };
         let mut stop = Stop::default();
-        let kernel = match self.kernel_with(&named, &mut stop) {
+        let kernel = match self.kernel_with(registry.as_ref(), &mut stop) {
             Ok(kernel) => Some(kernel),
             Err(absence) if absence.code == "source-failed" => return Err(absence),
             Err(absence) => {

@@ -1,5 +1,6 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
+use super::registry::{self, registered};
 use super::{Session, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Frames, Registers};
@@ -10,7 +11,7 @@ use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
 use crate::sym::Noted;
-use crate::trace::{Issue, Severity};
+use crate::trace::{Issue, Severity, Trace};
 
 /// A core's registers as its notes have them, for whoever knows the processor.
 #[derive(Debug, Clone, Default)]
@@ -96,21 +97,17 @@ impl Session<'_> {
         self.elf.as_ref().map(|elf| elf.flags()).or(self.core.flags)
     }
 
-    /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
-    /// does not: those of a trace's registry.
+    /// The kernel's objects as they stand now, and where each thread stands. The trace's registry tells names of objects
+    /// that memory does not, and where they are.
     ///
     /// # Errors
     /// [`Absence`] where the list of threads cannot be read.
-    pub fn kernel(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
-        self.kernel_with(names, &mut Stop::default())
+    pub fn kernel(&mut self, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+        self.kernel_with(trace, &mut Stop::default())
     }
 
     /// The same, and the registers that were read for it.
-    pub(super) fn kernel_with(
-        &mut self,
-        names: &dyn Fn(Addr) -> Option<String>,
-        stop: &mut Stop,
-    ) -> Result<Kernel, Absence> {
+    pub(super) fn kernel_with(&mut self, trace: Option<&Trace>, stop: &mut Stop) -> Result<Kernel, Absence> {
         if !self.buffers.is_empty() {
             return Err(Absence::broken(
                 "no-kernel-symbol",
@@ -124,11 +121,13 @@ impl Session<'_> {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
-            names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
+            names: &|address| trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.symbols, address)),
+            registered: &trace.map(registry::roots).unwrap_or_default(),
             stacks: true,
         };
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
         let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
+        kernel.find_running(stop);
         kernel.place(memory, stop);
         // Of a link that broke on the way each list would say the same, and what it holds would be missing.
         if let Some(e) = self.remote_mut().and_then(|remote| remote.client_mut().broken().cloned()) {
@@ -142,12 +141,13 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Session::kernel`].
-    pub fn objects(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+    pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Absence> {
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
-            names,
+            names: &|address| registered(trace, address).or_else(|| variable(&self.symbols, address)),
+            registered: &registry::roots(trace),
             stacks: false,
         };
         let elf = self.elf.as_deref();
