@@ -124,9 +124,8 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
         let usual = before.survey.largest.into_iter().chain(next.survey.largest).map(|(s, _)| s).max().unwrap_or(0);
         if step > usual {
             // A clock that counts events tells how many are missing.
-            let counts = before.survey.ones.saturating_add(1) == before.survey.events;
-            let missing =
-                if counts { format!("{} events are", step.saturating_sub(1)) } else { "events may be".to_owned() };
+            let slots = before.survey.counts_events().and_then(|each| step.checked_div(each));
+            let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
             let issue = Issue::new(
                 "joined-gap",
                 Severity::Lost,
