@@ -134,7 +134,7 @@ fn one_odd_step_made_a_count_of_events_a_time() {
     let mut b = Buffer::new(BASE).record(100, &steady(100, 1000, 1));
     (b.slots[40], b.slots[41], b.slots[70]) = (Entry::UNUSED, Entry::UNUSED, Entry::UNUSED);
     assert_eq!(decode(&b).clock.counts, Counts::Events(1));
-    let thousands = decode(&Buffer::new(BASE).record(128, &steady(100, 1000, 1000)));
+    let thousands = decode(&Buffer::new(BASE).record(1024, &steady(900, 1000, 1000)));
     assert_eq!(thousands.clock.counts, Counts::Events(1000));
     // A clock as slow as the events is a clock.
     let slow: Vec<Entry> = steady(100, 0, 1).into_iter().map(|e| Entry { stamp: e.stamp * 6 / 5, ..e }).collect();

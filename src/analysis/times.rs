@@ -33,18 +33,28 @@ pub(super) const fn why(counts: Counts) -> Option<&'static str> {
 
 /// How long something took, for a sentence; `None` where the clock does not tell.
 pub(super) fn length(clock: &Clock, ticks: i64) -> Option<String> {
+    number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
+}
+
+/// The same beside another length, whose unit is said.
+pub(super) fn again(clock: &Clock, ticks: i64) -> Option<String> {
+    if clock.hz.is_some() { length(clock, ticks) } else { number(clock, ticks).map(|(number, _)| number) }
+}
+
+/// Number and unit.
+fn number(clock: &Clock, ticks: i64) -> Option<(String, &'static str)> {
     let unit = match clock.counts {
         Counts::Nothing => return None,
         Counts::Events(1) => "events",
         Counts::Events(_) | Counts::Time | Counts::AwakeTime => "ticks",
     };
-    let Some(hz) = clock.hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Some(format!("{ticks} {unit}")) };
+    let Some(hz) = clock.hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Some((ticks.to_string(), unit)) };
     #[allow(clippy::cast_precision_loss, reason = "three decimals are shown")]
     let seconds = ticks as f64 / hz;
     let units = [("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)];
     let fits = units.iter().find(|(_, per)| (seconds * per).abs() >= 1.0);
     let (unit, per) = fits.copied().unwrap_or(("us", 1e6));
-    Some(format!("{:.3} {unit}", seconds * per))
+    Some((format!("{:.3}", seconds * per), unit))
 }
 
 /// True where a column holds what cannot be known of such a clock.

@@ -3,7 +3,7 @@
 use super::window::Window;
 use super::{Cycle, Inversions, MOST_OPEN};
 use crate::abi::Addr;
-use crate::analysis::times::length;
+use crate::analysis::times::{again, length};
 use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
 use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
@@ -109,11 +109,11 @@ fn sentence(window: &Window, now: i64, tracker: &Tracker<'_>) -> Option<String> 
         name(window.waiter, window.waiter_priority),
         length(clock, window.ticks(now)?)?,
         name(window.owner, window.owner_priority),
-        length(clock, window.owner_ticks)?
+        again(clock, window.owner_ticks)?
     );
     if let Some((no, ticks)) = window.culprits.iter().max_by_key(|(_, ticks)| *ticks) {
         let priority = tracker.thread(*no).and_then(|t| t.priority);
-        said.push_str(&format!(" and {} ran {}", name(*no, priority), length(clock, *ticks)?));
+        said.push_str(&format!(" and {} ran {}", name(*no, priority), again(clock, *ticks)?));
     }
     Some(said)
 }

@@ -39,7 +39,7 @@ pub(super) fn find(
     let mut period = options.period;
     let mut hz = options.hz;
     let mut facts = Vec::new();
-    let even = survey.counts_events().filter(|_| runs);
+    let even = survey.counts_events(direction).filter(|_| runs);
     if period.is_none() && runs && even.is_none() {
         match find_period(survey, codec, direction, backward, hosted) {
             Some(Period::Second) => {

@@ -271,10 +271,16 @@ impl Survey {
 
     /// By how much nearly every stamp is more than that of the slot before, where that is the same: no time passes so
     /// evenly. One damaged stamp makes two other steps.
-    pub fn counts_events(&self) -> Option<u64> {
+    pub fn counts_events(&self, direction: Direction) -> Option<u64> {
         // The first step has none before it.
         let steps = self.events.saturating_sub(2);
-        let least = if self.even == 1 { 8 } else { 64 };
+        // A loop that is timed may insert some hundred as evenly.
+        let least = if self.even == 1 { 8 } else { 512 };
+        // A timer that reloads falls back again and again.
+        let (backward, _) = self.backward(direction);
+        if backward.saturating_mul(64) > steps {
+            return None;
+        }
         (steps >= least && self.same.saturating_mul(16) >= steps.saturating_mul(15)).then_some(self.even)
     }
 
