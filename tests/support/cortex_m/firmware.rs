@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use super::chip::{Chip, Shared, State, Stats};
-use crate::machine::symbol;
+use crate::support::machine::symbol;
 
 const NO_THREAD: u32 = u32::MAX;
 const OBJECTS: u32 = 8;
