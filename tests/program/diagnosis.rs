@@ -1,4 +1,4 @@
-//! Messages claim no more than was looked at, and blame nobody who is not to blame.
+//! Messages name the cause that was found, and no other.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
 #![allow(

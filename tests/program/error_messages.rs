@@ -1,4 +1,4 @@
-//! Small defects, each with a test that bears its name.
+//! What is said of bad input, bad stubs and mistyped names, and the exit code.
 
 #![cfg(feature = "cli")]
 #![allow(

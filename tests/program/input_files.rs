@@ -1,4 +1,4 @@
-//! What a stranger broke: each test bears the name of its defect.
+//! Files that are read: cut short, of another target, compressed, sparse, or too many of them.
 
 #![cfg(feature = "cli")]
 #![allow(
@@ -14,93 +14,10 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace};
-use tx_trace::rsp::client::{After, Before};
-use tx_trace::rsp::{Client, Endpoint, Options};
+use crate::support::machine::{Scratch, fixture, tx_trace};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// `list crash.trx -o crash.trx` left a table where the only record of the crash had been.
-#[test]
-fn output_over_the_input_destroyed_it() {
-    let scratch = Scratch::new("over-input");
-    let whole = std::fs::read(fixture("cm3.trx")).unwrap();
-    let (trace, link) = (scratch.path("crash.trx"), scratch.path("link"));
-    std::fs::write(&trace, &whole).unwrap();
-    std::os::unix::fs::symlink(&trace, &link).unwrap();
-    let trace = trace.to_str().unwrap();
-    for output in [trace, link.to_str().unwrap()] {
-        for words in
-            [&["list"][..], &["last", "5"], &["show", "1"], &["info"], &["objects"], &["list", "--format", "json"]]
-        {
-            let out = tx_trace(&[words, &[trace, "-o", output][..]].concat());
-            assert_eq!(out.status.code(), Some(2), "{words:?}");
-            assert!(text(&out.stderr).contains("which is read"), "{}", text(&out.stderr));
-            assert!(std::fs::read(trace).unwrap() == whole, "{words:?}");
-        }
-    }
-    // Nor is a file of names written over, or a link that leads to somewhere else replaced.
-    let names = scratch.path("names.tsv");
-    std::fs::write(&names, "id\tname\n4096\tboot\n").unwrap();
-    let names = names.to_str().unwrap();
-    let out = tx_trace(&["events", "--events", names, "-o", names]);
-    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-    assert!(std::fs::read_to_string(names).unwrap().contains("boot"));
-    let (table, other) = (scratch.path("table"), scratch.path("other"));
-    std::fs::write(&table, "old").unwrap();
-    std::os::unix::fs::symlink(&table, &other).unwrap();
-    assert!(tx_trace(&["list", trace, "-o", other.to_str().unwrap()]).status.success());
-    assert!(std::fs::symlink_metadata(&other).unwrap().is_symlink());
-    assert!(std::fs::read_to_string(&table).unwrap().contains("seq"));
-}
-
-/// `-o /dev/full`, run by root, put a plain file in the place of the device, and succeeded.
-#[test]
-fn a_device_as_output_was_replaced_by_a_file() {
-    use std::os::unix::fs::FileTypeExt as _;
-    let scratch = Scratch::new("device");
-    // Whoever runs this: a FIFO of our own first, so that nothing of the machine is broken where this fails.
-    let fifo = scratch.path("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let reader = {
-        let fifo = fifo.clone();
-        std::thread::spawn(move || Command::new("head").args(["-n", "1"]).arg(fifo).output().unwrap())
-    };
-    let trace = fixture("cm3.trx");
-    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", fifo.to_str().unwrap()]);
-    assert!(std::fs::metadata(&fifo).unwrap().file_type().is_fifo(), "{}", text(&out.stderr));
-    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
-    assert!(text(&reader.join().unwrap().stdout).starts_with("seq"));
-    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", "/dev/full"]);
-    assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device());
-    assert_eq!(out.status.code(), Some(2));
-    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", scratch.path("").to_str().unwrap()]);
-    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("directory"), "{}", text(&out.stderr));
-}
-
-/// Once a GDB was there QEMU answers a plain `D` with E22, to everybody, and a guest that ran stayed halted.
-#[test]
-fn qemu_stayed_halted_where_gdb_had_been_before() {
-    if !["qemu-system-arm", "gdb-multiarch"].iter().all(|p| installed(p)) {
-        return;
-    }
-    let elf = fixture("cm3.elf");
-    let qemu = Qemu::dead(&elf);
-    let remote = format!("target remote {}", qemu.remote());
-    let mut gdb = Command::new("gdb-multiarch");
-    let out = gdb.args(["-nx", "-batch"]).arg(&elf).args(["-ex", &remote, "-ex", "detach"]).output().unwrap();
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    for _ in 0..2 {
-        let out = tx_trace(&["last", "2", "--elf", elf.to_str().unwrap(), "--remote", &qemu.remote()]);
-        let said = text(&out.stderr);
-        assert!(said.starts_with("tx-trace: the target was halted for ") && said.lines().count() == 1, "{said}");
-        assert_eq!(out.status.code(), Some(0));
-    }
-    let client = Client::connect(&Endpoint::parse(&qemu.remote()).unwrap(), Options::default()).unwrap();
-    let left = client.leave();
-    assert_eq!((left.before, left.after), (Before::Running, After::Running), "{:?}", left.message);
 }
 
 /// Two cores on one command line: the last one was read, and nothing was said.
@@ -111,25 +28,6 @@ fn of_two_cores_one_was_silently_left_out() {
         let out = tx_trace(&[words, &[one.to_str().unwrap(), two.to_str().unwrap()][..]].concat());
         assert_eq!(out.status.code(), Some(2));
         assert!(text(&out.stderr).contains("second core"), "{}", text(&out.stderr));
-    }
-}
-
-/// `last 8` said `ISR` where `list` said `SysTick`: the interrupt's first event was one before. Its end tells too.
-#[test]
-fn last_forgot_whose_interrupt_it_was_in() {
-    let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
-    let source = ["--elf", elf.to_str().unwrap(), "--core", core.to_str().unwrap(), "--format", "csv"];
-    let who = |words: &[&str]| -> Vec<(String, String)> {
-        let out = text(&tx_trace(&[words, &source].concat()).stdout);
-        let mut lines = out.lines().map(|l| l.split(',').collect::<Vec<_>>());
-        let head = lines.next().unwrap();
-        let at = |name| head.iter().position(|h| *h == name).unwrap();
-        let (seq, name) = (at("seq"), at("context.name"));
-        lines.map(|l| (l[seq].to_owned(), l[name].to_owned())).collect()
-    };
-    let list = who(&["list"]);
-    for n in 1..=list.len() {
-        assert_eq!(who(&["last", &n.to_string()]), list[list.len() - n..], "last {n}");
     }
 }
 
@@ -246,14 +144,4 @@ fn the_holes_of_a_sparse_core_were_searched() {
     let out = tx_trace(&["last", "1", path.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("tx_thread_identify"), "{}", text(&out.stdout));
-}
-
-/// JSON told the number of an interrupt (`context.isr`), CSV had no such column.
-#[test]
-fn csv_had_no_number_of_the_interrupt() {
-    let trace = fixture("cm3.trx");
-    let out = text(&tx_trace(&["show", "247", "--format", "csv", trace.to_str().unwrap()]).stdout);
-    let mut lines = out.lines().map(|l| l.split(','));
-    let at = lines.next().unwrap().position(|name| name == "context.isr").unwrap();
-    assert_eq!(lines.next().unwrap().nth(at), Some("15"));
 }

@@ -10,6 +10,7 @@ mod error_messages;
 mod evidence;
 mod golden_cli;
 mod input_files;
+mod interrupts;
 mod issue_codes;
 mod names;
 mod output_files;

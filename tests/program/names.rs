@@ -3,7 +3,6 @@
 #![cfg(feature = "cli")]
 #![allow(
     missing_docs,
-    dead_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -13,7 +12,7 @@
 )]
 
 #[path = "../../src/elf/writer.rs"]
-#[allow(unreachable_pub)]
+#[allow(dead_code, unreachable_pub, reason = "the writer of the unit tests: a part of it")]
 mod writer;
 
 use crate::support;

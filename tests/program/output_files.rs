@@ -2,8 +2,6 @@
 #![cfg(all(feature = "cli", unix))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-#[allow(dead_code, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
-#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::builder::{Buffer, Entry};
-use crate::support::machine::{Scratch, fixture, gdbserver_at_the_end, installed, wait_for};
+use crate::support::machine::{Scratch, fixture, gdbserver_at_the_end, installed, tx_trace, wait_for};
 
 const OLD: &str = "what was here before";
 
@@ -203,4 +201,66 @@ fn a_signal_to_follow_completes_its_file() {
     assert_eq!(names(&scratch.path(".")), ["events.json"]);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.lines().last().unwrap().starts_with(r#"{"type":"end""#), "{text}");
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `list crash.trx -o crash.trx` left a table where the only record of the crash had been.
+#[test]
+fn output_over_the_input_destroyed_it() {
+    let scratch = Scratch::new("over-input");
+    let whole = std::fs::read(fixture("cm3.trx")).unwrap();
+    let (trace, link) = (scratch.path("crash.trx"), scratch.path("link"));
+    std::fs::write(&trace, &whole).unwrap();
+    std::os::unix::fs::symlink(&trace, &link).unwrap();
+    let trace = trace.to_str().unwrap();
+    for output in [trace, link.to_str().unwrap()] {
+        for words in
+            [&["list"][..], &["last", "5"], &["show", "1"], &["info"], &["objects"], &["list", "--format", "json"]]
+        {
+            let out = tx_trace(&[words, &[trace, "-o", output][..]].concat());
+            assert_eq!(out.status.code(), Some(2), "{words:?}");
+            assert!(text(&out.stderr).contains("which is read"), "{}", text(&out.stderr));
+            assert!(std::fs::read(trace).unwrap() == whole, "{words:?}");
+        }
+    }
+    // Nor is a file of names written over, or a link that leads to somewhere else replaced.
+    let names = scratch.path("names.tsv");
+    std::fs::write(&names, "id\tname\n4096\tboot\n").unwrap();
+    let names = names.to_str().unwrap();
+    let out = tx_trace(&["events", "--events", names, "-o", names]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(std::fs::read_to_string(names).unwrap().contains("boot"));
+    let (table, other) = (scratch.path("table"), scratch.path("other"));
+    std::fs::write(&table, "old").unwrap();
+    std::os::unix::fs::symlink(&table, &other).unwrap();
+    assert!(tx_trace(&["list", trace, "-o", other.to_str().unwrap()]).status.success());
+    assert!(std::fs::symlink_metadata(&other).unwrap().is_symlink());
+    assert!(std::fs::read_to_string(&table).unwrap().contains("seq"));
+}
+
+/// `-o /dev/full`, run by root, put a plain file in the place of the device, and succeeded.
+#[test]
+fn a_device_as_output_was_replaced_by_a_file() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let scratch = Scratch::new("device");
+    // Whoever runs this: a FIFO of our own first, so that nothing of the machine is broken where this fails.
+    let fifo = scratch.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || Command::new("head").args(["-n", "1"]).arg(fifo).output().unwrap())
+    };
+    let trace = fixture("cm3.trx");
+    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", fifo.to_str().unwrap()]);
+    assert!(std::fs::metadata(&fifo).unwrap().file_type().is_fifo(), "{}", text(&out.stderr));
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&reader.join().unwrap().stdout).starts_with("seq"));
+    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", "/dev/full"]);
+    assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    assert_eq!(out.status.code(), Some(2));
+    let out = tx_trace(&["list", trace.to_str().unwrap(), "-o", scratch.path("").to_str().unwrap()]);
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("directory"), "{}", text(&out.stderr));
 }

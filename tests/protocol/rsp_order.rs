@@ -3,7 +3,6 @@
 #![cfg(all(unix, feature = "cli"))]
 #![allow(
     missing_docs,
-    dead_code,
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,

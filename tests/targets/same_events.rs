@@ -1,5 +1,5 @@
-//! One target, every door: the same last events from a stub, a core, a dump and a bare trace, and how few packets they
-//! cost. Real QEMU, gdb and gdbserver; skipped, loudly, where they are not installed.
+//! One target, every source: the same last events from a stub, a core, a dump and a bare trace, how few packets they cost,
+//! and how the target is left. Real QEMU, gdb and gdbserver; skipped, loudly, where they are not installed.
 
 #![cfg(feature = "cli")]
 #![allow(
@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace, wait_for};
 use tx_trace::catalogue::Names;
 use tx_trace::format::{DecodeOptions, Extent};
-use tx_trace::rsp::{Client, Endpoint, Leave, Options};
+use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options};
 use tx_trace::session::{Inputs, RemoteInput, Session, SourceSpec};
 
 const PORT_NAMES: [&str; 2] = ["qemu-system-arm", "gdb-multiarch"];
@@ -242,4 +242,27 @@ fn a_running_native_process_under_gdbserver() {
         text.lines().skip(1).filter_map(|l| l.get(at..)?.split_whitespace().next().map(str::to_owned)).collect()
     };
     assert_eq!(names(&events(&text)), names(&events(&String::from_utf8(core.stdout).unwrap())));
+}
+
+/// Once a GDB was there QEMU answers a plain `D` with E22, to everybody, and a guest that ran stayed halted.
+#[test]
+fn qemu_stayed_halted_where_gdb_had_been_before() {
+    if !PORT_NAMES.iter().all(|p| installed(p)) {
+        return;
+    }
+    let elf = fixture("cm3.elf");
+    let qemu = Qemu::dead(&elf);
+    let remote = format!("target remote {}", qemu.remote());
+    let mut gdb = Command::new("gdb-multiarch");
+    let out = gdb.args(["-nx", "-batch"]).arg(&elf).args(["-ex", &remote, "-ex", "detach"]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    for _ in 0..2 {
+        let out = tx_trace(&["last", "2", "--elf", elf.to_str().unwrap(), "--remote", &qemu.remote()]);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(said.starts_with("tx-trace: the target was halted for ") && said.lines().count() == 1, "{said}");
+        assert_eq!(out.status.code(), Some(0));
+    }
+    let client = Client::connect(&Endpoint::parse(&qemu.remote()).unwrap(), Options::default()).unwrap();
+    let left = client.leave();
+    assert_eq!((left.before, left.after), (Before::Running, After::Running), "{:?}", left.message);
 }
