@@ -47,8 +47,8 @@ fn what_xxd_prints_without_addresses_was_taken_for_the_memory_itself() {
         }
     }
     // Other widths, and all in a line.
-    let bytes = noise(7, 4000);
-    for columns in [17, 24, 32, 64, 100, 256, 4000] {
+    let bytes = noise(7, 5000);
+    for columns in [17, 24, 32, 64, 100, 256, 5000] {
         assert_eq!(sniff(xxd(&bytes, columns).as_bytes()), Some(Kind::Plain), "{columns}");
         assert_eq!(read(Kind::Plain, xxd(&bytes, columns).as_bytes(), None).blocks[0].1.as_slice(), bytes);
     }

@@ -415,6 +415,14 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
             ),
         ),
     ];
+    // TraceX takes events to lie right behind the registry, and an entry's name not to be filled up.
+    let entry = 16u64.saturating_add(u64::from(g.name_size));
+    let registry = g.objects.saturating_mul(layout::object_size(g.word, g.name_size) as u64);
+    let read = registry.checked_div(entry).unwrap_or(0).saturating_mul(entry);
+    let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read);
+    if gap > 0 && g.word == Width::W4 {
+        facts.push(("gap", format!("{gap} bytes between the last object, as TraceX counts them, and the first event")));
+    }
     if super::usbx::is_old(capture) {
         facts.push(("USBX", "before 6.1.8 by _ux_version_id: its events have the numbers of then".to_owned()));
     }
