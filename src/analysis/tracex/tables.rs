@@ -2,6 +2,7 @@
 
 use super::counts::{FILEX, NETX};
 use super::{Name, Numbers, Thread, raw};
+use crate::analysis::times::why;
 use crate::catalogue::Catalogue;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Trace;
@@ -37,7 +38,7 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
 
 /// What makes this program read another trace than TraceX would.
 fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = why(trace.clock.counts).map(str::to_owned).into_iter().collect();
     let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
     if raw::has_gap(trace) {
         notes.push(

@@ -143,8 +143,8 @@ fn mend_at(
     let candidates = starts.iter().chain(&registry_ends).copied();
     let start = candidates.rev().max_by_key(likely)?;
     // A registry of whole entries that ends a little before the ring: something lies in between.
-    let between = |end: &u64| start.checked_sub(*end).is_some_and(|gap| gap > 0 && gap < object as u64);
-    let entries = |end: &u64| end.checked_sub(size).and_then(|len| len.checked_rem(object as u64)) == Some(0);
+    let between = |end: &u64| start.checked_sub(*end).is_some_and(|gap| gap > 0 && gap < object);
+    let entries = |end: &u64| end.checked_sub(size).and_then(|len| len.checked_rem(object)) == Some(0);
     let apart = Some(stated(raw.registry_end)).filter(|end| between(end) && entries(end));
     let registry_end = apart.unwrap_or(start);
     let current = stated(raw.current).checked_sub(start).filter(|at| at.checked_rem(entry) == Some(0));
