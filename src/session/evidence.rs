@@ -32,6 +32,7 @@ pub struct Evidence {
 }
 
 const NT_PRSTATUS: u32 = 1;
+const NT_386_TLS: u32 = 0x200;
 const SIGTRAP: u16 = 5;
 const SHF_WRITE: u64 = 1;
 /// A region of a stub's map beyond this is RAM by name only: OpenOCD calls everything so that is not flash.
@@ -260,13 +261,16 @@ impl Session<'_> {
         let mut status = |registers: &Registers| {
             lwp = lwp.saturating_add(1);
             let signal = if lwp == 1 { SIGTRAP } else { 0 };
-            ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, lwp, signal))
+            let number = registers.lwp().unwrap_or(lwp);
+            let tls = cpu::to_tls(registers, parts.endian).map(|note| ("LINUX", NT_386_TLS, note));
+            let own = ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, number, signal));
+            std::iter::once(own).chain(tls).collect::<Vec<_>>()
         };
-        notes.extend(parts.stop.cpus.iter().map(&mut status));
+        notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
         let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
         let placed = stands.filter_map(|t| t.stand.registers.as_ref()).filter(|r| !of_stop(r));
-        notes.extend(placed.map(&mut status));
+        notes.extend(placed.flat_map(&mut status));
         if let Some(architecture) = architecture {
             notes.extend(architecture.description().map(|xml| ("GDB", 0xFF00_0000, xml)));
         }

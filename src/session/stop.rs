@@ -18,7 +18,8 @@ pub struct CoreNotes {
     /// The processor, as far as the core tells: never the profile of an ARM.
     architecture: Option<Architecture>,
     endian: Option<Endian>,
-    prstatus: Vec<Vec<u8>>,
+    /// Of each thread or CPU its `NT_PRSTATUS` note, and its `NT_386_TLS` note.
+    threads: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Registers of the first CPU that its note has no place for, in a core of ours.
     system: Vec<(String, u64)>,
     machine: Option<Machine>,
@@ -50,10 +51,11 @@ impl CoreNotes {
         });
         // In a core of ours the threads follow the CPUs.
         let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MOST).min(MOST);
+        let threads = core.threads().into_iter().map(|(desc, tls)| (desc.to_vec(), tls.map(<[u8]>::to_vec)));
         Self {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
-            prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            threads: threads.take(cpus).collect(),
             system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
@@ -71,11 +73,12 @@ impl CoreNotes {
         self.machine
     }
 
-    fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
+    fn read(&self, architecture: Architecture) -> Vec<Registers> {
         let Some(endian) = self.endian else { return Vec::new() };
-        let notes = self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc));
-        let mut all: Vec<(u32, Registers)> = notes.collect();
-        if let Some((_, first)) = all.first_mut() {
+        let threads = self.threads.iter();
+        let registers = threads.filter_map(|(desc, tls)| cpu::from_notes(architecture, endian, desc, tls.as_deref()));
+        let mut all: Vec<Registers> = registers.collect();
+        if let Some(first) = all.first_mut() {
             for (name, value) in &self.system {
                 first.set(name, *value);
             }
@@ -171,8 +174,7 @@ impl Session<'_> {
             return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.clone() });
         };
         let architecture = known.architecture;
-        let mut cpus: Vec<Registers> =
-            self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
+        let mut cpus = self.core.read(architecture);
         if let Some(remote) = self.remote_mut() {
             let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
@@ -208,7 +210,7 @@ impl Session<'_> {
         let endian = self.core.endian?;
         let mut architecture = self.core.architecture?;
         if architecture == Architecture::Arm {
-            let status = self.core.read(architecture).first().and_then(|(_, r)| r.get("cpsr"))?;
+            let status = self.core.read(architecture).first().and_then(|r| r.get("cpsr"))?;
             if status & THUMB != 0 {
                 architecture = Architecture::CortexM;
             }
