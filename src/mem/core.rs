@@ -175,6 +175,12 @@ impl Core {
         all
     }
 
+    /// The kernel's auxiliary vector, raw.
+    #[must_use]
+    pub fn auxv_bytes(&self) -> Option<&[u8]> {
+        self.notes(NT_AUXV).next()
+    }
+
     /// The kernel's auxiliary vector: type and value.
     pub fn auxv(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (endian, width) = (self.elf.endian(), self.elf.width());

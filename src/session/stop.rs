@@ -20,6 +20,8 @@ pub struct CoreNotes {
     endian: Option<Endian>,
     /// Of each thread or CPU its `NT_PRSTATUS` note, and its `NT_386_TLS` note.
     threads: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The auxiliary vector of a process (`NT_AUXV`).
+    auxv: Option<Vec<u8>>,
     /// Registers of the first CPU that its note has no place for, in a core of ours.
     system: Vec<(String, u64)>,
     machine: Option<Machine>,
@@ -31,6 +33,8 @@ pub struct CoreNotes {
 
 /// The most notes of registers that are kept.
 const MOST: usize = 4096;
+/// The longest auxiliary vector that is kept.
+const MOST_AUXV: usize = 64 << 10;
 /// The most registers beside those.
 const MOST_SYSTEM: usize = 64;
 /// A Cortex-M's Thumb bit; in the status register of other ARMs it has been 0 since Jazelle.
@@ -56,6 +60,7 @@ impl CoreNotes {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
             threads: threads.take(cpus).collect(),
+            auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MOST_AUXV).map(<[u8]>::to_vec),
             system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
@@ -66,6 +71,11 @@ impl CoreNotes {
     /// True for a core of ours that says so: only these have the program's own names for exceptions.
     pub fn is_m_profile(&self) -> bool {
         self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
+    }
+
+    /// The auxiliary vector of the process.
+    pub fn auxv(&self) -> Option<&[u8]> {
+        self.auxv.as_deref()
     }
 
     /// The instruction set that the core names.
