@@ -176,12 +176,13 @@ impl Session<'_> {
         if frames.is_none() && self.elf.is_none() {
             frames = self.by_core(issues);
         }
-        let named = self.registers.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        let named =
+            self.registers.typed.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
         if frames.is_none() && named && self.elf.is_none() {
             frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
         }
         let Some(known) = frames else {
-            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.clone() });
+            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.typed.clone() });
         };
         let architecture = known.architecture;
         let mut cpus = self.core.read(architecture);
@@ -189,22 +190,21 @@ impl Session<'_> {
             let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
-        if !self.registers.is_empty() {
-            if cpus.is_empty() {
-                cpus.push(Registers::new(architecture));
+        if cpus.is_empty() {
+            let mut shown = Registers::new(architecture);
+            for (name, value) in &self.registers.shown {
+                shown.set(name, *value);
             }
-            for (name, value) in &self.registers {
-                if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
-                    let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
-                    return Err(Absence::broken(
-                        "usage",
-                        format!(
-                            "--reg {name}={value:#x}: {} has no such register, or none so wide",
-                            architecture.name()
-                        ),
-                        format!("its registers are {}", all.join(", ")),
-                    ));
-                }
+            cpus.push(shown);
+        }
+        for (name, value) in &self.registers.typed {
+            if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
+                let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
+                return Err(Absence::broken(
+                    "usage",
+                    format!("--reg {name}={value:#x}: {} has no such register, or none so wide", architecture.name()),
+                    format!("its registers are {}", all.join(", ")),
+                ));
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
