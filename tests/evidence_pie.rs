@@ -108,6 +108,6 @@ fn the_core_of_a_live_process_tells_where_it_was_loaded() {
     let place = said.split("(TX_THREAD *) 0x").nth(1).and_then(|rest| rest.split(' ').next());
     let place = u64::from_str_radix(place.unwrap_or_else(|| panic!("{said}{info}")), 16).unwrap();
     let load = place - symbol(&elf, "watchdog");
-    assert!(load > 0x1_0000_0000 && load % 4096 == 0, "{said}");
+    assert!(load > 0x1_0000_0000 && load.is_multiple_of(4096), "{said}");
     is_found(&said, load);
 }
