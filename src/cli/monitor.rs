@@ -314,6 +314,7 @@ mod tests {
             "--format-in uia",
             "--timeout 1",
             "--reg r0=1",
+            "--debugger-reg r0=1",
             "--leave running",
             "--events x",
             "--event-enum x",

@@ -21,7 +21,7 @@ mod told;
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
-pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;
@@ -75,8 +75,8 @@ pub struct Session<'m> {
     noted: Option<Arc<Noted>>,
     /// Symbols that were typed.
     pairs: Vec<(String, Addr)>,
-    /// Registers that were typed.
-    registers: Vec<(String, u64)>,
+    /// Registers that were typed, or that a debugger showed.
+    registers: GivenRegisters,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.

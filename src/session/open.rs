@@ -11,7 +11,8 @@ use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
 use super::{
-    Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats, offset,
+    GivenRegisters, Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput,
+    formats, offset,
 };
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -133,7 +134,7 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
-    registers: Vec<(String, u64)>,
+    registers: GivenRegisters,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
