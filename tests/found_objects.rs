@@ -209,7 +209,7 @@ fn ids_in_code_are_no_threads() {
             About { symbols: &symbols, endian: None, pointer: None, names: &none, registered: &[], stacks: true };
         Kernel::read(&mut memory, &about).unwrap_err()
     };
-    assert_eq!(read(bytes).code, "kernel-layout");
+    assert_eq!(read(bytes).code, "no-kernel-symbol");
     assert_eq!(read(vec![0; 4096]).code, "no-kernel-symbol");
 }
 

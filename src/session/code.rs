@@ -1,7 +1,10 @@
 //! Whether the code in memory is the ELF's: its build id and some of its bytes, held against those at the same addresses.
 
+use super::LoadOffset;
 use crate::abi::Addr;
-use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment};
+use crate::elf::{
+    Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
+};
 use crate::mem::Memory;
 use crate::trace::{Issue, Place, Severity};
 
@@ -16,6 +19,26 @@ pub struct CodeMatch {
     pub compared: usize,
     /// The first that differs.
     pub first: Option<Addr>,
+}
+
+/// Whether that is known of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compared {
+    /// Not yet: memory has nothing of the ELF's own bytes in it, and can be asked.
+    #[default]
+    Not,
+    /// When files were opened. Behind them lie the ELF's own bytes by now.
+    Was(Option<CodeMatch>),
+}
+
+impl Compared {
+    /// What was found, where it was compared.
+    pub const fn found(self) -> Option<CodeMatch> {
+        match self {
+            Self::Not => None,
+            Self::Was(found) => found,
+        }
+    }
 }
 
 /// How many samples are taken, spread evenly over the code.
@@ -85,7 +108,12 @@ struct Code {
 
 /// Compares samples of the ELF's code with memory. `None` where either has none of it. Memory that is all one byte was
 /// erased, or could not be read, and shows nothing.
-pub fn compare(memory: &mut dyn Memory, elf: &Elf, load_offset: u64) -> Option<CodeMatch> {
+pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> Option<CodeMatch> {
+    if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
+        // Where it was loaded is not known.
+        return None;
+    }
+    let load_offset = load.value;
     let code = code(elf);
     let samples = samples(&code);
     let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
@@ -213,7 +241,7 @@ mod tests {
 
     fn matched(writer: &Writer, at: u64, memory: Vec<u8>, offset: u64) -> Option<CodeMatch> {
         let mut memory = Segments::new(vec![Block::whole(at, Bytes::from(memory))]);
-        compare(&mut memory, &Elf::open(writer.build()).unwrap(), offset)
+        compare(&mut memory, &Elf::open(writer.build()).unwrap(), LoadOffset { value: offset, how: "a test" })
     }
 
     fn counts(found: Option<CodeMatch>) -> (usize, usize) {
@@ -284,6 +312,10 @@ mod tests {
         let offset = 0x5555_0000_0000;
         assert_eq!(counts(matched(&writer, TEXT + offset, noise(1, 0x4000), offset)), (8, 8));
         assert_eq!(matched(&writer, TEXT + offset, noise(1, 0x4000), 0), None);
+        // Nothing tells where a program that moves was loaded.
+        let moves = Elf::open(Writer { kind: 3, ..writer }.build()).unwrap();
+        let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(2, 0x4000)))]);
+        assert_eq!(compare(&mut memory, &moves, LoadOffset::default()), None);
     }
 
     #[test]
@@ -334,7 +366,7 @@ mod tests {
             }
             let Ok(elf) = Elf::open(bytes) else { continue };
             let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(1, 0x100)))]);
-            let _ = compare(&mut memory, &elf, u64::MAX);
+            let _ = compare(&mut memory, &elf, LoadOffset { value: u64::MAX, how: "a test" });
         }
     }
 }
