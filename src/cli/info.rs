@@ -6,7 +6,7 @@ use crate::catalogue::mask_names;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{CodeMatch, Identity, Loaded, Session};
-use crate::trace::{Direction, Issue, Known, Trace};
+use crate::trace::{Counts, Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
 pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
@@ -128,7 +128,7 @@ impl Info {
 
 fn clock(trace: &Trace) -> String {
     let clock = &trace.clock;
-    if !clock.runs {
+    if !clock.runs() {
         return "stands still: all stamps that were read are equal".to_owned();
     }
     let way = match clock.direction {
@@ -141,7 +141,11 @@ fn clock(trace: &Trace) -> String {
         Known::Assumed => "assumed",
     };
     let period = clock.period.map_or(String::new(), |p| format!(", starts over after {p} ticks"));
-    let rate = clock.hz.map_or("rate not known (--hz)".to_owned(), |hz| format!("{hz} Hz"));
+    let rate = match (clock.counts, clock.hz) {
+        (Counts::Events(_), _) => "no rate".to_owned(),
+        (_, Some(hz)) => format!("{hz} Hz"),
+        (_, None) => "rate not known (--hz)".to_owned(),
+    };
     format!("counts {way} ({how}: {}), mask {:#x}{period}, {rate}", clock.reason, clock.mask)
 }
 
@@ -151,15 +155,16 @@ fn fill(trace: &Trace) -> String {
     let ticks = trace.newest().map_or(0, |e| e.ticks);
     // `ticks` counts from the first event that was read.
     let span = match about.held {
+        _ if !trace.clock.runs() => String::new(),
         held if held > SAMPLE && trace.len() <= SAMPLE => {
             format!(
-                "{ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
+                ", {ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
                 trace.len()
             )
         }
-        _ => format!("{ticks} ticks from the oldest to the newest"),
+        _ => format!(", {ticks} ticks from the oldest to the newest"),
     };
-    format!("{} of {} slots hold events ({wrapped}), {span}", about.held, about.capacity)
+    format!("{} of {} slots hold events ({wrapped}){span}", about.held, about.capacity)
 }
 
 fn mask(bits: u64) -> String {

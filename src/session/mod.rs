@@ -15,6 +15,7 @@ mod raw;
 mod registry;
 mod scan;
 mod stop;
+mod stub;
 mod told;
 
 pub use code::CodeMatch;

@@ -1,13 +1,14 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
 use super::registry::{self, registered};
-use super::{Session, program};
+use super::{Session, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Frames, Registers};
 use crate::elf::Machine;
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
 use crate::mem::core::Core;
+use crate::mem::image;
 use crate::rsp::RspError;
 use crate::sym::Noted;
 use crate::trace::{Issue, Severity, Trace};
@@ -19,13 +20,19 @@ pub struct CoreNotes {
     architecture: Option<Architecture>,
     endian: Option<Endian>,
     prstatus: Vec<Vec<u8>>,
+    /// Registers of the first CPU that its note has no place for, in a core of ours.
+    system: Vec<(String, u64)>,
     machine: Option<Machine>,
+    /// The program's `e_flags`, in a core of ours.
+    flags: Option<u32>,
     /// What a core of ours says of the frames.
     frames: Option<Frames>,
 }
 
 /// The most notes of registers that are kept.
 const MOST: usize = 4096;
+/// The most registers beside those.
+const MOST_SYSTEM: usize = 64;
 /// A Cortex-M's Thumb bit; in the status register of other ARMs it has been 0 since Jazelle.
 const THUMB: u64 = 1 << 24;
 
@@ -48,7 +55,9 @@ impl CoreNotes {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
             prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
+            flags: fact("elf").map(|_| core.elf().flags()),
             frames,
         }
     }
@@ -65,7 +74,14 @@ impl CoreNotes {
 
     fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
         let Some(endian) = self.endian else { return Vec::new() };
-        self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc)).collect()
+        let notes = self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc));
+        let mut all: Vec<(u32, Registers)> = notes.collect();
+        if let Some((_, first)) = all.first_mut() {
+            for (name, value) in &self.system {
+                first.set(name, *value);
+            }
+        }
+        all
     }
 }
 
@@ -73,6 +89,12 @@ impl Session<'_> {
     /// True where the program, or what a core says of it, is for a processor that numbers its exceptions.
     pub(super) fn is_m_profile(&self) -> bool {
         self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
+    }
+
+    /// The program's `e_flags`, which name the variant of its processor; `None` where nothing tells.
+    #[must_use]
+    pub fn flags(&self) -> Option<u32> {
+        self.elf.as_ref().map(|elf| elf.flags()).or(self.core.flags)
     }
 
     /// The kernel's objects as they stand now, and where each thread stands. The trace's registry tells names of objects
@@ -153,18 +175,7 @@ impl Session<'_> {
             self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
         if let Some(remote) = self.remote_mut() {
             let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
-            let named = remote.client_mut().named_registers().map_err(broken)?;
-            if named.is_empty() {
-                let told = remote.client_mut().registers().map_err(broken)?;
-                cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
-            } else {
-                let mut cpu = Registers::new(architecture);
-                for (name, value) in &named {
-                    // A debugger knows more than is known here: segments, flags of its own.
-                    cpu.set(name, *value);
-                }
-                cpus.push(cpu);
-            }
+            cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
         if !self.registers.is_empty() {
             if cpus.is_empty() {
@@ -185,6 +196,7 @@ impl Session<'_> {
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
+        cpus.iter_mut().for_each(Registers::complete);
         Ok(Stop { frames, cpus, typed: Vec::new() })
     }
 
@@ -208,21 +220,13 @@ impl Session<'_> {
     }
 }
 
-/// Registers from a `g` reply in which some bytes are not known: those registers are not known either.
-fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
-    let filled = |with: u8| bytes.iter().map(|b| b.unwrap_or(with)).collect::<Vec<u8>>();
-    let low = cpu::from_stub(architecture, endian, &filled(0));
-    if bytes.iter().all(Option::is_some) {
-        return low;
-    }
-    let high = cpu::from_stub(architecture, endian, &filled(0xFF));
-    let mut known = Registers::new(architecture);
-    for ((register, a), (_, b)) in low.iter().zip(high.iter()) {
-        if let Some(value) = a.filter(|_| a == b) {
-            known.set(register.name, value);
-        }
-    }
-    known
+/// The pairs of `msp=0x20007f58 psp=0x20002f00`.
+fn system_registers(fact: &str) -> Vec<(String, u64)> {
+    let pair = |text: &str| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.to_owned(), image::parse_number(value).ok()?))
+    };
+    fact.split(' ').filter_map(pair).take(MOST_SYSTEM).collect()
 }
 
 /// A core of GDB's describes its registers: those of the M profile have a name of their own.
