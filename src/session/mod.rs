@@ -68,7 +68,7 @@ pub struct Session<'m> {
     /// The live target, to go there again.
     link: Option<RemoteInput>,
     /// How much of the code in the memory of files is the ELF's.
-    code: Option<CodeMatch>,
+    code: code::Compared,
     /// The registers that a core's notes hold.
     core: stop::CoreNotes,
     /// What a core says of the program it was taken of.
@@ -291,7 +291,7 @@ impl<'m> Session<'m> {
         } else {
             // In a file this costs nothing; over a link `info` asks for it. Where code tells, that says it all.
             let named = self.agreement(trace).and_then(Agreement::issue);
-            trace.issues.extend(named.filter(|_| self.code.is_none_or(CodeMatch::leaves_open)));
+            trace.issues.extend(named.filter(|_| self.code.found().is_none_or(CodeMatch::leaves_open)));
         }
         Ok(loaded)
     }
