@@ -62,9 +62,24 @@ document __tx_trace_dump
 Part of tx-trace: dumps what the program reads.
 end
 
+# A register by its name is no symbol, and no macro. Those that this processor does not have are `void`.
+define __tx_trace_registers
+@REGISTERS@
+end
+document __tx_trace_registers
+Part of tx-trace: shows the registers that the program knows, on every processor that it knows.
+end
+
 define __tx_trace_images
   pipe output/x $_tx_trace_from | cat >/tmp/tx-trace-gdb-$PPID/from
   pipe output/x $_tx_trace_to | cat >/tmp/tx-trace-gdb-$PPID/to
+  # Without threads there are no registers. What cannot be shown is silent.
+  if $_thread > 0
+    pipe frame apply level 0 -q -s __tx_trace_registers | LC_ALL=C; cd /tmp/tx-trace-gdb-$PPID || exit; \
+      while IFS== read -r name value; do \
+        case $value in 0x?*) case ${value#0x} in *[!0-9a-f]*) ;; *) echo "--debugger-reg $name=$value" ;; esac ;; esac; \
+      done >registers
+  end
   # The addresses of the program's sections become commands that dump them, and options for tx-trace.
   pipe info files | LC_ALL=C; cd /tmp/tx-trace-gdb-$PPID || exit; tab=$(printf '\t'); room=268435456; n=0; covered= ; at=start; \
     address() { \
@@ -94,7 +109,7 @@ define __tx_trace_images
     if ! address "$from" || ! address "$to" || [ $(($from)) -ge $(($to)) ]; then \
       fail "the kernel has no buffer from _tx_trace_header_ptr to _tx_trace_buffer_end_ptr"; \
     fi; \
-    echo "--header $from" >options; \
+    echo "--header $from" >options; if [ -e registers ]; then cat registers >>options; fi; \
     while IFS= read -r line; do \
       case $at in \
         start) if [ "$line" = "Local exec file:" ]; then at=file; fi ;; \

@@ -149,6 +149,9 @@ pub struct Source {
     /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub reg: Vec<String>,
+    /// A register as the debugger shows it; one that is not known here is left out
+    #[arg(long, value_name = "NAME=VALUE", hide = true)]
+    pub debugger_reg: Vec<String>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR")]
     pub header: Option<String>,

@@ -1,5 +1,6 @@
 //! `gdb`: the GDB command, as a file to source.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::message::{self, Failure};
 use super::whole_file::WholeFile;
 use super::{Outcome, args};
+use crate::cpu::{Architecture, Group};
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
@@ -80,7 +82,19 @@ fn without_python() -> String {
         plain.push_str("  set $_tx_trace_exit = $_shell_exitcode\nend\n");
         plain.push_str(&format!("document tx-trace {name}\n{about}.\nend\n"));
     }
-    PLAIN.replace("@MOST@", &MOST_WORDS.to_string()).replace("@RUN@", run.trim_end()).replace("@PLAIN@\n", &plain)
+    PLAIN
+        .replace("@REGISTERS@", registers().trim_end())
+        .replace("@MOST@", &MOST_WORDS.to_string())
+        .replace("@RUN@", run.trim_end())
+        .replace("@PLAIN@\n", &plain)
+}
+
+/// Commands that show every register that is known, whatever the processor.
+fn registers() -> String {
+    let all = Architecture::ALL.iter().flat_map(|a| a.registers());
+    let kept = all.filter(|r| r.group != Group::Float && r.bits <= 64).map(|r| r.name);
+    let names: BTreeSet<&str> = kept.collect();
+    names.iter().map(|name| format!("  echo {name}=\n  output/x ${name}\n  echo \\n\n")).collect()
 }
 
 /// Where a user's programs keep their files.

@@ -290,6 +290,7 @@ mod tests {
         };
         assert_eq!(question.ask, Ask::Last(Amount::Events(5)));
         assert_eq!((output.format, output.width, output.path), (args::Format::Json, Some(120), None));
+        assert!(matches!(parse("threads --all"), Ok(Request::Threads(true, _))));
         assert!(parse("objects --use").is_ok() && parse("latency --every tick --span a..b").is_ok());
         assert!(parse("last 5ms --previous --tracex").is_err_and(|f| f.message.contains("--tracex")));
     }
@@ -314,6 +315,7 @@ mod tests {
             "--format-in uia",
             "--timeout 1",
             "--reg r0=1",
+            "--debugger-reg r0=1",
             "--leave running",
             "--events x",
             "--event-enum x",

@@ -16,7 +16,7 @@ use crate::catalogue::Names;
 use crate::format::{self, DecodeOptions};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::Endpoint;
-use crate::session::{Image, Inputs, SourceSpec, TraceInput};
+use crate::session::{GivenRegisters, Image, Inputs, SourceSpec, TraceInput};
 use crate::trace::Direction;
 
 mod remote;
@@ -425,7 +425,10 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
     };
     let held = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
     let symbols = pairs("--symbol", "NAME=ADDR", &s.symbol)?;
-    let registers = pairs("--reg", "NAME=VALUE", &s.reg)?;
+    let registers = GivenRegisters {
+        typed: pairs("--reg", "NAME=VALUE", &s.reg)?,
+        shown: pairs("--debugger-reg", "NAME=VALUE", &s.debugger_reg)?,
+    };
     let elf_from_environment = || std::env::var_os("TX_TRACE_ELF").filter(|e| !e.is_empty()).map(PathBuf::from);
     Ok(Inputs {
         elf_built_in: None,

@@ -199,11 +199,12 @@ mod served {
         /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger
         /// unwinds through it.
         fn shown(&self, thread: &KernelThread, cores: usize, owner: &dyn Fn(Addr) -> Option<String>) -> Thread {
-            let cpu = thread.core.and_then(|core| match (cores, self.cpus.as_slice()) {
-                (1, [first, ..]) => Some(first),
-                (_, cpus) if cpus.len() == cores => cpus.get(core),
-                _ => None,
-            });
+            let cpu =
+                thread.core.filter(|_| thread.pthread.is_none()).and_then(|core| match (cores, self.cpus.as_slice()) {
+                    (1, [first, ..]) => Some(first),
+                    (_, cpus) if cpus.len() == cores => cpus.get(core),
+                    _ => None,
+                });
             let saved = || {
                 let mut registers = thread.stand.registers.clone()?;
                 if let [only] = self.cpus.as_slice() {
@@ -222,10 +223,13 @@ mod served {
                     extra.push_str(&format!(" inherited, own {}", thread.own_priority.unwrap_or_default()));
                 }
             }
+            if let Some(lwp) = thread.lwp() {
+                extra.push_str(&format!(", LWP {lwp}"));
+            }
             if thread.stand.never_ran {
                 extra.push_str(", never ran");
             }
-            if registers.is_none() && thread.core.is_some() {
+            if registers.is_none() && thread.core.is_some() && thread.pthread.is_none() {
                 extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
             } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)) {
                 extra.push_str(&format!("; {why}"));
@@ -245,7 +249,11 @@ mod served {
             let none_runs = self.threads.is_empty() || rest.len() == self.cpus.len();
             let others = rest.into_iter().map(|(index, registers)| Thread {
                 id: 0,
-                name: if self.cpus.len() == 1 { "CPU".to_owned() } else { format!("CPU {index}") },
+                name: match registers.lwp() {
+                    Some(lwp) => format!("LWP {lwp}"),
+                    None if self.cpus.len() == 1 => "CPU".to_owned(),
+                    None => format!("CPU {index}"),
+                },
                 extra: "its registers, as the core has them".to_owned(),
                 registers: Some(registers),
             });

@@ -15,7 +15,7 @@ mod stub;
 mod x86;
 
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
-pub use notes::{from_prstatus, to_prstatus};
+pub use notes::{from_notes, from_prstatus, to_prstatus, to_tls};
 pub use register::{Group, Kind, Register, Registers};
 pub use stub::from_stub;
 

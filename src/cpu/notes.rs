@@ -32,6 +32,34 @@ const fn layout(architecture: Architecture) -> &'static Prstatus {
     }
 }
 
+/// The registers of one thread of a system, from its `NT_PRSTATUS` note and the `NT_386_TLS` note behind that; `None`
+/// where the first is too short.
+#[must_use]
+pub fn from_notes(
+    architecture: Architecture,
+    endian: Endian,
+    prstatus: &[u8],
+    tls: Option<&[u8]>,
+) -> Option<Registers> {
+    let (lwp, mut registers) = from_prstatus(architecture, endian, prstatus)?;
+    match architecture {
+        Architecture::X86 => {
+            let base = tls.and_then(|note| x86::segment(note, endian, &registers));
+            registers.belong_to(lwp, base);
+        }
+        Architecture::X86_64 => registers.belong_to(lwp, None),
+        // Bare metal: whoever wrote the core numbered its CPUs.
+        _ => {}
+    }
+    Some(registers)
+}
+
+/// The `NT_386_TLS` note that goes behind a thread's `NT_PRSTATUS`, where there is one.
+#[must_use]
+pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
+    (registers.architecture() == Architecture::X86).then(|| x86::segment_note(registers, endian)).flatten()
+}
+
 /// The thread's number and registers from the description of one `NT_PRSTATUS` note; `None` where it is too short.
 ///
 /// A big-endian ARM target (BE8) has its data big-endian, but QEMU sends its registers little-endian and GDB copies

@@ -81,19 +81,42 @@ impl Register {
 pub struct Registers {
     architecture: Architecture,
     values: Vec<Option<u64>>,
+    /// The thread of an operating system whose registers these are.
+    lwp: Option<u32>,
+    /// Where its thread-local storage begins, where no register holds that.
+    tls: Option<Addr>,
 }
 
 impl Registers {
     /// All unknown.
     #[must_use]
     pub fn new(architecture: Architecture) -> Self {
-        Self { architecture, values: vec![None; architecture.registers().len()] }
+        Self { architecture, values: vec![None; architecture.registers().len()], lwp: None, tls: None }
     }
 
     /// Whose registers these are.
     #[must_use]
     pub const fn architecture(&self) -> Architecture {
         self.architecture
+    }
+
+    /// These are the registers of a thread of an operating system: its number, and where its thread-local storage
+    /// begins where that is known beside the registers.
+    pub fn belong_to(&mut self, lwp: u32, tls: Option<Addr>) {
+        (self.lwp, self.tls) = (Some(lwp), tls);
+    }
+
+    /// The number of the operating system's thread whose registers these are.
+    #[must_use]
+    pub const fn lwp(&self) -> Option<u32> {
+        self.lwp
+    }
+
+    /// Where the thread-local storage of an operating system's thread begins: on Linux for x86 its `pthread_t`.
+    #[must_use]
+    pub fn thread_pointer(&self) -> Option<Addr> {
+        let register = (self.architecture == Architecture::X86_64).then(|| self.get("fs_base")).flatten();
+        register.or(self.tls).filter(|at| *at != 0)
     }
 
     fn index(&self, name: &str) -> Option<usize> {

@@ -1,8 +1,8 @@
 //! x86, 32 and 64 bits: from cores alone. ThreadX's ports there run on a host's threads, whose registers the core has.
 
 use super::notes::{HEAD_32, HEAD_64, Prstatus};
-use super::{Group, Kind, Register};
-use crate::abi::Width;
+use super::{Group, Kind, Register, Registers};
+use crate::abi::{Addr, Endian, Width};
 
 /// Those of `org.gnu.gdb.i386.core` in 32 bits.
 #[rustfmt::skip]
@@ -87,6 +87,28 @@ pub(super) const REGISTERS_64: &[Register] = &[
     Register::of(Group::System, "fs_base", 40, 64, Kind::Int),
     Register::of(Group::System, "gs_base", 41, 64, Kind::Int),
 ];
+
+/// The base of the segment that `gs` selects, by a `NT_386_TLS` note: `struct user_desc`, one for each entry.
+pub(super) fn segment(note: &[u8], endian: Endian, registers: &Registers) -> Option<Addr> {
+    let selected = registers.get("gs")? >> 3;
+    let entries = note.chunks_exact(16);
+    let mut bases = entries.filter_map(|e| Some((endian.u32(e, 0)?, endian.u32(e, 4)?)));
+    bases.find(|(number, _)| u64::from(*number) == selected).map(|(_, base)| base.into())
+}
+
+/// Such a note of one entry.
+pub(super) fn segment_note(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
+    /// A present segment of data, in pages, with the limit of everything.
+    const LIMIT_AND_FLAGS: [u32; 2] = [0xF_FFFF, 0x51];
+    let number = u32::try_from(registers.get("gs")? >> 3).ok()?;
+    let base = u32::try_from(registers.thread_pointer()?).ok()?;
+    let words = [number, base].into_iter().chain(LIMIT_AND_FLAGS);
+    let bytes = |word: u32| match endian {
+        Endian::Little => word.to_le_bytes(),
+        Endian::Big => word.to_be_bytes(),
+    };
+    Some(words.flat_map(bytes).collect())
+}
 
 /// `struct user_regs_struct` of 32 bits.
 pub(super) const PRSTATUS_32: Prstatus = Prstatus {

@@ -146,7 +146,10 @@ pub fn find(
         match sources.threads(memory, &layout) {
             Ok(Some(fit)) if fit.closes() => whole.push(fit),
             Ok(Some(fit)) => {
-                tried.push(attempt(&fit));
+                // Where nothing leads to a thread, each layout would say the same.
+                if !fit.walk.nodes.is_empty() || fit.walk.broken.is_some() {
+                    tried.push(attempt(&fit));
+                }
                 partial.push(fit);
             }
             Ok(None) => empty = true,
@@ -195,7 +198,6 @@ fn attempt(fit: &Fit) -> String {
     let order = layout.shape.endian.name();
     let why = match (&walk.broken, count) {
         (Some(broken), _) => broken.sentence("threads"),
-        (None, None) if walk.nodes.is_empty() => "no thread that is named or was found begins a list".to_owned(),
         (None, Some(count)) if !walk.closes(Some(*count)) && walk.crooked == 0 => {
             format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
         }

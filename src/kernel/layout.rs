@@ -64,7 +64,9 @@ const fn width(w: Width) -> u64 {
 pub struct Additions {
     /// What people call the ports that are so.
     pub name: &'static str,
-    /// Behind the links of the ready list.
+    /// Behind the links of the ready list: the `pthread_t` of a port to Linux.
+    pthread: bool,
+    /// Behind that.
     before_name: u64,
     /// Behind a timer's links.
     timer: u64,
@@ -76,6 +78,7 @@ pub struct Additions {
 
 const PLAIN: Additions = Additions {
     name: "a port without members of its own",
+    pthread: false,
     before_name: 0,
     timer: 0,
     before_created: 0,
@@ -86,17 +89,25 @@ const PLAIN: Additions = Additions {
 const PORTS: [(Width, Width, Additions); 6] = [
     (Width::W4, Width::W4, Additions { name: "Cortex-M, RISC-V 32", ..PLAIN }),
     (Width::W4, Width::W4, Additions { name: "Cortex-A, 32-bit", after_created: 4, ..PLAIN }),
-    (Width::W4, Width::W4, Additions { name: "Linux, 32-bit", before_name: 28, before_created: 4, ..PLAIN }),
+    (
+        Width::W4,
+        Width::W4,
+        Additions { name: "Linux, 32-bit", pthread: true, before_name: 24, before_created: 4, ..PLAIN },
+    ),
     (Width::W8, Width::W8, Additions { name: "RISC-V 64", ..PLAIN }),
     (Width::W8, Width::W4, Additions { name: "Cortex-A, 64-bit", timer: 8, after_created: 4, ..PLAIN }),
-    (Width::W8, Width::W4, Additions { name: "Linux x86-64", before_name: 48, timer: 8, before_created: 8, ..PLAIN }),
+    (
+        Width::W8,
+        Width::W4,
+        Additions { name: "Linux x86-64", pthread: true, before_name: 40, timer: 8, before_created: 8, ..PLAIN },
+    ),
 ];
 
 /// s390x is the one Linux port with wide words that was measured; others with 8-byte words are taken to be alike.
 const LINUX_WIDE: (Width, Width, Additions) = (
     Width::W8,
     Width::W8,
-    Additions { name: "Linux, 64-bit with 8-byte ULONG", before_name: 48, before_created: 8, ..PLAIN },
+    Additions { name: "Linux, 64-bit with 8-byte ULONG", pthread: true, before_name: 40, before_created: 8, ..PLAIN },
 );
 
 type Members = Vec<(&'static str, Type)>;
@@ -131,6 +142,7 @@ fn thread_head(port: Additions) -> Members {
         ("tx_thread_new_time_slice", Word),
         ("tx_thread_ready_next", Pointer),
         ("tx_thread_ready_previous", Pointer),
+        ("tx_thread_linux_thread_id", if port.pthread { Pointer } else { Port(0) }),
         ("", Port(port.before_name)),
         ("tx_thread_name", Pointer),
         ("tx_thread_priority", Int),
@@ -441,7 +453,7 @@ impl Layout {
             Struct { members, len }
         };
         let timer_at = symbols.member_offset(THREAD, "tx_thread_timer");
-        let mut members = thread_head(PLAIN);
+        let mut members = thread_head(Additions { pthread: true, ..PLAIN });
         members.extend(thread_tail(PLAIN));
         let thread = collect(members, &|name| match timer_at {
             Some(at) if TIMER.contains(&name) => inner(at, name),

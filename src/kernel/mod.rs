@@ -107,17 +107,12 @@ impl Kernel {
         let blind = about.symbols.lookup(fit::HEAD).is_none();
         let searched = if blind { roots::search(memory, about.endian) } else { Vec::new() };
         let named = roots::of(about.registered, None);
-        if blind && named.is_empty() && roots::of(&searched, None).is_empty() {
-            return Err(NoKernel {
-                code: "no-kernel-symbol",
-                looked: false,
-                message: "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are".to_owned(),
-                tried: Vec::new(),
-                hint: "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
-            });
-        }
         let sources = Sources { symbols: about.symbols, globals: &globals, named, searched: &searched };
-        let fit = fit::find(memory, &sources, about.endian, about.pointer).map_err(no_kernel)?;
+        let fit = fit::find(memory, &sources, about.endian, about.pointer);
+        let fit = fit.map_err(|misfit| match misfit {
+            Misfit::None { tried, .. } if blind => no_symbol(tried),
+            other => no_kernel(other),
+        })?;
         let Fit { layout, walk, count, mut issues } = fit;
         issues.extend(of_walk(&walk, "threads", count));
         let shape = layout.shape;
@@ -331,6 +326,16 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
     }
     issues
+}
+
+fn no_symbol(tried: Vec<String>) -> NoKernel {
+    NoKernel {
+        code: "no-kernel-symbol",
+        looked: false,
+        message: "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are".to_owned(),
+        tried,
+        hint: "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
+    }
 }
 
 fn no_kernel(misfit: Misfit) -> NoKernel {

@@ -110,6 +110,10 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
     if wide {
         columns.extend([column("entry", CellKind::Code), column("owns", CellKind::Text)]);
     }
+    let system = kernel.threads.iter().any(|t| t.pthread.is_some());
+    if wide && system {
+        columns.push(column("lwp", CellKind::Count));
+    }
     // What a thread waits for is the last: where it does not fit it goes on below.
     columns.extend([column("at", CellKind::Code), column("state", CellKind::Text)]);
     let row = |thread: &Thread| {
@@ -127,6 +131,9 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
         if wide {
             let owns = thread.owns.iter().filter_map(|m| kernel.object(*m)).map(Object::label);
             cells.extend([address(thread.entry), text(owns.collect::<Vec<_>>().join(", "))]);
+        }
+        if wide && system {
+            cells.push(count(thread.lwp()));
         }
         cells.push(match thread.stand.pc {
             _ if thread.stand.never_ran => text("never ran"),
@@ -147,6 +154,12 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
     if kernel.threads.iter().any(|t| t.inherits().is_some()) {
         notes.push("priority: what a thread runs at, and in brackets its own where it inherited another".to_owned());
     }
+    if system {
+        notes.push(
+            "stack: these threads run on stacks of the operating system, not on those in their control blocks"
+                .to_owned(),
+        );
+    }
     for thread in kernel.threads.iter().filter(|t| t.core.is_some() && t.stand.pc.is_none() && !t.stand.how.is_empty())
     {
         notes.push(format!("{}: {}", thread.label(), thread.stand.how));
@@ -165,6 +178,9 @@ fn priority(thread: &Thread) -> String {
 
 /// Bytes in use of how many.
 fn stack(thread: &Thread) -> String {
+    if thread.pthread.is_some() {
+        return String::new();
+    }
     match (thread.stack.used, thread.stack.size) {
         (Some(used), Some(size)) => format!("{used}/{size}"),
         (None, Some(size)) => format!("?/{size}"),
@@ -222,6 +238,7 @@ fn threads(kernel: &Kernel) -> Report {
         column("entry", CellKind::Code),
         column("at", CellKind::Code),
         column("at_how", CellKind::Text),
+        column("lwp", CellKind::Count),
     ];
     let row = |thread: &Thread| {
         let wait = thread.waits.as_ref();
@@ -251,6 +268,7 @@ fn threads(kernel: &Kernel) -> Report {
             address(thread.entry),
             address(thread.stand.pc),
             text(thread.stand.how.clone()),
+            count(thread.lwp()),
         ]
     };
     Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes: Vec::new() }

@@ -22,6 +22,8 @@ pub struct Root {
 const STEP: u64 = 16 << 20;
 /// The most bytes that a search looks at.
 const LIMIT: u64 = 1 << 30;
+/// Memory without anything in it.
+const ZEROS: [u8; 4096] = [0; 4096];
 /// The most places of one kind that a search remembers.
 const MOST: usize = 4096;
 
@@ -69,18 +71,22 @@ fn search_part(
     found: &mut Vec<Root>,
     room: &mut HashMap<Option<Kind>, usize>,
 ) {
-    for (at, word) in (start..).step_by(4).zip(bytes.chunks_exact(4)) {
-        let Ok(word) = <[u8; 4]>::try_from(word) else { continue };
-        let little = begins(u32::from_le_bytes(word)).filter(|_| endian != Some(Endian::Big));
-        let big = begins(u32::from_be_bytes(word)).filter(|_| endian != Some(Endian::Little));
-        // Of a ULONG of 8 bytes in big-endian order this is the second half.
-        let wide = big.zip(at.checked_sub(4));
-        let places = [little.map(|kind| (kind, at)), big.map(|kind| (kind, at)), wide];
-        for (kind, address) in places.into_iter().flatten() {
-            let room = room.entry(kind).or_insert(MOST);
-            if let Some(less) = room.checked_sub(1) {
-                *room = less;
-                found.push(Root { kind, address });
+    let blocks = (start..).step_by(ZEROS.len()).zip(bytes.chunks(ZEROS.len()));
+    // Most memory is empty.
+    for (start, block) in blocks.filter(|(_, block)| ZEROS.get(..block.len()) != Some(*block)) {
+        for (at, word) in (start..).step_by(4).zip(block.chunks_exact(4)) {
+            let Ok(word) = <[u8; 4]>::try_from(word) else { continue };
+            let little = begins(u32::from_le_bytes(word)).filter(|_| endian != Some(Endian::Big));
+            let big = begins(u32::from_be_bytes(word)).filter(|_| endian != Some(Endian::Little));
+            // Of a ULONG of 8 bytes in big-endian order this is the second half.
+            let wide = big.zip(at.checked_sub(4));
+            let places = [little.map(|kind| (kind, at)), big.map(|kind| (kind, at)), wide];
+            for (kind, address) in places.into_iter().flatten() {
+                let room = room.entry(kind).or_insert(MOST);
+                if let Some(less) = room.checked_sub(1) {
+                    *room = less;
+                    found.push(Root { kind, address });
+                }
             }
         }
     }

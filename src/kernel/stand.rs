@@ -69,6 +69,14 @@ impl Kernel {
         let mut failed = 0u64;
         let mut first = None;
         for thread in &mut self.threads {
+            if thread.pthread.is_some() {
+                if let Err(why) = of_system(thread, &stop) {
+                    failed = failed.saturating_add(1);
+                    first.get_or_insert_with(|| format!("{}: {why}", thread.label()));
+                    why.clone_into(&mut thread.stand.how);
+                }
+                continue;
+            }
             if thread.core.is_some() {
                 continue;
             }
@@ -109,7 +117,7 @@ impl Kernel {
             self.issues.push(Issue::new("no-saved-frame", Severity::Note, message).times(failed));
         }
         let cores = self.current.len();
-        for thread in self.threads.iter_mut().filter(|t| t.core.is_some()) {
+        for thread in self.threads.iter_mut().filter(|t| t.core.is_some() && t.pthread.is_none()) {
             run(thread, memory, &stop, cores, self.layout.shape.endian);
         }
     }
@@ -128,6 +136,24 @@ impl Kernel {
         }
         seen > 0 && shape.pointer == crate::abi::Width::W4
     }
+}
+
+/// A thread of the Linux port is one of the system's, which is known by its thread pointer.
+fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), &'static str> {
+    let own = |cpu: &&Registers| cpu.thread_pointer().is_some_and(|at| thread.pthread == Some(at));
+    if let Some(cpu) = stop.cpus.iter().find(own) {
+        let how = cpu.lwp().map_or_else(|| "its thread of the system".to_owned(), |lwp| format!("LWP {lwp}"));
+        settle(thread, cpu.clone(), &how);
+        return Ok(());
+    }
+    if matches!(thread.state.map(|s| s.0), Some(1 | 2)) {
+        "ended".clone_into(&mut thread.stand.how);
+        return Ok(());
+    }
+    if stop.cpus.iter().any(|cpu| cpu.thread_pointer().is_some()) {
+        return Err("none of the threads of the system whose registers are known is this one");
+    }
+    Err("which of the threads of the system it is, this source does not tell")
 }
 
 fn settle(thread: &mut Thread, registers: Registers, how: &str) {

@@ -112,6 +112,9 @@ pub struct Thread {
     pub core: Option<usize>,
     /// The stack pointer in its control block: stale while it runs.
     pub saved: Option<Addr>,
+    /// The thread of the operating system that it is, in the Linux port: its `pthread_t`. Such a thread does not use the
+    /// stack in its control block.
+    pub pthread: Option<Addr>,
     /// Where it stands.
     pub stand: Stand,
     /// To be suspended once it leaves the kernel.
@@ -131,8 +134,11 @@ impl Thread {
         let mut stack =
             Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
         let saved = get("tx_thread_stack_ptr");
-        stack.stand_at(saved);
-        if about.stacks {
+        let pthread = get("tx_thread_linux_thread_id").filter(|id| *id != 0);
+        if pthread.is_none() {
+            stack.stand_at(saved);
+        }
+        if about.stacks && pthread.is_none() {
             stack.measure(memory);
         }
         let timer = get("tx_timer_internal_list_head").map(|list| list != 0);
@@ -153,6 +159,7 @@ impl Thread {
             owns: Vec::new(),
             core: None,
             saved,
+            pthread,
             stand: Stand::default(),
             delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
             suspended_on: get("tx_thread_suspend_control_block"),
@@ -166,6 +173,12 @@ impl Thread {
     #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
+    }
+
+    /// The number of the operating system's thread that it is.
+    #[must_use]
+    pub fn lwp(&self) -> Option<u32> {
+        self.stand.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
 
     /// What its state says it waits for, and the control block that it names.

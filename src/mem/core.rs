@@ -10,6 +10,7 @@ use crate::bytes::Bytes;
 use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, Segment};
 
 const NT_PRSTATUS: u32 = 1;
+const NT_386_TLS: u32 = 0x200;
 const NT_AUXV: u32 = 6;
 const NT_FILE: u32 = 0x4649_4C45;
 const AT_PHDR: u64 = 3;
@@ -159,6 +160,25 @@ impl Core {
     /// that stopped.
     pub fn prstatus(&self) -> impl Iterator<Item = &[u8]> + '_ {
         self.notes(NT_PRSTATUS)
+    }
+
+    /// The same, each with its segments of thread-local storage (`NT_386_TLS`) where the system wrote them: they follow.
+    pub fn threads(&self) -> Vec<(&[u8], Option<&[u8]>)> {
+        let mut all: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
+        for note in self.elf.notes().filter_map(Result::ok) {
+            match (note.name, note.kind, all.last_mut()) {
+                (b"CORE", NT_PRSTATUS, _) => all.push((note.desc, None)),
+                (b"LINUX", NT_386_TLS, Some(thread)) => thread.1 = Some(note.desc),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// The kernel's auxiliary vector, raw.
+    #[must_use]
+    pub fn auxv_bytes(&self) -> Option<&[u8]> {
+        self.notes(NT_AUXV).next()
     }
 
     /// The kernel's auxiliary vector: type and value.

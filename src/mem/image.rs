@@ -3,6 +3,7 @@
 mod collect;
 mod hexdump;
 mod ihex;
+mod plain;
 mod srec;
 pub mod text;
 

@@ -1,7 +1,10 @@
 //! Whether the code in memory is the ELF's: its build id and some of its bytes, held against those at the same addresses.
 
+use super::LoadOffset;
 use crate::abi::Addr;
-use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment};
+use crate::elf::{
+    Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
+};
 use crate::mem::Memory;
 use crate::trace::{Issue, Place, Severity};
 
@@ -16,6 +19,26 @@ pub struct CodeMatch {
     pub compared: usize,
     /// The first that differs.
     pub first: Option<Addr>,
+}
+
+/// Whether that is known of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compared {
+    /// Not yet: memory has nothing of the ELF's own bytes in it, and can be asked.
+    #[default]
+    Not,
+    /// When files were opened. Behind them lie the ELF's own bytes by now.
+    Was(Option<CodeMatch>),
+}
+
+impl Compared {
+    /// What was found, where it was compared.
+    pub const fn found(self) -> Option<CodeMatch> {
+        match self {
+            Self::Not => None,
+            Self::Was(found) => found,
+        }
+    }
 }
 
 /// How many samples are taken, spread evenly over the code.
@@ -85,7 +108,12 @@ struct Code {
 
 /// Compares samples of the ELF's code with memory. `None` where either has none of it. Memory that is all one byte was
 /// erased, or could not be read, and shows nothing.
-pub fn compare(memory: &mut dyn Memory, elf: &Elf, load_offset: u64) -> Option<CodeMatch> {
+pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> Option<CodeMatch> {
+    if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
+        // Where it was loaded is not known.
+        return None;
+    }
+    let load_offset = load.value;
     let code = code(elf);
     let samples = samples(&code);
     let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
@@ -180,4 +208,165 @@ fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
         }
     }
     all
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests {
+    use super::*;
+    use crate::bytes::Bytes;
+    use crate::elf::writer::{Writer, load, sect};
+    use crate::mem::segments::{Block, Segments};
+
+    const NOBITS: u32 = 8;
+    const ALLOC: u64 = 2;
+    const CODE: u64 = 6;
+    const TEXT: u64 = 0x0800_0000;
+
+    /// Bytes that look like code: no two stretches are alike.
+    fn noise(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    fn writer(wide: bool, big: bool) -> Writer {
+        let mut writer = Writer::new(wide, big, 2, 40);
+        writer.sects = vec![sect(".text", 1, CODE, TEXT, noise(1, 0x4000))];
+        writer
+    }
+
+    fn matched(writer: &Writer, at: u64, memory: Vec<u8>, offset: u64) -> Option<CodeMatch> {
+        let mut memory = Segments::new(vec![Block::whole(at, Bytes::from(memory))]);
+        compare(&mut memory, &Elf::open(writer.build()).unwrap(), LoadOffset { value: offset, how: "a test" })
+    }
+
+    fn counts(found: Option<CodeMatch>) -> (usize, usize) {
+        found.map_or((0, 0), |f| (f.same, f.compared))
+    }
+
+    #[test]
+    fn code_of_another_build_was_accepted_without_a_word() {
+        for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
+            let writer = writer(wide, big);
+            let own = matched(&writer, TEXT, noise(1, 0x4000), 0).unwrap();
+            assert_eq!((own.same, own.compared, own.holds(), own.issue()), (8, 8, true, None));
+            let other = matched(&writer, TEXT, noise(2, 0x4000), 0).unwrap();
+            assert_eq!((other.same, other.compared, other.is_another()), (0, 8, true));
+            let issue = other.issue().unwrap();
+            assert_eq!((issue.code, issue.severity), ("elf-mismatch", Severity::Inferred));
+            assert!(issue.message.contains("0 of 8 samples of code agree") && issue.message.contains("another build"));
+            // Alike up to a function that grew by a word.
+            let mut grown = noise(1, 0x4000);
+            grown.splice(0x2000..0x2000, [1, 2, 3, 4]);
+            let some = matched(&writer, TEXT, grown, 0).unwrap();
+            assert_eq!((some.same, some.compared, some.is_another(), some.holds()), (4, 8, false, false));
+            assert!(some.issue().unwrap().message.contains("or some of its code was changed in memory"));
+        }
+    }
+
+    /// Where a debugger stops the program it replaces instructions.
+    #[test]
+    fn breakpoints_are_no_other_build() {
+        let mut memory = noise(1, 0x4000);
+        for at in (0..0x4000).step_by(64) {
+            memory[at..at + 4].copy_from_slice(&[0, 0xBE, 0, 0xBE]);
+        }
+        assert_eq!(counts(matched(&writer(false, false), TEXT, memory, 0)), (8, 8));
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_compared() {
+        let writer = writer(false, false);
+        assert_eq!(matched(&writer, 0x2000_0000, noise(1, 0x4000), 0), None, "a dump of RAM");
+        for erased in [0, 0xFF] {
+            assert_eq!(matched(&writer, TEXT, vec![erased; 0x4000], 0), None, "flash that was erased or refused");
+        }
+        assert_eq!(counts(matched(&writer, TEXT, noise(1, 0x1000), 0)), (2, 2), "the first quarter");
+        // An ELF of debug information alone.
+        let mut debug = writer.clone();
+        debug.sects = vec![sect(".text", NOBITS, CODE, TEXT, noise(3, 0x4000))];
+        assert_eq!(matched(&debug, TEXT, noise(1, 0x4000), 0), None);
+        let mut constants = writer.clone();
+        constants.sects = vec![sect(".rodata", 1, ALLOC, TEXT, noise(3, 0x4000))];
+        assert_eq!(matched(&constants, TEXT, noise(1, 0x4000), 0), None);
+    }
+
+    /// Overlays take turns at one address; objects that are not linked all lie at 0.
+    #[test]
+    fn sections_that_share_addresses_are_not_compared() {
+        let mut writer = writer(false, false);
+        let overlay = |seed| sect(".overlay", 1, CODE, 0x2000_0000, noise(seed, 0x1000));
+        writer.sects.extend([overlay(5), overlay(6)]);
+        let found = matched(&writer, 0x2000_0000, noise(7, 0x1000), 0);
+        assert_eq!(found, None);
+        assert_eq!(counts(matched(&writer, TEXT, noise(1, 0x4000), 0)), (8, 8));
+    }
+
+    #[test]
+    fn code_is_compared_where_it_was_loaded() {
+        let writer = writer(true, false);
+        let offset = 0x5555_0000_0000;
+        assert_eq!(counts(matched(&writer, TEXT + offset, noise(1, 0x4000), offset)), (8, 8));
+        assert_eq!(matched(&writer, TEXT + offset, noise(1, 0x4000), 0), None);
+        // Nothing tells where a program that moves was loaded.
+        let moves = Elf::open(Writer { kind: 3, ..writer }.build()).unwrap();
+        let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(2, 0x4000)))]);
+        assert_eq!(compare(&mut memory, &moves, LoadOffset::default()), None);
+    }
+
+    #[test]
+    fn an_elf_without_sections_is_compared_by_its_segments() {
+        let mut writer = Writer::new(false, true, 2, 20);
+        writer.segs = vec![load(TEXT, 5, noise(1, 0x4000)), load(0x1000, 6, noise(2, 0x4000))];
+        assert_eq!(counts(matched(&writer, TEXT, noise(1, 0x4000), 0)), (8, 8));
+        assert_eq!(counts(matched(&writer, TEXT, noise(4, 0x4000), 0)), (0, 8));
+        assert_eq!(matched(&writer, 0x1000, noise(4, 0x4000), 0), None, "what it writes is not compared");
+    }
+
+    #[test]
+    fn a_build_id_decides() {
+        let id = |n: u8| {
+            let mut note = Writer::new(false, false, 2, 40);
+            note.notes = vec![("GNU", 3, vec![n; 20])];
+            note.note_bytes()
+        };
+        let mut writer = writer(false, false);
+        writer.sects.push(sect(".note.gnu.build-id", 7, ALLOC, TEXT + 0x4000, id(1)));
+        let memory = |code: u64, n| [noise(code, 0x4000), id(n)].concat();
+        let own = matched(&writer, TEXT, memory(1, 1), 0).unwrap();
+        assert_eq!((own.build_id, own.holds(), own.leaves_open()), (Some(true), true, false));
+        // The same code by chance of the samples.
+        let other = matched(&writer, TEXT, memory(1, 2), 0).unwrap();
+        assert_eq!((other.build_id, other.holds(), other.is_another()), (Some(false), false, true));
+        assert!(other.issue().unwrap().message.starts_with("the build id is another, 8 of 8"));
+        let changed = matched(&writer, TEXT, memory(2, 1), 0).unwrap();
+        assert_eq!((changed.holds(), changed.is_another()), (false, false));
+        assert!(changed.issue().unwrap().message.ends_with("some of its code was changed in memory"));
+        // Something else lies where the note should be.
+        let none = matched(&writer, TEXT, noise(1, 0x5000), 0).unwrap();
+        assert_eq!((none.build_id, none.holds()), (None, true));
+    }
+
+    /// Sizes and addresses that lie are bounded.
+    #[test]
+    fn sections_that_lie_are_survived() {
+        let mut random = noise(9, 4096).into_iter().cycle();
+        let whole = writer(false, false).build();
+        for _ in 0..500 {
+            let mut bytes = whole.clone();
+            for _ in 0..8 {
+                let at = usize::from(random.next().unwrap()) * 256 + usize::from(random.next().unwrap());
+                let tail = bytes.len() - 1 - at % 200;
+                bytes[tail] = random.next().unwrap();
+                bytes[at % 64] ^= u8::from(at % 64 > 8) * random.next().unwrap();
+            }
+            let Ok(elf) = Elf::open(bytes) else { continue };
+            let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(1, 0x100)))]);
+            let _ = compare(&mut memory, &elf, LoadOffset { value: u64::MAX, how: "a test" });
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::bytes::Bytes;
 use crate::catalogue::Catalogue;
 use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MOST_PIECES};
-use crate::elf::{Machine, SHF_ALLOC, SymbolKind};
+use crate::elf::{ElfKind, Machine, SHF_ALLOC, SymbolKind};
 use crate::format::{Absence, Extent};
 use crate::kernel::{Kernel, Kind, Stop};
 use crate::mem::Region;
@@ -32,6 +32,10 @@ pub struct Evidence {
 }
 
 const NT_PRSTATUS: u32 = 1;
+const NT_AUXV: u32 = 6;
+const NT_386_TLS: u32 = 0x200;
+/// In an auxiliary vector: where the program begins.
+const AT_ENTRY: u64 = 9;
 const SIGTRAP: u16 = 5;
 const SHF_WRITE: u64 = 1;
 /// A region of a stub's map beyond this is RAM by name only: OpenOCD calls everything so that is not flash.
@@ -50,6 +54,8 @@ struct Parts<'a> {
     width: Width,
     /// The application's events, as a table.
     events: &'a str,
+    /// The auxiliary vector of a process.
+    auxv: Option<Vec<u8>>,
 }
 
 impl Session<'_> {
@@ -132,7 +138,8 @@ impl Session<'_> {
         }
         let endian = kernel.as_ref().map(|k| k.layout.shape.endian).or(endian).unwrap_or(Endian::Little);
         let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.hints.pointer).unwrap_or(Width::W4);
-        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events: &table };
+        let auxv = self.auxv(endian, width)?;
+        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events: &table, auxv };
         let file = self.core_file(&parts, &mut issues);
         let places: Vec<(Addr, u64)> =
             pieces.iter().map(|(at, b)| (*at, u64::try_from(b.len()).unwrap_or(u64::MAX))).collect();
@@ -154,6 +161,32 @@ impl Session<'_> {
         let [cpu] = stop.cpus.as_mut_slice() else { return Ok(()) };
         let asked = stub::ask(remote.client_mut(), frames.endian, cpu, &frames.architecture.system_registers());
         asked.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))
+    }
+
+    /// The auxiliary vector, by which a debugger moves a position-independent program to where it was loaded: that of the
+    /// process, or where it has none, or the program was said to lie elsewhere, its entry point alone.
+    fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Absence> {
+        let whole = match self.remote_mut() {
+            Some(remote) => remote.client_mut().auxv().map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?,
+            None => self.core.auxv().map(<[u8]>::to_vec),
+        };
+        let moved = self.elf().filter(|elf| elf.kind() == ElfKind::Dyn && !self.load_offset().how.is_empty());
+        let Some(elf) = moved else { return Ok(whole) };
+        let entry = elf.entry().wrapping_add(self.load_offset().value) & width.max();
+        let pairs = |vector: &[u8]| {
+            let pair = |pair: &[u8]| endian.word(width, pair, 0).zip(endian.word(width, pair, width.bytes()));
+            vector.chunks_exact(width.bytes().saturating_mul(2)).filter_map(pair).any(|pair| pair == (AT_ENTRY, entry))
+        };
+        if whole.as_deref().is_some_and(pairs) {
+            return Ok(whole);
+        }
+        // It ends with a pair of zeros.
+        let words = [AT_ENTRY, entry, 0, 0].into_iter();
+        let bytes = |word: u64| match endian {
+            Endian::Little => word.to_le_bytes().into_iter().take(width.bytes()).collect::<Vec<u8>>(),
+            Endian::Big => word.to_be_bytes().into_iter().skip(8usize.saturating_sub(width.bytes())).collect(),
+        };
+        Ok(Some(words.flat_map(bytes).collect()))
     }
 
     /// `.data`, `.bss` and whatever else the program writes; without the program, the kernel's variables.
@@ -255,13 +288,17 @@ impl Session<'_> {
         let mut status = |registers: &Registers| {
             lwp = lwp.saturating_add(1);
             let signal = if lwp == 1 { SIGTRAP } else { 0 };
-            ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, lwp, signal))
+            let number = registers.lwp().unwrap_or(lwp);
+            let tls = cpu::to_tls(registers, parts.endian).map(|note| ("LINUX", NT_386_TLS, note));
+            let own = ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, number, signal));
+            std::iter::once(own).chain(tls).collect::<Vec<_>>()
         };
-        notes.extend(parts.stop.cpus.iter().map(&mut status));
+        notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
         let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
         let placed = stands.filter_map(|t| t.stand.registers.as_ref()).filter(|r| !of_stop(r));
-        notes.extend(placed.map(&mut status));
+        notes.extend(placed.flat_map(&mut status));
+        notes.extend(parts.auxv.clone().map(|vector| ("CORE", NT_AUXV, vector)));
         if let Some(architecture) = architecture {
             notes.extend(architecture.description().map(|xml| ("GDB", 0xFF00_0000, xml)));
         }

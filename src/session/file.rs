@@ -162,7 +162,9 @@ fn put(
     pieces: &mut Vec<Piece>,
     issues: &mut Vec<Issue>,
 ) -> Result<(), Absence> {
-    let Some(first) = dump.blocks.first().map(|(at, _)| *at) else {
+    // Plain digits count from the start of the file, damaged or not.
+    let plain = dump.kind == Kind::Plain;
+    let Some(first) = dump.blocks.first().map(|(at, _)| if plain { 0 } else { *at }) else {
         let why: Vec<String> = dump.flaws.iter().map(ToString::to_string).collect();
         let mut absence = Absence::broken(
             "dump-empty",
@@ -195,8 +197,8 @@ fn put(
     let order = order.map_or(String::new(), |w| format!(", {}-endian words", w.order.name()));
     let shown = format!("{name} ({}{order})", dump.kind.name());
     // `xxd` and `hexdump` count from the start of the file that they were given: a raw image in other clothes.
-    let unplaced = dump.kind == Kind::HexDump && first == 0 && dump.blocks.len() == 1;
-    if let Some(address) = address.filter(|a| *a != first && !unplaced) {
+    let unplaced = (plain || dump.kind == Kind::HexDump) && first == 0 && dump.blocks.len() == 1;
+    if let Some(address) = address.filter(|a| *a != first && !unplaced && !plain) {
         issues.push(
             Issue::new(
                 "dump-moved",
@@ -230,6 +232,7 @@ const fn a(kind: Kind) -> &'static str {
         Kind::IntelHex => "an Intel HEX file",
         Kind::SRecord => "an S-record file",
         Kind::HexDump => "a hex dump",
+        Kind::Plain => "plain hex",
     }
 }
 

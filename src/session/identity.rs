@@ -1,7 +1,7 @@
 //! Whether ELF and memory belong together, and which kernel runs.
 
 use super::Session;
-use super::code::{self, CodeMatch};
+use super::code::{self, CodeMatch, Compared};
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -93,11 +93,11 @@ impl Session<'_> {
 
     /// How much of the code in memory is the ELF's. Costs reads of a live target, and none of files.
     pub fn code_match(&mut self) -> Option<CodeMatch> {
-        if !self.is_live() {
-            return self.code;
+        if let Compared::Was(found) = self.code {
+            return found;
         }
         let elf = self.elf.clone()?;
-        code::compare(self.memory.memory(), &elf, self.load_offset.value)
+        code::compare(self.memory.memory(), &elf, self.load_offset)
     }
 
     /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, code, or names

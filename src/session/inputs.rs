@@ -22,8 +22,8 @@ pub struct Inputs {
     pub files: Vec<PathBuf>,
     /// Names with addresses.
     pub symbols: Vec<(String, Addr)>,
-    /// Registers with values: what a crash log printed.
-    pub registers: Vec<(String, u64)>,
+    /// Registers of the CPU that stopped.
+    pub registers: GivenRegisters,
     /// Where the trace describes itself.
     pub header: Option<Addr>,
     /// Search all memory.
@@ -38,6 +38,15 @@ pub struct Inputs {
     pub event_enums: Vec<String>,
     /// Take it for a trace of this format.
     pub format: Option<&'static dyn Format>,
+}
+
+/// Registers with values, by name.
+#[derive(Debug, Default, Clone)]
+pub struct GivenRegisters {
+    /// What a crash log printed: each is one that the processor has.
+    pub typed: Vec<(String, u64)>,
+    /// What a debugger showed: of these, those that are known here are used.
+    pub shown: Vec<(String, u64)>,
 }
 
 /// Where memory comes from.

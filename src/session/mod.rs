@@ -21,7 +21,7 @@ mod told;
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
-pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;
@@ -68,15 +68,15 @@ pub struct Session<'m> {
     /// The live target, to go there again.
     link: Option<RemoteInput>,
     /// How much of the code in the memory of files is the ELF's.
-    code: Option<CodeMatch>,
+    code: code::Compared,
     /// The registers that a core's notes hold.
     core: stop::CoreNotes,
     /// What a core says of the program it was taken of.
     noted: Option<Arc<Noted>>,
     /// Symbols that were typed.
     pairs: Vec<(String, Addr)>,
-    /// Registers that were typed.
-    registers: Vec<(String, u64)>,
+    /// Registers that were typed, or that a debugger showed.
+    registers: GivenRegisters,
 }
 
 /// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
@@ -291,7 +291,7 @@ impl<'m> Session<'m> {
         } else {
             // In a file this costs nothing; over a link `info` asks for it. Where code tells, that says it all.
             let named = self.agreement(trace).and_then(Agreement::issue);
-            trace.issues.extend(named.filter(|_| self.code.is_none_or(CodeMatch::leaves_open)));
+            trace.issues.extend(named.filter(|_| self.code.found().is_none_or(CodeMatch::leaves_open)));
         }
         Ok(loaded)
     }

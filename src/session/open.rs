@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::code::{self, CodeMatch};
+use super::code::{self, CodeMatch, Compared};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
 use super::{
-    Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats, offset,
+    GivenRegisters, Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput,
+    formats, offset,
 };
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -56,7 +57,7 @@ struct Opened<'m> {
     /// What the core says of the program.
     noted: Option<Arc<Noted>>,
     /// How much of the code in the memory of files is the ELF's.
-    code: Option<CodeMatch>,
+    code: Compared,
 }
 
 pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
@@ -133,7 +134,7 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
 /// What is left of the inputs once everything is open.
 struct Options_ {
     symbols: Vec<(String, Addr)>,
-    registers: Vec<(String, u64)>,
+    registers: GivenRegisters,
     scan: bool,
     load_offset: Option<u64>,
     entry: Option<Addr>,
@@ -364,7 +365,7 @@ impl<'m> Opened<'m> {
             symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
-        issues.extend(self.code.and_then(CodeMatch::issue));
+        issues.extend(self.code.found().and_then(CodeMatch::issue));
         if let Some((path, elf)) = self.elf {
             issues.extend(super::cut_short(&path, &elf));
             let elf = Arc::new(elf);
@@ -519,8 +520,7 @@ impl<'m> Opened<'m> {
     /// writable segments hold what variables began with, not what they hold now: they are never used.
     fn with_code(&mut self, mut memory: impl Memory + 'static, load: LoadOffset) -> Box<dyn Memory> {
         let Some((_, elf)) = &self.elf else { return Box::new(Overlay::new().below(memory)) };
-        let known = elf.kind() != ElfKind::Dyn || !load.how.is_empty();
-        self.code = known.then(|| code::compare(&mut memory, elf, load.value)).flatten();
+        self.code = Compared::Was(code::compare(&mut memory, elf, load));
         Box::new(Overlay::new().below(memory).below(elf_readonly(elf, load.value)))
     }
 

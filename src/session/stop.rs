@@ -19,7 +19,10 @@ pub struct CoreNotes {
     /// The processor, as far as the core tells: never the profile of an ARM.
     architecture: Option<Architecture>,
     endian: Option<Endian>,
-    prstatus: Vec<Vec<u8>>,
+    /// Of each thread or CPU its `NT_PRSTATUS` note, and its `NT_386_TLS` note.
+    threads: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The auxiliary vector of a process (`NT_AUXV`).
+    auxv: Option<Vec<u8>>,
     /// Registers of the first CPU that its note has no place for, in a core of ours.
     system: Vec<(String, u64)>,
     machine: Option<Machine>,
@@ -31,6 +34,8 @@ pub struct CoreNotes {
 
 /// The most notes of registers that are kept.
 const MOST: usize = 4096;
+/// The longest auxiliary vector that is kept.
+const MOST_AUXV: usize = 64 << 10;
 /// The most registers beside those.
 const MOST_SYSTEM: usize = 64;
 /// A Cortex-M's Thumb bit; in the status register of other ARMs it has been 0 since Jazelle.
@@ -51,10 +56,12 @@ impl CoreNotes {
         });
         // In a core of ours the threads follow the CPUs.
         let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MOST).min(MOST);
+        let threads = core.threads().into_iter().map(|(desc, tls)| (desc.to_vec(), tls.map(<[u8]>::to_vec)));
         Self {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
-            prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            threads: threads.take(cpus).collect(),
+            auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MOST_AUXV).map(<[u8]>::to_vec),
             system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
@@ -67,16 +74,22 @@ impl CoreNotes {
         self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
     }
 
+    /// The auxiliary vector of the process.
+    pub fn auxv(&self) -> Option<&[u8]> {
+        self.auxv.as_deref()
+    }
+
     /// The instruction set that the core names.
     pub const fn machine(&self) -> Option<Machine> {
         self.machine
     }
 
-    fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
+    fn read(&self, architecture: Architecture) -> Vec<Registers> {
         let Some(endian) = self.endian else { return Vec::new() };
-        let notes = self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc));
-        let mut all: Vec<(u32, Registers)> = notes.collect();
-        if let Some((_, first)) = all.first_mut() {
+        let threads = self.threads.iter();
+        let registers = threads.filter_map(|(desc, tls)| cpu::from_notes(architecture, endian, desc, tls.as_deref()));
+        let mut all: Vec<Registers> = registers.collect();
+        if let Some(first) = all.first_mut() {
             for (name, value) in &self.system {
                 first.set(name, *value);
             }
@@ -163,36 +176,35 @@ impl Session<'_> {
         if frames.is_none() && self.elf.is_none() {
             frames = self.by_core(issues);
         }
-        let named = self.registers.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        let named =
+            self.registers.typed.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
         if frames.is_none() && named && self.elf.is_none() {
             frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
         }
         let Some(known) = frames else {
-            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.clone() });
+            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.typed.clone() });
         };
         let architecture = known.architecture;
-        let mut cpus: Vec<Registers> =
-            self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
+        let mut cpus = self.core.read(architecture);
         if let Some(remote) = self.remote_mut() {
             let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
-        if !self.registers.is_empty() {
-            if cpus.is_empty() {
-                cpus.push(Registers::new(architecture));
+        if cpus.is_empty() {
+            let mut shown = Registers::new(architecture);
+            for (name, value) in &self.registers.shown {
+                shown.set(name, *value);
             }
-            for (name, value) in &self.registers {
-                if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
-                    let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
-                    return Err(Absence::broken(
-                        "usage",
-                        format!(
-                            "--reg {name}={value:#x}: {} has no such register, or none so wide",
-                            architecture.name()
-                        ),
-                        format!("its registers are {}", all.join(", ")),
-                    ));
-                }
+            cpus.push(shown);
+        }
+        for (name, value) in &self.registers.typed {
+            if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
+                let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
+                return Err(Absence::broken(
+                    "usage",
+                    format!("--reg {name}={value:#x}: {} has no such register, or none so wide", architecture.name()),
+                    format!("its registers are {}", all.join(", ")),
+                ));
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
@@ -208,7 +220,7 @@ impl Session<'_> {
         let endian = self.core.endian?;
         let mut architecture = self.core.architecture?;
         if architecture == Architecture::Arm {
-            let status = self.core.read(architecture).first().and_then(|(_, r)| r.get("cpsr"))?;
+            let status = self.core.read(architecture).first().and_then(|r| r.get("cpsr"))?;
             if status & THUMB != 0 {
                 architecture = Architecture::CortexM;
             }

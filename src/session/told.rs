@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::code::CodeMatch;
+use super::code::Compared;
 use super::stop::CoreNotes;
 use super::{LoadOffset, Session};
 use crate::format::Hints;
@@ -19,7 +19,7 @@ pub struct Told {
     pub(super) load_offset: LoadOffset,
     pub(super) core: CoreNotes,
     pub(super) noted: Option<Arc<Noted>>,
-    pub(super) code: Option<CodeMatch>,
+    pub(super) code: Compared,
 }
 
 impl From<String> for Told {

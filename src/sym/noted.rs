@@ -12,14 +12,16 @@ use crate::elf::Elf;
 
 /// The owner of the notes.
 pub const OWNER: &str = "TX-TRACE";
+/// Types are counted from here: GDB takes small ones for the system's notes, whoever owns them.
+const TYPES: u32 = 0x5458_0000;
 /// Type of the note of facts.
-pub const FACTS: u32 = 1;
+pub const FACTS: u32 = TYPES + 1;
 /// Type of the note of symbols.
-pub const SYMBOLS: u32 = 2;
+pub const SYMBOLS: u32 = TYPES + 2;
 /// Type of the note of members of structs.
-pub const MEMBERS: u32 = 3;
+pub const MEMBERS: u32 = TYPES + 3;
 /// Type of the note of the application's events.
-pub const EVENTS: u32 = 4;
+pub const EVENTS: u32 = TYPES + 4;
 
 /// The most lines of one note.
 const MOST: usize = 1 << 16;

@@ -333,3 +333,50 @@ fn who_suspended_is_counted_not_whom() {
     assert_eq!((of_thread(0), of_thread(1)), ((1, 1), (0, 0)));
     assert_eq!(n.threads[1].states, [(0, 99), (0, 3), (1, 99)]);
 }
+
+#[test]
+fn registered_twice_with_another_stack_each() {
+    let entry = |base: u64, size| Registered { params: [base, size], ..Registered::new(1, ALPHA, "alpha") };
+    let at = |sp, stamp| Entry::thread(ALPHA, 5, SUSPEND, stamp, [ALPHA, 4, sp, ALPHA]);
+    let events = [at(0x2001_0300, 0), at(0x2001_0240, 10), at(0x2001_0280, 20)];
+    let n = by_registry(vec![entry(0x2001_0000, 0x400), entry(0x2001_0200, 0x800), entry(0x2001_0260, 0x100)], &events);
+    let of_thread = |i: usize| (n.threads[i].stack_size, n.threads[i].min_available, n.threads[i].min_event);
+    assert_eq!(of_thread(0), (0x400, 0x240, 1));
+    assert_eq!(of_thread(1), (0x800, 0x40, 1), "it had the first one's");
+    assert_eq!(of_thread(2), (0x100, 0, 1));
+}
+
+/// The inserted event of an address at which a mutex is registered counts for the first thread of the list.
+#[test]
+fn an_event_inserted_at_another_objects_address_is_the_first_threads() {
+    let events = [
+        Entry::thread(BETA, 5, SUSPEND, 0, [BETA, 4, 0, MUTEX]),
+        Entry::isr(0, USER, 100, [0; 4]),
+        user(MUTEX, 5, 200),
+    ];
+    let n = of(&events);
+    assert_eq!(n.inserted_events, 1);
+    let states = |name: &str| n.threads.iter().find(|t| t.name == name).unwrap().states.clone();
+    assert_eq!((states("alpha"), states("gamma")), (vec![(0, 99)], vec![(0, 0)]));
+}
+
+/// Sixteen zeros between registry and ring, as an aligned buffer may have them.
+#[test]
+fn events_behind_a_gap_are_not_read() {
+    let b = Buffer { objects: registry(), ..Buffer::new(BASE) }
+        .record(16, &std::array::from_fn::<_, 10, _>(|i| user(ALPHA, 5, 100 + i as u64 * 13)));
+    let ring = (b.ring() - BASE) as usize;
+    let mut bytes = b.bytes();
+    bytes.splice(ring..ring, [0; 16]);
+    for at in [24, 28, 32] {
+        let word = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) + 16;
+        bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    let trace = open(&b, &bytes, Door::Header, Extent::All).unwrap();
+    assert_eq!((trace.len(), trace.objects.len()), (10, 5));
+    let said: Vec<&str> = trace.issues.iter().map(|i| i.message.as_str()).collect();
+    assert!(said.iter().any(|m| m.contains("16 bytes between registry and ring")), "{said:?}");
+    assert!(!said.iter().any(|m| m.contains("object names")), "the header says 240 bytes: {said:?}");
+    let n = numbers(&trace, false).unwrap();
+    assert_eq!((n.total_events, n.unread_events), (0, 10));
+}

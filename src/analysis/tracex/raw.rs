@@ -91,6 +91,10 @@ impl Order {
         if has("unused-slot") && !joined {
             order.stop = first_unused(trace);
         }
+        // The viewer reads events right behind the registry: zeros are an unused slot.
+        if has_gap(trace) {
+            order.stop = Some(0);
+        }
         let unturned = !joined && (has("current-pointer") || has("current-unaligned"));
         let (mut rises, mut falls) = (0u64, 0u64);
         let (mut before, mut place) = (None, 0usize);
@@ -158,6 +162,11 @@ impl Order {
             self.mask.wrapping_sub(low).wrapping_add(high).wrapping_add(1)
         }
     }
+}
+
+/// True where the events do not begin where the viewer looks for them.
+pub(super) fn has_gap(trace: &Trace) -> bool {
+    trace.about.facts.iter().any(|(label, _)| *label == "gap")
 }
 
 /// The lowest slot that holds no event: told by the gaps between those that do.

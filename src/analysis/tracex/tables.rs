@@ -1,7 +1,8 @@
 //! The viewer's numbers as reports, with its own names, so that they can be compared line by line.
 
 use super::counts::{FILEX, NETX};
-use super::{Name, Numbers, Thread};
+use super::{Name, Numbers, Thread, raw};
+use crate::analysis::times::why;
 use crate::catalogue::Catalogue;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Trace;
@@ -37,9 +38,15 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
 
 /// What makes this program read another trace than TraceX would.
 fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = why(trace.clock.counts).map(str::to_owned).into_iter().collect();
     let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
-    if numbers.unread_events > 0 {
+    if raw::has_gap(trace) {
+        notes.push(
+            "TraceX looks for events right behind the registry, and these begin further on: it reads none where the bytes in \
+             between are 0, and nonsense where they are not"
+                .to_owned(),
+        );
+    } else if numbers.unread_events > 0 {
         notes.push(format!("TraceX stops at the first unused slot and does not read {} events", numbers.unread_events));
     }
     let differs =

@@ -1,7 +1,7 @@
 //! What the viewer shows of each thread: events, time, stack, services, states.
 
 use super::next::Step;
-use super::people::{People, widen};
+use super::people::{People, Person, widen};
 use super::raw::{INIT, ISR, id};
 use crate::abi::Addr;
 use crate::trace::Trace;
@@ -217,7 +217,9 @@ impl Adding {
             if raw.context == 0 || raw.context >= INIT {
                 return;
             }
-            let who = step.who.filter(|w| people.list.get(*w).is_some_and(|p| p.is_thread() || p.unnamed.is_some()));
+            // An inserted event is no thread's where another object is registered at its address.
+            let unnamed = |p: &Person| p.unnamed.is_some() && !step.inserted;
+            let who = step.who.filter(|w| people.list.get(*w).is_some_and(|p| p.is_thread() || unnamed(p)));
             if let Some(first) =
                 who.or(self.first_thread).and_then(|w| self.sums.get_mut(w)).and_then(|s| s.states.first_mut())
                 && first.1 == 0

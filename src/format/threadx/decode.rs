@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::clock;
+use super::cores;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
 use super::layout;
@@ -63,10 +64,10 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     // What the layout has to complain of was said when it was read.
     let g = Geometry::new(head.address, capture.endian, capture.word, &raw, capture.value("current"), &mut Vec::new());
     let objects = registry::read(capture, &g, &mut issues);
-    let mut codec = Codec { endian: capture.endian, word: capture.word, mask: g.time_mask, smp: false };
+    let mut codec = Codec { endian: capture.endian, word: capture.word, mask: g.time_mask, cores: 1 };
     let mut facts = facts(capture, &g, &raw);
     let cores = cores(capture, &Slots::of(capture, &g, codec), codec, ids, &mut facts, &mut issues);
-    codec.smp = cores > 1;
+    codec.cores = cores;
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
     let mut ring = if capture.extent == Extent::Newer {
@@ -211,13 +212,17 @@ fn cores(
             u16::try_from(n).unwrap_or(u16::MAX)
         }
         None => {
-            let Some(highest) = survey::looks_like_cores(slots.iter().map(|(_, b)| b), codec, ids) else { return 1 };
-            let n = highest.saturating_add(1);
+            let Some(found) = cores::of(slots.iter().map(|(_, b)| b), codec, ids) else { return 1 };
+            let n = found.count;
+            let known = match found.unknown {
+                0 => "all ids are known without them".to_owned(),
+                unknown => format!("all but {unknown} of {} ids are known without them", found.events),
+            };
             facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
             issues.push(Issue::new(
                 "cores-inferred",
                 Severity::Inferred,
-                format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: all ids are known without them"),
+                format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
             ));
             n
         }
@@ -274,7 +279,7 @@ fn previous_run(
 /// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest. False where a clock
 /// that reloads far below its mask would look the same.
 fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<(u64, bool)> {
-    if !ring.complete || !ring.wrapped || options.period.is_some() || codec.smp || survey.events < 8 {
+    if !ring.complete || !ring.wrapped || options.period.is_some() || codec.cores > 1 || survey.events < 8 {
         return None;
     }
     // A clock that reloads far below its mask falls back anywhere.
@@ -410,6 +415,14 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
             ),
         ),
     ];
+    // TraceX takes events to lie right behind the registry, and an entry's name not to be filled up.
+    let entry = 16u64.saturating_add(u64::from(g.name_size));
+    let registry = g.objects.saturating_mul(layout::object_size(g.word, g.name_size) as u64);
+    let read = registry.checked_div(entry).unwrap_or(0).saturating_mul(entry);
+    let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read);
+    if gap > 0 && g.word == Width::W4 {
+        facts.push(("gap", format!("{gap} bytes between the last object, as TraceX counts them, and the first event")));
+    }
     if super::usbx::is_old(capture) {
         facts.push(("USBX", "before 6.1.8 by _ux_version_id: its events have the numbers of then".to_owned()));
     }

@@ -60,7 +60,7 @@ impl Entries {
     /// Ticks and delta of an entry. One clock serves all cores unless each has its own.
     #[inline]
     fn time(&self, entry: &Entry, state: &mut WalkState) -> (i64, Option<i64>) {
-        if !self.codec.smp
+        if self.codec.cores < 2
             && !self.per_core
             && let Some(only) = state.cores.first_mut()
         {
@@ -70,7 +70,7 @@ impl Entries {
             state.ticks = ticks;
             return (ticks, delta);
         }
-        let index = if self.codec.smp { usize::from(entry.core).saturating_add(1) } else { 0 };
+        let index = if self.codec.cores > 1 { usize::from(entry.core).saturating_add(1) } else { 0 };
         if index >= state.cores.len() {
             state.cores.resize(index.saturating_add(1), CoreClock::default());
         }
@@ -86,7 +86,7 @@ impl Entries {
             let delta = shared.seen.then(|| step(&self.clock, shared.stamp, entry.stamp));
             let ticks = shared.ticks.saturating_add(delta.unwrap_or(0));
             *shared = CoreClock { seen: true, stamp: entry.stamp, ticks };
-            if !self.codec.smp {
+            if self.codec.cores < 2 {
                 state.ticks = ticks;
                 return (ticks, delta);
             }
@@ -236,7 +236,7 @@ impl Events for Entries {
                 if entry.context == 0 && self.previous.is_none() {
                     return ControlFlow::Continue(());
                 }
-                if self.damaged && !is_entry(&entry, &self.ids) {
+                if self.damaged && !is_entry(&entry, &self.ids, self.codec.cores) {
                     return ControlFlow::Continue(());
                 }
                 self.event(&entry, own, state, &mut recent, place);

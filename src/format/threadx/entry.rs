@@ -12,6 +12,10 @@ pub(super) mod id {
     pub const RESUME: u32 = 1;
     /// A thread that stops being ready; I4 is filled in late.
     pub const SUSPEND: u32 = 2;
+    /// A time slice is over.
+    pub const TIME_SLICE: u32 = 5;
+    /// A thread lets others of its priority run.
+    pub const RELINQUISH: u32 = 109;
     /// Entry of an interrupt routine that calls `tx_trace_isr_enter_insert`.
     pub const ISR_ENTER: u32 = 3;
     /// I2 is filled in late.
@@ -35,8 +39,8 @@ pub(super) struct Codec {
     pub word: Width,
     /// Valid bits of a stamp.
     pub mask: u64,
-    /// True where the top byte of an id is the core's number.
-    pub smp: bool,
+    /// Number of cores; with more than one the top byte of an id is the core's number.
+    pub cores: u16,
 }
 
 /// A slot's words, taken apart.
@@ -91,7 +95,7 @@ impl Codec {
     pub const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
         let [context, priority, id, stamp, i1, i2, i3, i4] = words;
         // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
-        let (id, core) = if self.smp { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
+        let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
         #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
         let (id, core) = (id as u32, core as u16);
         Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }

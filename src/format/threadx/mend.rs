@@ -142,7 +142,11 @@ fn mend_at(
     // The first of the best: what the kernel's pointers say comes before what the header says.
     let candidates = starts.iter().chain(&registry_ends).copied();
     let start = candidates.rev().max_by_key(likely)?;
-    let registry_end = start;
+    // A registry of whole entries that ends a little before the ring: something lies in between.
+    let between = |end: &u64| start.checked_sub(*end).is_some_and(|gap| gap > 0 && gap < object);
+    let entries = |end: &u64| end.checked_sub(size).and_then(|len| len.checked_rem(object)) == Some(0);
+    let apart = Some(stated(raw.registry_end)).filter(|end| between(end) && entries(end));
+    let registry_end = apart.unwrap_or(start);
     let current = stated(raw.current).checked_sub(start).filter(|at| at.checked_rem(entry) == Some(0));
     let current = current.and_then(|at| at.checked_div(entry));
     // A ring of whole slots, in memory that is there; a dump that was cut may hold only its start.
@@ -167,6 +171,9 @@ fn mend_at(
             wrong.push(format!("{what} {stated:#x} (taken: {:#x})", pointer(offset)));
             values.push((name, pointer(offset)));
         }
+    }
+    if let Some(end) = apart {
+        wrong.push(format!("{} bytes between registry and ring", start.saturating_sub(end)));
     }
     if !raw.has_clock() {
         let mask = nearest_mask(raw.time_mask);

@@ -1,6 +1,7 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
 mod clock;
+mod cores;
 mod decode;
 mod entries;
 mod entry;

@@ -66,8 +66,8 @@ impl Ids {
 /// False for memory that something else wrote over: no kernel stores such an entry. Kernels check no id, so an odd id
 /// alone is no damage, and what else is in doubt is shown.
 #[inline]
-pub(super) fn is_entry(entry: &Entry, ids: &Ids) -> bool {
-    ids.has_meaning(entry.id) || makes_sense(entry)
+pub(super) fn is_entry(entry: &Entry, ids: &Ids, cores: u16) -> bool {
+    entry.core < cores.max(1) && (ids.has_meaning(entry.id) || makes_sense(entry))
 }
 
 /// The same for an id that nobody knows.
@@ -141,7 +141,7 @@ impl Survey {
         for run in &ring.runs {
             let mut seq = run.first_seq;
             codec.entries(run.bytes.as_slice(), |entry| {
-                this.slot(&entry, seq, previous, ids, &clock, (&mut met, &mut met_interrupted));
+                this.slot(&entry, (seq, previous), (ids, codec.cores), &clock, (&mut met, &mut met_interrupted));
                 seq = seq.saturating_add(1);
                 ControlFlow::Continue(())
             });
@@ -155,9 +155,8 @@ impl Survey {
     fn slot(
         &mut self,
         entry: &Entry,
-        seq: u64,
-        previous: bool,
-        ids: &Ids,
+        (seq, previous): (u64, bool),
+        (ids, cores): (&Ids, u16),
         clock: &Clock,
         (met, interrupted): (&mut Met, &mut Met),
     ) {
@@ -166,7 +165,7 @@ impl Survey {
             self.first_unused = self.first_unused.or(Some(seq));
             return self.skip();
         }
-        if !is_entry(entry, ids) {
+        if !is_entry(entry, ids, cores) {
             self.damaged = self.damaged.saturating_add(1);
             self.first_damaged = self.first_damaged.or(Some(seq));
             return self.skip();
@@ -306,31 +305,6 @@ impl Survey {
         (against(&self.votes), own)
     }
 }
-
-/// Whether the top byte of every id is a core's number, judged by the ids alone.
-pub(super) fn looks_like_cores<'s>(slots: impl Iterator<Item = &'s [u8]>, codec: Codec, ids: &Ids) -> Option<u16> {
-    let codec = Codec { smp: true, ..codec };
-    let mut cores: BTreeMap<u16, u64> = BTreeMap::new();
-    for slot in slots.take(1 << 16) {
-        let entry = codec.read(slot);
-        if entry.context == 0 {
-            continue;
-        }
-        if !ids.has_meaning(entry.id) {
-            return None;
-        }
-        let seen = cores.entry(entry.core).or_default();
-        *seen = seen.saturating_add(1);
-        if cores.len() > MOST_CORES {
-            return None;
-        }
-    }
-    let highest = *cores.keys().last()?;
-    (highest > 0 && usize::from(highest) < MOST_CORES.saturating_mul(2)).then_some(highest)
-}
-
-/// The most cores that are believed without a symbol that says so.
-const MOST_CORES: usize = 8;
 
 /// Threads by address, for names: of an address that was registered twice the live one.
 pub(super) fn threads(objects: &ObjectTable) -> HashMap<Addr, &crate::trace::Object> {

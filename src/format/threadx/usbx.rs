@@ -20,7 +20,7 @@ const LENGTH: usize = 160;
 /// Reads the version, but only where events hang on it: it costs a packet.
 pub(super) fn capture(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capture) {
     let Some(symbol) = symbols.lookup(VERSION) else { return };
-    let codec = Codec { endian: capture.endian, word: capture.word, mask: u64::MAX, smp: false };
+    let codec = Codec { endian: capture.endian, word: capture.word, mask: u64::MAX, cores: 1 };
     let hangs = capture.blocks("ring").any(|block| {
         let ids = block.bytes.chunks_exact(codec.size()).map(|slot| codec.read(slot).id & 0xFF_FFFF);
         ids.into_iter().any(|id| MOVED.contains(&id) || PUMP.contains(&id))

@@ -1,5 +1,5 @@
 use super::*;
-use crate::elf::writer::{GLOBAL_OBJECT, SHAPES, Seg, Writer, load, sym};
+use crate::elf::writer::{GLOBAL_OBJECT, SHAPES, Sect, Seg, Writer, load, sect, sym};
 
 fn core_of(w: &Writer) -> Core {
     Core::open(Elf::open(w.build()).unwrap()).unwrap()
@@ -269,4 +269,24 @@ fn a_sparse_core_of_275_gb_is_only_windowed() {
     let len: u64 = search.iter().map(|r| r.len).sum();
     assert!(len < 1 << 20 || map.data_ranges().len() == 1, "only {len} bytes to search");
     assert!(search.iter().any(|r| r.start <= 0x8000_0000 && 0x8000_0010 <= r.start + r.len));
+}
+
+/// `objcopy --only-keep-debug` leaves program headers whose bytes are others by now: they were read as code.
+#[test]
+fn segments_of_an_elf_of_debug_information_alone_are_no_memory() {
+    for (wide, big) in SHAPES {
+        let mut w = Writer::new(wide, big, 2, 40);
+        w.segs = vec![load(0x1000, 5, vec![7; 64]), load(0x2000, 4, vec![8; 64])];
+        let read = |w: &Writer, at| {
+            let mut memory = elf_readonly(&Elf::open(w.build()).unwrap(), 0);
+            memory.read_bytes(at, 4).map(|b| b.to_vec()).map_err(|e| e.addr)
+        };
+        assert_eq!([read(&w, 0x1000), read(&w, 0x2000)], [Ok(vec![7; 4]), Ok(vec![8; 4])]);
+        let section = |kind, at| Sect { size: Some(64), ..sect(".text", kind, 6, at, vec![]) };
+        w.sects = vec![section(8, 0x1000), section(1, 0x2000)];
+        assert_eq!([read(&w, 0x1000).is_err(), read(&w, 0x2000).is_ok()], [true, true]);
+        // What a program clears as it starts lies behind the bytes, and takes none of them away.
+        w.sects = vec![section(8, 0x1040), section(1, 0x2000)];
+        assert_eq!(read(&w, 0x1000), Ok(vec![7; 4]));
+    }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::collect::Collector;
-use super::{hexdump, ihex, srec};
+use super::{hexdump, ihex, plain, srec};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 
@@ -24,6 +24,8 @@ pub enum Kind {
     SRecord,
     /// Lines of an address and bytes or words, as debuggers, boot loaders and `xxd` print them.
     HexDump,
+    /// Bytes as digits and nothing else, as `xxd -p` prints them.
+    Plain,
 }
 
 impl Kind {
@@ -34,6 +36,7 @@ impl Kind {
             Self::IntelHex => "Intel HEX",
             Self::SRecord => "S-record",
             Self::HexDump => "hex dump",
+            Self::Plain => "plain hex",
         }
     }
 }
@@ -230,7 +233,7 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
             return Some(Kind::HexDump);
         }
     }
-    None
+    plain::is_dump(head, head.len() < bytes.len()).then_some(Kind::Plain)
 }
 
 /// Reads a text file of a kind. `order` is the byte order of the target, where that is known: for words. Takes time
@@ -243,6 +246,7 @@ pub fn read(kind: Kind, bytes: &[u8], order: Option<Endian>) -> Dump {
         Kind::IntelHex => start = ihex::read(bytes, &mut memory),
         Kind::SRecord => start = srec::read(bytes, &mut memory),
         Kind::HexDump => words = hexdump::read(bytes, order, &mut memory),
+        Kind::Plain => plain::read(bytes, &mut memory),
     }
     let (blocks, flaws) = memory.finish();
     Dump { kind, blocks, start, words, flaws: flaws.into_list() }

@@ -74,6 +74,56 @@ fn core_of_a_cortex_m3() {
     }
 }
 
+/// The rows of `threads`, without what is said beside them.
+fn threads(text: &str) -> Vec<&str> {
+    text.lines().take_while(|l| !l.is_empty()).filter(|l| !l.starts_with("note: ")).collect()
+}
+
+/// GDB has them, and where the running thread stands follows from them alone.
+#[test]
+fn registers_were_not_passed_on() {
+    if installed(&["gdb-multiarch"]) {
+        let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
+        // Not those of the frame that somebody looks at.
+        let commands = [
+            "up",
+            "p $pc == 0x2698",
+            "echo <threads\\n",
+            "tx-trace threads --width 120",
+            "echo threads>\\n",
+            "p $pc == 0x2698",
+        ];
+        let done = plain(without_modules("gdb-multiarch"), &[&elf, &core], &commands);
+        let expected = shell(&["threads", "--width", "120", "--color", "never", "--elf", &elf, "--core", &core]).out;
+        assert!(expected.contains("interrupted by exception 3"), "{expected}");
+        assert!(done.part("threads").contains("interrupted by exception 3"), "{}\n{}", done.out, done.err);
+        assert_eq!(threads(done.part("threads")), threads(&expected), "{}", done.err);
+        assert!(done.out.contains("$1 = 0") && done.out.contains("$2 = 0"), "the frame stays: {}", done.out);
+    }
+    for gdb in without_python_on_the_host() {
+        let (elf, core) = (fixture("host.elf"), fixture("host.core"));
+        let done =
+            plain(gdb, &[&elf, &core], &["echo <threads\\n", "tx-trace threads --width 120", "echo threads>\\n"]);
+        let expected = shell(&["threads", "--width", "120", "--color", "never", "--elf", &elf, "--core", &core]).out;
+        assert!(expected.contains("* watchdog") && expected.contains("0x00007ffff7e5feec"), "{expected}");
+        assert_eq!(threads(done.part("threads")), threads(&expected), "{}", done.err);
+    }
+}
+
+/// A register that GDB knows and the program does not is no mistake, and one that is unavailable is not 0.
+#[test]
+fn registers_of_a_debugger_are_taken_as_far_as_they_are_known() {
+    let (elf, ram) = (fixture("cm3.elf"), format!("{}@0x20000000", fixture("cm3.ram.bin")));
+    let source = ["--elf", &elf, "--image", &ram, "--width", "200"];
+    let shown = ["--debugger-reg", "xpsr=0x1000003", "--debugger-reg", "k7=0x1", "--debugger-reg", "sp=0x20007f58"];
+    let done = shell(&[&["threads"], &source[..], &shown].concat());
+    assert_eq!(done.status, Some(0), "{}", done.err);
+    assert!(done.out.contains("interrupted by exception 3") && !done.err.contains("k7"), "{}{}", done.out, done.err);
+    // What is typed wins.
+    let done = shell(&[&["threads"], &source[..], &shown, &["--reg", "xpsr=0x1000004"]].concat());
+    assert!(done.out.contains("interrupted by exception 4"), "{}{}", done.out, done.err);
+}
+
 #[test]
 fn live_cortex_m3() {
     if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
@@ -199,6 +249,9 @@ fn macros_of_a_program_are_not_expanded() {
         #define _tx_trace_header_ptr WRITE, space
         #define _tx_trace_buffer_end_ptr WRITE, space
         #define _tx_trace_from WRITE
+        #define rip WRITE
+        #define sp WRITE
+        #define _thread WRITE
         #define unsigned WRITE)+(
         #define long WRITE)+(
             return written;

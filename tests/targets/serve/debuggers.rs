@@ -194,13 +194,39 @@ fn gdb_was_not_told_where_a_program_was_loaded() {
     assert!(text.contains("0x555555560940 <watchdog>") && text.contains("\"watchdog\""), "{text}");
 }
 
+/// A fixture in which nothing begins as a thread does, under a name of its own.
+struct WithoutThreads(std::path::PathBuf);
+
+impl WithoutThreads {
+    fn of(name: &str) -> Self {
+        let mut bytes = std::fs::read(fixture(name)).unwrap();
+        while let Some(at) = bytes.windows(4).position(|w| w == b"DRHT") {
+            bytes[at] = 0;
+        }
+        let path = std::env::temp_dir().join(format!("tx-trace-no-threads-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+
+    fn name(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for WithoutThreads {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// No kernel that can be read: the CPU alone, with the registers of the core.
 #[test]
 fn without_a_kernel_there_is_the_cpu() {
     if !installed(&["gdb-multiarch"]) {
         return;
     }
-    let image = Image::serve(&["cm3.stripped.elf", "cm3.core"]);
+    let core = WithoutThreads::of("cm3.core");
+    let image = Image::serve(&["cm3.stripped.elf", core.name()]);
     assert!(image.said().contains("no threads of a kernel"), "{}", image.said());
     let target = format!("target remote :{}", image.port);
     let text = session(&[&target, "info threads", "bt 1", "monitor tx-trace last 1", "detach"]);
@@ -209,13 +235,27 @@ fn without_a_kernel_there_is_the_cpu() {
     assert!(of(&text, "monitor tx-trace last 1").contains("tx_thread_identify"), "{text}");
 }
 
+/// A stripped program had none of its threads here.
+#[test]
+fn threads_of_a_stripped_program_are_served() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&["cm3.stripped.elf", "cm3.core"]);
+    let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
+    let threads = of(&text, "info threads");
+    assert!(threads.contains("\"control\" (suspended on mutex bus_mutex owned by low_task, priority 4)"), "{text}");
+    assert!(image.said().contains("found through the trace's registry"), "{}", image.said());
+}
+
 /// Nothing but memory: GDB attaches, and is told that the program counter is none.
 #[test]
 fn where_nothing_is_known_of_registers() {
     if !installed(&["gdb-multiarch"]) {
         return;
     }
-    let image = Image::serve(&["cm3.stripped.elf", RAM[1]]);
+    let ram = WithoutThreads::of("cm3.ram.bin");
+    let image = Image::serve(&["cm3.stripped.elf", &format!("{}@0x20000000", ram.name())]);
     let text =
         session(&[&format!("target remote :{}", image.port), "info threads", "x/wx 0x20000000", "p $sp", "detach"]);
     assert!(of(&text, "info threads").contains("pc 0 is there for GDB"), "{text}");

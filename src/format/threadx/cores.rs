@@ -1,0 +1,102 @@
+//! Whether the top byte of every id is a core's number, as SMP kernels store it: judged by the ids alone.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::entry::{Codec, Entry, id, is_user, kind_of};
+use super::survey::Ids;
+use crate::trace::ContextKind;
+
+/// The most cores that are believed without a symbol that says so.
+const MOST: usize = 8;
+/// Slots that are looked at.
+const LOOKED_AT: usize = 1 << 16;
+/// Events of a core before it is believed.
+const LEAST: u64 = 2;
+/// Threads that are told apart.
+const THREADS: usize = 4096;
+/// One in so many slots may hold what is of no core, or no known event.
+const TOLERANCE: u64 = 8;
+
+/// The cores that the ids name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cores {
+    /// How many there are.
+    pub count: u16,
+    /// Events that were looked at.
+    pub events: u64,
+    /// Of these, those whose id is not known without a core's number either.
+    pub unknown: u64,
+}
+
+/// Reads ids as those of an SMP kernel; `None` where they are none. `slots` are in the order of the ring.
+pub(super) fn of<'s>(slots: impl Iterator<Item = &'s [u8]>, codec: Codec, ids: &Ids) -> Option<Cores> {
+    let (plain, smp) = (Codec { cores: 1, ..codec }, Codec { cores: u16::MAX, ..codec });
+    let mut count = Count::default();
+    for slot in slots.take(LOOKED_AT) {
+        let entry = smp.read(slot);
+        if entry.context != 0 {
+            count.event(&entry, plain.read(slot).id, ids);
+        }
+    }
+    count.judge()
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    events: u64,
+    /// By core: known events, and of these those of the kernel and its middleware.
+    known: BTreeMap<u16, (u64, u64)>,
+    /// Events of a core other than 0 whose id has no meaning as it is.
+    cored: u64,
+    /// Pairs of events of one thread, one behind the other, on two cores though nothing in between gave the first away.
+    leaps: u64,
+    before: Option<Entry>,
+    /// By thread: the core of its first event; and whether one has events on another.
+    homes: HashMap<u64, u16>,
+    moves: bool,
+}
+
+impl Count {
+    fn event(&mut self, entry: &Entry, plain: u32, ids: &Ids) {
+        self.events = self.events.saturating_add(1);
+        if !ids.has_meaning(entry.id) {
+            self.before = None;
+            return;
+        }
+        let (all, own) = self.known.entry(entry.core).or_default();
+        *all = all.saturating_add(1);
+        *own = own.saturating_add(u64::from(!is_user(entry.id)));
+        self.cored = self.cored.saturating_add(u64::from(entry.core != 0 && !ids.has_meaning(plain)));
+        let thread = kind_of(entry.context) == ContextKind::Thread;
+        if thread && (self.homes.len() < THREADS || self.homes.contains_key(&entry.context)) {
+            self.moves |= *self.homes.entry(entry.context).or_insert(entry.core) != entry.core;
+        }
+        let leaps = self.before.is_some_and(|before| {
+            thread && before.context == entry.context && before.core != entry.core && !gives_away(before.id)
+        });
+        self.leaps = self.leaps.saturating_add(u64::from(leaps));
+        self.before = Some(*entry);
+    }
+
+    fn judge(&self) -> Option<Cores> {
+        let believed = self.known.iter().filter(|(core, (all, _))| *all >= LEAST && usize::from(**core) < MOST);
+        let highest = believed.clone().map(|(core, _)| *core).max().filter(|core| *core > 0)?;
+        let sum = |(all, own): (u64, u64), (more, its): (u64, u64)| (all.saturating_add(more), own.saturating_add(its));
+        let known = believed.clone().map(|(_, n)| *n).fold((0, 0), sum).0;
+        let own = believed.filter(|(core, _)| **core > 0).map(|(_, n)| *n).fold((0, 0), sum).1;
+        let unknown = self.events.saturating_sub(known);
+        let few = unknown.saturating_mul(TOLERANCE) <= self.events;
+        // Damage hits ids one by one, and an application may have a number of its own in the top byte: either way
+        // threads seem to leap from core to core. Where much is the kernel's own, it is none of these.
+        let much = self.cored.saturating_mul(TOLERANCE) >= self.events && own.saturating_mul(4) >= self.cored;
+        let stay = self.leaps.saturating_mul(TOLERANCE) <= self.cored && (own > 0 || !self.moves);
+        let count = highest.checked_add(1)?;
+        let usual = self.cored >= LEAST && self.cored >= unknown;
+        (few && usual && (much || stay)).then_some(Cores { count, events: self.events, unknown })
+    }
+}
+
+/// True where the thread of such an event may go on with another core.
+const fn gives_away(event: u32) -> bool {
+    matches!(event, id::RESUME | id::SUSPEND | id::TIME_SLICE | id::RELINQUISH)
+}
