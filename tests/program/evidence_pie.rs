@@ -12,12 +12,9 @@
     reason = "a test"
 )]
 
-#[path = "support/machine.rs"]
-mod machine;
-
 use std::process::{Command, Stdio};
 
-use machine::{Scratch, fixture, gdbserver_at_the_end, installed, symbol, tx_trace};
+use crate::support::machine::{Scratch, fixture, gdbserver_at_the_end, installed, symbol, tx_trace};
 
 fn path(name: &str) -> String {
     fixture(name).display().to_string()

@@ -10,9 +10,7 @@
     reason = "a test"
 )]
 
-mod support;
-
-use support::kernel::{Builder, LAYOUTS, Layout, Thread};
+use crate::support::kernel::{Builder, LAYOUTS, Layout, Thread};
 use tx_trace::abi::Addr;
 use tx_trace::bytes::Bytes;
 use tx_trace::kernel::{About, Kernel, Kind, NoKernel, Root};

@@ -13,12 +13,9 @@
     reason = "tests"
 )]
 
-#[path = "support/machine.rs"]
-mod machine;
-
 use std::path::{Path, PathBuf};
 
-use machine::{Qemu, Scratch, fixture, installed, tx_trace};
+use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace};
 use serde_json::Value;
 
 fn word(bytes: &[u8], at: usize) -> usize {

@@ -10,16 +10,12 @@
     clippy::arithmetic_side_effects
 )]
 
-#[path = "support/machine.rs"]
-mod machine;
-mod support;
-
 use std::fmt::Write as _;
 
-use machine::{Scratch, tx_trace};
-use support::builder::Buffer;
-use support::dice::Dice;
-use support::threadx::{BASE, steady, two_threads};
+use crate::support::builder::Buffer;
+use crate::support::dice::Dice;
+use crate::support::machine::{Scratch, tx_trace};
+use crate::support::threadx::{BASE, steady, two_threads};
 use tx_trace::mem::image::text::{Kind, Wrong, read, sniff};
 
 /// What `xxd -p -c COLUMNS` prints.

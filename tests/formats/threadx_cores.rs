@@ -11,11 +11,9 @@
     clippy::arithmetic_side_effects
 )]
 
-mod support;
-
-use support::builder::{Buffer, Entry, Registered};
-use support::dice::Dice;
-use support::threadx::{BASE, codes, decode, events, issue, thread};
+use crate::support::builder::{Buffer, Entry, Registered};
+use crate::support::dice::Dice;
+use crate::support::threadx::{BASE, codes, decode, events, issue, thread};
 use tx_trace::trace::Severity;
 
 fn address(i: u64) -> u64 {

@@ -11,14 +11,8 @@
     reason = "a test"
 )]
 
-#[path = "support/kernel.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod kernel;
-#[path = "support/machine.rs"]
-mod machine;
-
-use kernel::{Builder, LAYOUTS, Layout};
-use machine::{Scratch, tx_trace};
+use crate::support::kernel::{Builder, LAYOUTS, Layout};
+use crate::support::machine::{Scratch, tx_trace};
 use serde_json::Value;
 
 /// What differs between the two x86.
