@@ -223,7 +223,7 @@ fn our_own_stdin_and_stdout() {
     for base in [qemu(true), gdbserver()] {
         let stub = base.start();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "stdio_child", "--nocapture"])
+            .args(["--exact", "rsp_links::stdio_child", "--nocapture"])
             .env("TX_TRACE_TEST_STDIO", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
