@@ -5,6 +5,9 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::precedence,
+    unsafe_code,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "tests say what they expect by failing"
