@@ -13,14 +13,11 @@
     reason = "tests say what they expect by failing"
 )]
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use super::follow::stream::{Told, check, hex, stderr};
-use crate::support::machine::{Running, Scratch, fixture, free_port, installed, tx_trace, wait_for};
+use super::follow::stream::{Told, check, stderr};
+use crate::support::machine::tx_trace;
 use crate::support::openocd::{Deed, OpenOcd, SLOTS, Target};
-use serde_json::Value;
 
 /// So many questions, then the end.
 const QUESTIONS: usize = 200;
