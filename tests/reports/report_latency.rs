@@ -19,8 +19,6 @@ mod histogram;
 mod printed;
 mod usage;
 
-use crate::support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

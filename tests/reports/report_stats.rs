@@ -15,8 +15,6 @@ mod firmware;
 mod foreign;
 mod parts;
 
-use crate::support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -388,7 +386,7 @@ fn filters_are_said_and_counted_by() {
 mod golden {
     use std::fmt::Write as _;
 
-    use super::support::golden::{compare, stdout};
+    use crate::support::golden::{compare, stdout};
 
     #[test]
     fn stats_services_stack() {

@@ -1,6 +1,6 @@
 //! What people see.
 
-use super::support::golden::{check, run};
+use crate::support::golden::{check, run};
 
 #[test]
 fn latency_as_printed() {
