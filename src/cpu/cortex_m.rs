@@ -97,8 +97,13 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     if xpsr & THUMB == 0 || xpsr & 0x1FF != 0 {
         return Err(stack.no_frame(format!("{xpsr:#010x} is no xPSR of a thread: Thumb state, no exception")));
     }
+    let empty = LOW_FIRST.iter().chain(PUSHED.iter().take(5)).all(|name| registers.get(name) == Some(0));
     let pc = registers.pc().unwrap_or_default();
-    if pc & 1 != 0 {
+    // A processor pushes no odd pc. A frame that was built has the address of a function as C has it: odd.
+    let built = registers.lr() == Some(0xFFFF_FFFF) && (empty || pc & 1 != 0);
+    if built {
+        registers.put("pc", pc & !1);
+    } else if pc & 1 != 0 {
         return Err(stack.no_frame(format!("the pc {pc:#010x} is odd")));
     }
     if xpsr & SKIPPED != 0 {
@@ -107,8 +112,6 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     registers.put("sp", stack.above(at));
     // It says how the frame was pushed, and is gone when the frame is.
     registers.put("xpsr", xpsr & !SKIPPED);
-    let empty = LOW_FIRST.iter().chain(PUSHED.iter().take(5)).all(|name| registers.get(name) == Some(0));
-    let built = empty && registers.lr() == Some(0xFFFF_FFFF);
     let kind = if built { SavedKind::NeverRan } else { SavedKind::Switched };
     Ok(Saved { registers, kind, remark: None })
 }
