@@ -428,6 +428,9 @@ impl Elf {
     /// The bytes of a segment as far as the file goes. Never more than `memsz` of a [`PT_LOAD`].
     #[must_use]
     pub fn segment_bytes(&self, segment: &Segment) -> Bytes {
+        if self.is_debug_only(segment) {
+            return Bytes::from(Vec::new());
+        }
         let len = if segment.kind == PT_LOAD { segment.filesz.min(segment.memsz) } else { segment.filesz };
         self.clipped(segment.offset, len)
     }

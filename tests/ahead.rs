@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 
 use tx_trace::abi::{Endian, Width};
 use tx_trace::trace::{
-    About, Clock, Contexts, Direction, Event, Events, Interrupts, Known, Mark, Number, ObjectTable, Trace, WalkState,
-    Words,
+    About, Clock, Contexts, Counts, Direction, Event, Events, Interrupts, Known, Mark, Number, ObjectTable, Trace,
+    WalkState, Words,
 };
 
 /// So many events, each of which tells its own number; every third begins an interrupt, every third ends one.
@@ -54,7 +54,7 @@ fn trace(events: u64) -> Trace {
         direction_known: Known::Given,
         period: None,
         hz: None,
-        runs: true,
+        counts: Counts::Time,
         reason: String::new(),
     };
     let mut trace =

@@ -23,7 +23,8 @@ const CORTEX_M: Layout = LAYOUTS[0];
 fn read_bytes(base: u64, bytes: Vec<u8>, symbols: Vec<(String, u64)>) -> Result<Kernel, NoKernel> {
     let mut memory = Segments::new(vec![Block::whole(base, Bytes::from(bytes))]);
     let symbols = Pairs::new(symbols);
-    let about = About { symbols: &symbols, endian: None, pointer: None, names: &|_: Addr| None, stacks: true };
+    let about =
+        About { symbols: &symbols, endian: None, pointer: None, names: &|_: Addr| None, registered: &[], stacks: true };
     Kernel::read(&mut memory, &about)
 }
 
@@ -345,7 +346,7 @@ fn damage_of_any_kind_is_survived() {
             read_anything += 1;
             assert!(kernel.threads.len() <= 4096);
             let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::Everything);
-            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::People(80));
+            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::People { width: 80, all: true });
         }
     }
     assert!(read_anything > 100, "{read_anything}");

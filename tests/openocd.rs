@@ -23,6 +23,8 @@ mod cortex_m;
 mod follow;
 #[path = "support/machine.rs"]
 mod machine;
+#[path = "openocd/registers.rs"]
+mod registers;
 #[path = "support/servers.rs"]
 mod servers;
 #[path = "gdb/tools.rs"]

@@ -120,7 +120,7 @@ fn threads_greets_a_stub_once() {
         let remote = RemoteInput { endpoint, timeout: TIMEOUT, leave: Leave::Halted, max_halt: None };
         let inputs = Inputs { elf: Some(elf), source: SourceSpec::Remote(remote), ..Inputs::default() };
         let mut session = Session::open(inputs).unwrap();
-        let kernel = session.kernel(&|_| None).unwrap();
+        let kernel = session.kernel(None).unwrap();
         assert!(kernel.threads.len() > 3);
         let client = session.disconnect().unwrap();
         let stats = client.stats();

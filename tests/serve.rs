@@ -22,6 +22,8 @@ mod hostile;
 mod image;
 #[path = "serve/protocol.rs"]
 mod protocol;
+#[path = "serve/riscv.rs"]
+mod riscv;
 #[path = "gdb/tools.rs"]
 #[allow(dead_code, reason = "shared with the tests of the GDB command")]
 mod tools;

@@ -63,7 +63,8 @@ fn kernel(builder: &Builder, names: &Names, mut stop: Stop) -> Kernel {
     // Debug information is used where the shape is known as well.
     let pointer = if builder.layout.pointer == 8 { Width::W8 } else { Width::W4 };
     let endian = (!names.members.is_empty()).then_some(Endian::Little);
-    let about = About { symbols: names, endian, pointer: Some(pointer), names: &|_: Addr| None, stacks: true };
+    let about =
+        About { symbols: names, endian, pointer: Some(pointer), names: &|_: Addr| None, registered: &[], stacks: true };
     let mut kernel = Kernel::read(&mut memory, &about).unwrap_or_else(|e| panic!("{e:?}"));
     kernel.place(&mut memory, &mut stop, names);
     kernel
@@ -184,7 +185,7 @@ fn of_report(kernel: &Kernel, breadth: Breadth, name: &str) -> Report {
 
 /// What people are told of a CPU that runs no thread.
 fn told(kernel: &Kernel) -> String {
-    let notes = of_report(kernel, Breadth::People(80), "threads").notes;
+    let notes = of_report(kernel, Breadth::People { width: 80, all: false }, "threads").notes;
     // One of the threads inherits a priority, which is explained.
     notes.into_iter().filter(|n| !n.starts_with("priority:")).collect::<Vec<_>>().join("\n")
 }
@@ -434,7 +435,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
         assert_eq!(claims(&k, "low"), (Stacks::Own, Some(64), Some(b.at["stack low"])));
         let issue = k.issues.iter().find(|i| i.message.contains("thread of a module")).unwrap();
         assert_eq!((issue.code, issue.count), ("kernel-layout-tail", 2), "{issue:?}");
-        let rows = of_report(&k, Breadth::People(80), "threads");
+        let rows = of_report(&k, Breadth::People { width: 80, all: false }, "threads");
         let row = rows.rows.iter().find(|r| r[0] == Cell::Text("  flagged".to_owned())).unwrap();
         assert_eq!(row[2], Cell::Text("?".to_owned()));
     }

@@ -26,7 +26,7 @@ fn a_tie_counts_up() {
 #[test]
 fn a_clock_that_stands_still_is_said_to() {
     let t = decode(&Buffer::new(BASE).record(8, &steady(5, 7, 0)));
-    assert!(!t.clock.runs && issue(&t, "clock-stopped").message.contains("TRCENA"));
+    assert!(!t.clock.runs() && issue(&t, "clock-stopped").message.contains("TRCENA"));
     let t = decode(&Buffer::new(BASE).record(8, &steady(5, 0, 0)));
     assert!(issue(&t, "clock-stopped").message.contains("are 0"));
 }

@@ -14,6 +14,7 @@ pub mod services;
 pub mod stack;
 pub mod state;
 pub mod stats;
+mod times;
 pub mod tracex;
 pub mod usage;
 pub mod waits;
@@ -256,7 +257,9 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
     if let Some(last) = last {
         take(&last, None);
     }
-    visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect()
+    let mut reports: Vec<Report> = visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect();
+    times::judge(&mut reports, &trace.clock);
+    reports
 }
 
 /// Part of a whole in percent; 0 of nothing.

@@ -121,9 +121,6 @@ impl Profile {
         let cells = |who| vec![who_cell(who, tracker), Cell::Text(word(who).to_owned())];
         let list = self.by.iter().map(|((core, who), ticks)| (*core, cells(*who), *ticks)).collect();
         let mut notes = whole.notes();
-        if !tracker.trace.clock.runs {
-            notes.push("the clock stands still: nobody's time can be told".to_owned());
-        }
         if self.by.iter().any(|((_, who), ticks)| *who == Who::Unknown && *ticks > 0) {
             notes.push(
                 "unknown: the event at the end of the time is of somebody whom no event before it made run".to_owned(),

@@ -97,6 +97,9 @@ pub struct Threads {
     /// FILEs, told from their content
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
+    /// All objects below the threads, not just what is held, waited for, full or used up
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]

@@ -39,7 +39,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
         Task::Events(task) => events::run(&task, &output),
         Task::Dump(task) => dump::run(*task, &output),
         Task::Follow(task) => follow::run(*task, &output),
-        Task::Threads(inputs) => threads::run(*inputs, &output),
+        Task::Threads(task) => threads::run(*task, &output),
         Task::Control(task) => control::run(*task, &output),
         Task::Bridge(task) => bridge::run(&task),
         Task::Serve(task) => serve::run(*task),
@@ -62,7 +62,7 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
         Task::Control(task) => evidence::files(&task.inputs),
         Task::Events(task) => task.elf.iter().chain(&task.files).cloned().collect(),
         Task::Follow(task) => evidence::files(&task.inputs),
-        Task::Threads(inputs) => evidence::files(inputs),
+        Task::Threads(task) => evidence::files(&task.inputs),
         Task::Dump(task) => evidence::files(&task.inputs),
         Task::Bridge(_) | Task::Serve(_) | Task::Demo | Task::Gdb { .. } => Vec::new(),
     }
@@ -177,8 +177,10 @@ impl Reader<'_, '_> {
             Ask::Info => {
                 // A live target is halted while it is read, and a part of the ring is enough.
                 let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
-                let loaded = self.load(extent)?;
+                let mut loaded = self.load(extent)?;
                 let info = info::gather(self.session, &loaded);
+                // Of files it is said with every command.
+                loaded.trace.issues.extend(info.issue().filter(|_| self.session.is_live()));
                 return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
         };

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::catalogue::mask_names;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{Identity, Loaded, Session};
-use crate::trace::{Direction, Known, Trace};
+use crate::session::{CodeMatch, Identity, Loaded, Session};
+use crate::trace::{Counts, Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
 pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
@@ -100,23 +100,35 @@ impl Info {
         rows
     }
 
+    /// What is wrong with the ELF that was given.
+    pub fn issue(&self) -> Option<Issue> {
+        self.identity.issue()
+    }
+
     fn belonging(&self) -> String {
-        match (self.identity.agreement, &self.elf) {
-            (Some(a), _) if a.holds() => {
-                format!("belong together: {} of {} thread names agree", a.same, a.compared)
+        let Identity { agreement, code, .. } = self.identity;
+        let mut agree = Vec::new();
+        agree.extend(agreement.map(|a| format!("{} of {} thread names agree", a.same, a.compared)));
+        agree.extend(code.map(CodeMatch::describe));
+        let agree = agree.join(", ");
+        let holds = self.issue().is_none();
+        match (agree.is_empty(), holds, &self.elf) {
+            (false, true, _) => format!("belong together: {agree}"),
+            (false, false, _) if code.is_none_or(|c| c.is_another()) => {
+                format!("{agree}: this ELF is of another build")
             }
-            (Some(a), _) => {
-                format!("{} of {} thread names agree: this ELF is of another build", a.same, a.compared)
+            (false, false, _) => format!("{agree}: this ELF may be of another build"),
+            (true, _, Some(_)) => {
+                "not compared: neither thread names nor code are both in memory and in the ELF".to_owned()
             }
-            (None, Some(_)) => "cannot be compared: no thread name can be followed from memory into the ELF".to_owned(),
-            (None, None) => "no ELF was given".to_owned(),
+            (true, _, None) => "no ELF was given".to_owned(),
         }
     }
 }
 
 fn clock(trace: &Trace) -> String {
     let clock = &trace.clock;
-    if !clock.runs {
+    if !clock.runs() {
         return "stands still: all stamps that were read are equal".to_owned();
     }
     let way = match clock.direction {
@@ -129,7 +141,11 @@ fn clock(trace: &Trace) -> String {
         Known::Assumed => "assumed",
     };
     let period = clock.period.map_or(String::new(), |p| format!(", starts over after {p} ticks"));
-    let rate = clock.hz.map_or("rate not known (--hz)".to_owned(), |hz| format!("{hz} Hz"));
+    let rate = match (clock.counts, clock.hz) {
+        (Counts::Events(_), _) => "no rate".to_owned(),
+        (_, Some(hz)) => format!("{hz} Hz"),
+        (_, None) => "rate not known (--hz)".to_owned(),
+    };
     format!("counts {way} ({how}: {}), mask {:#x}{period}, {rate}", clock.reason, clock.mask)
 }
 
@@ -139,15 +155,16 @@ fn fill(trace: &Trace) -> String {
     let ticks = trace.newest().map_or(0, |e| e.ticks);
     // `ticks` counts from the first event that was read.
     let span = match about.held {
+        _ if !trace.clock.runs() => String::new(),
         held if held > SAMPLE && trace.len() <= SAMPLE => {
             format!(
-                "{ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
+                ", {ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
                 trace.len()
             )
         }
-        _ => format!("{ticks} ticks from the oldest to the newest"),
+        _ => format!(", {ticks} ticks from the oldest to the newest"),
     };
-    format!("{} of {} slots hold events ({wrapped}), {span}", about.held, about.capacity)
+    format!("{} of {} slots hold events ({wrapped}){span}", about.held, about.capacity)
 }
 
 fn mask(bits: u64) -> String {

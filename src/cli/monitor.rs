@@ -34,7 +34,7 @@ const COMMANDS: [&str; 14] = [
 ];
 
 /// The options that may be given, by their ids: which events, what stamps mean, and how to print.
-const OPTIONS: [&str; 23] = [
+const OPTIONS: [&str; 24] = [
     // N, SEQ, or a time; not a file.
     "words",
     "thread",
@@ -54,6 +54,7 @@ const OPTIONS: [&str; 23] = [
     "netx",
     "qnx_version",
     "usage",
+    "all",
     "tracex",
     "every",
     "span",
@@ -84,8 +85,8 @@ pub enum Request {
     Help,
     /// A question about the trace; its inputs name nothing.
     Question(Box<Question>, Output),
-    /// The kernel as it stands.
-    Threads(Output),
+    /// The kernel as it stands; with all of its objects?
+    Threads(bool, Output),
 }
 
 /// Understands what stands behind `tx-trace` in a monitor line. Pure.
@@ -123,7 +124,7 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
     let plan::Plan { task, output } = plan::plan(args)?;
     let inputs = match &task {
         Task::Read(question) => &question.inputs,
-        Task::Threads(inputs) => inputs,
+        Task::Threads(task) => &task.inputs,
         _ => return Err(refuse("a monitor line cannot ask for that".to_owned())),
     };
     if let Some(file) = inputs.files.first() {
@@ -136,7 +137,8 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
         return Err(refuse("a monitor line prints --format table or json".to_owned()));
     }
     let output = Output { path: None, color: args::Color::Never, ..output };
-    let Task::Read(mut question) = task else { return Ok(Request::Threads(output)) };
+    let all = matches!(&task, Task::Threads(task) if task.all);
+    let Task::Read(mut question) = task else { return Ok(Request::Threads(all, output)) };
     // Whatever the environment added.
     question.inputs = Inputs::default();
     Ok(Request::Question(question, output))
@@ -168,9 +170,10 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
                 }
                 command::read_over(*question, memory, &output, &mut bounded)
             }
-            Request::Threads(output) => {
+            Request::Threads(all, output) => {
                 json = output.format == args::Format::Json;
-                threads::run_over(program.inputs.clone(), memory, &output, &mut bounded)
+                let task = threads::ThreadsTask { inputs: program.inputs.clone(), all };
+                threads::run_over(task, memory, &output, &mut bounded)
             }
         });
         match answer {
@@ -277,7 +280,7 @@ mod tests {
     fn what_reads_is_taken() {
         for command in COMMANDS {
             let line = if command == "show" { "show -1" } else { command };
-            let threads = command == "threads" && matches!(parse(line), Ok(Request::Threads(_)));
+            let threads = command == "threads" && matches!(parse(line), Ok(Request::Threads(..)));
             assert!(threads || matches!(parse(line), Ok(Request::Question(..))), "{command}");
         }
         let Ok(Request::Question(question, output)) =

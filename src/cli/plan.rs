@@ -9,6 +9,7 @@ use super::control::ControlTask;
 use super::dump::DumpTask;
 use super::message::Failure;
 use super::serve::ServeTask;
+use super::threads::ThreadsTask;
 use crate::abi::Addr;
 use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
@@ -41,7 +42,7 @@ pub enum Task {
     /// New events as they come.
     Follow(Box<super::follow::FollowTask>),
     /// The kernel's objects as they stand in memory.
-    Threads(Box<Inputs>),
+    Threads(Box<ThreadsTask>),
     /// Look at how the trace stands, or change that.
     Control(Box<ControlTask>),
     /// Stand between a debugger and a stub.
@@ -221,7 +222,8 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::Follow(f) => return super::follow::plan(f),
         Command::Threads(t) => {
             let inputs = inputs(t.source, words(&mut Ask::Info, t.words)?)?;
-            return Ok(Plan { task: Task::Threads(Box::new(inputs)), output: output(t.output)? });
+            let task = ThreadsTask { inputs, all: t.all };
+            return Ok(Plan { task: Task::Threads(Box::new(task)), output: output(t.output)? });
         }
         Command::Control(c) => {
             let (mut task, files) = ControlTask::parse(c.words, c.yes, &c.range)?;

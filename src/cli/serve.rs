@@ -72,6 +72,7 @@ mod served {
         let name = session.name().to_owned();
         let mut subject = find(&mut session)?;
         let offset = session.load_offset().value;
+        let floats = subject.architecture.and_then(|a| a.float_bits(session.flags()));
         message::issues(&subject.issues);
         let program = Program { inputs: program, clock, names };
         let Some((mut memory, told)) = session.into_memory() else {
@@ -83,6 +84,7 @@ mod served {
         };
         let threads = std::mem::take(&mut subject.threads);
         let mut served = PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads)
+            .with_floats(floats)
             .loaded_at(offset)
             .answering(Box::new(answer));
         let Some(at) = listen else {
@@ -211,7 +213,14 @@ mod served {
                 (cores, cpus) if cpus.len() == cores => cpus.get(core),
                 _ => None,
             });
-            let registers = cpu.cloned().or_else(|| thread.stand.registers.clone());
+            let saved = || {
+                let mut registers = thread.stand.registers.clone()?;
+                if let [only] = self.cpus.as_slice() {
+                    registers.complete_thread(only);
+                }
+                Some(registers)
+            };
+            let registers = cpu.cloned().or_else(saved);
             let mut extra = doing(thread, owner);
             let above = thread.core.and_then(|core| cores.get(core)?.above.words());
             if let Some(above) = &above {

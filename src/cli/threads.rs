@@ -9,15 +9,23 @@ use super::message::{self, Failure};
 use super::names::SymbolNames;
 use super::plan::Output;
 use super::sink::Sink;
-use crate::abi::Addr;
 use crate::catalogue::Names;
 use crate::cpu::Architecture;
 use crate::elf::Machine;
 use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
-use crate::session::{Inputs, Lent, Loaded, Session};
+use crate::session::{CodeMatch, Inputs, Lent, Loaded, Session};
 use crate::trace::{Issue, Trace};
+
+/// What `threads` is asked.
+#[derive(Default)]
+pub struct ThreadsTask {
+    /// Where the bytes come from.
+    pub inputs: Inputs,
+    /// All objects below the threads, not just those that matter.
+    pub all: bool,
+}
 
 /// A kernel, with the trace beside it where there is one.
 pub struct Found {
@@ -29,22 +37,23 @@ pub struct Found {
 }
 
 /// Reads the kernel, lets the target go, prints.
-pub fn run(inputs: Inputs, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Failure> {
+    let all = task.all;
     live::run(
-        inputs,
+        task.inputs,
         |session| Ok(find(session)?),
-        |found, session, client| print(&found, session, output, Sink::open(output, client)?),
+        |found, session, client| print(&found, session, all, output, Sink::open(output, client)?),
     )
 }
 
 /// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
-pub fn run_over(inputs: Inputs, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
-    let mut session = Session::over(inputs, memory)?;
+pub fn run_over(task: ThreadsTask, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let mut session = Session::over(task.inputs, memory)?;
     let found = find(&mut session);
     if found.is_err() {
         message::issues(session.issues());
     }
-    print(&found?, &session, output, Sink::over(out))
+    print(&found?, &session, task.all, output, Sink::over(out))
 }
 
 /// Reads the kernel, and what of a trace names its objects.
@@ -55,30 +64,21 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
         Err(absence) if absence.code == "source-failed" => return Err(absence),
         Err(_) => None,
     };
-    let kernel = read(session, loaded.as_ref().map(|l| &l.trace))?;
+    let kernel = session.kernel(loaded.as_ref().map(|l| &l.trace))?;
     let mut issues = match &loaded {
         Some(loaded) => loaded.trace.issues.clone(),
         None => session.issues().to_vec(),
     };
     issues.extend(session.read_while_running().filter(|_| loaded.is_none()));
+    let live = session.is_live();
+    issues.extend(session.code_match().filter(|_| live).and_then(CodeMatch::issue));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
 }
 
-/// The kernel, with names from a trace's registry.
-fn read(session: &mut Session<'_>, trace: Option<&Trace>) -> Result<Kernel, Absence> {
-    session.kernel(&|address| registered(trace?, address))
-}
-
-/// The registry's name of an object. It may hold but the lower half of an address.
-fn registered(trace: &Trace, address: Addr) -> Option<String> {
-    let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
-    Some(object.name.clone())
-}
-
 /// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
 pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
-    let kernel = match session.objects(&|address| registered(trace, address)) {
+    let kernel = match session.objects(trace) {
         Ok(kernel) => kernel,
         Err(absence) if absence.code == "source-failed" => return Err(absence),
         Err(_) => return Ok(Vec::new()),
@@ -100,7 +100,13 @@ pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Stan
     Ok(threads.chain(others).collect())
 }
 
-fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+fn print(
+    found: &Found,
+    session: &Session<'_>,
+    all: bool,
+    output: &Output,
+    mut sink: Sink<'_>,
+) -> Result<Outcome, Failure> {
     let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
     let arm = arm == Some(Machine::ARM);
     let names = SymbolNames::whole(session, arm);
@@ -108,8 +114,8 @@ fn print(found: &Found, session: &Session<'_>, output: &Output, mut sink: Sink<'
         TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
     let format = format_of(output.format);
     let breadth = match format {
-        Format::Table => Breadth::People(options.width),
-        Format::Md => Breadth::People(usize::MAX),
+        Format::Table => Breadth::People { width: options.width, all },
+        Format::Md => Breadth::People { width: usize::MAX, all },
         Format::Json | Format::Csv => Breadth::Everything,
     };
     let reports = kernel::reports(&found.kernel, breadth);

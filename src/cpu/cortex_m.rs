@@ -10,7 +10,7 @@
 //! ```
 
 use super::frame::Stack;
-use super::{Architecture, Group, Kind, Register, Registers, Saved, SavedError, SavedKind};
+use super::{Architecture, Group, Kind, Level, Register, Registers, Saved, SavedError, SavedKind};
 
 /// Those of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`.
 #[rustfmt::skip]
@@ -67,6 +67,35 @@ const HIGH_FLOATS: [&str; 8] = ["d8", "d9", "d10", "d11", "d12", "d13", "d14", "
 const THUMB: u64 = 1 << 24;
 /// `xpsr` as pushed: a word was skipped to align the stack.
 const SKIPPED: u64 = 1 << 9;
+
+fn in_exception(registers: &Registers) -> bool {
+    matches!(registers.level(), Level::Exception(_))
+}
+
+/// Exceptions run on the main stack: their `sp` is `msp`.
+pub(super) fn complete(registers: &mut Registers) {
+    if let Some(sp) = registers.sp().filter(|_| in_exception(registers) && registers.get("msp").is_none()) {
+        registers.put("msp", sp);
+    }
+}
+
+/// In an exception the registers of the thread that it interrupted lie on that thread's own stack.
+pub(super) fn needed(registers: &Registers) -> &'static [&'static str] {
+    if in_exception(registers) { &["psp"] } else { &[] }
+}
+
+/// What a thread has of the CPU that it does not run on now: its own stack pointer is `psp`, and what switching leaves
+/// alone stays as it is.
+pub(super) fn complete_thread(registers: &mut Registers, cpu: &Registers) {
+    if let Some(sp) = registers.sp() {
+        registers.put("psp", sp);
+    }
+    for name in ["msp", "primask", "basepri", "faultmask"] {
+        if let Some(value) = cpu.get(name) {
+            registers.put(name, value);
+        }
+    }
+}
 
 /// True for an EXC_RETURN that leads to a thread: thread mode, process stack.
 const fn returns_to_thread(word: u64) -> bool {

@@ -92,7 +92,7 @@ impl Frames {
     pub fn of(elf: &Elf) -> Option<Self> {
         let architecture = Architecture::of(elf)?;
         let floats = match architecture {
-            Architecture::Riscv32 | Architecture::Riscv64 => Some(riscv::has_floats(elf.flags())),
+            Architecture::Riscv32 | Architecture::Riscv64 => Some(riscv::float_bits(elf.flags()) > 0),
             _ => None,
         };
         let baseline = architecture == Architecture::CortexM && elf.is_arm_baseline();

@@ -67,6 +67,16 @@ impl Architecture {
         })
     }
 
+    /// Bits of the floating-point registers that a program's calls use, by its `e_flags`: 0 for none, doubles where the
+    /// flags are not known. `None` where that does not depend on how the program was built.
+    #[must_use]
+    pub fn float_bits(self, flags: Option<u32>) -> Option<u16> {
+        match self {
+            Self::Riscv32 | Self::Riscv64 => Some(flags.map_or(64, riscv::float_bits)),
+            _ => None,
+        }
+    }
+
     /// The one that people call so; for a dump without an ELF.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
@@ -128,6 +138,16 @@ impl Architecture {
             Self::Riscv64 => riscv::REGISTERS_64,
             Self::X86 => x86::REGISTERS_32,
             Self::X86_64 => x86::REGISTERS_64,
+        }
+    }
+
+    /// The names of the registers that neither a `g` packet nor a core's notes have a place for.
+    #[must_use]
+    pub fn system_registers(self) -> Vec<&'static str> {
+        match self {
+            // Those of x86 are in both.
+            Self::CortexM => self.registers().iter().filter(|r| r.group == Group::System).map(|r| r.name).collect(),
+            _ => Vec::new(),
         }
     }
 

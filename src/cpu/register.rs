@@ -1,6 +1,6 @@
 //! Registers: their names and places, and the values of one stopped CPU or thread.
 
-use super::{Architecture, Level};
+use super::{Architecture, Level, cortex_m};
 use crate::abi::Addr;
 
 /// What a register holds, in the words of GDB's target descriptions.
@@ -12,7 +12,7 @@ pub enum Kind {
     Data,
     /// An address of code.
     Code,
-    /// A double.
+    /// A floating-point number of 64 bits; where a program's calls use others, of so many.
     Double,
     /// An x87 number of 80 bits.
     X87,
@@ -53,6 +53,12 @@ impl Register {
     /// One of another group.
     pub(super) const fn of(group: Group, name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
         Self { name, number, bits, kind, group }
+    }
+
+    /// The same with this size.
+    #[must_use]
+    pub const fn sized(self, bits: u16) -> Self {
+        Self { bits, ..self }
     }
 
     /// Number of bytes in a `g` packet.
@@ -145,6 +151,29 @@ impl Registers {
     /// Every register in the order of [`Architecture::registers`], with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Register, Option<u64>)> + '_ {
         self.architecture.registers().iter().zip(self.values.iter().copied())
+    }
+
+    /// Fills in what follows from the others.
+    pub fn complete(&mut self) {
+        if self.architecture == Architecture::CortexM {
+            cortex_m::complete(self);
+        }
+    }
+
+    /// The registers beyond the general ones that tell where the running thread stands, in this state of the CPU.
+    #[must_use]
+    pub fn needed(&self) -> &'static [&'static str] {
+        match self.architecture {
+            Architecture::CortexM => cortex_m::needed(self),
+            _ => &[],
+        }
+    }
+
+    /// Fills in, for a thread that does not run, what the CPU that stopped tells of it.
+    pub fn complete_thread(&mut self, cpu: &Self) {
+        if self.architecture == Architecture::CortexM && cpu.architecture == self.architecture {
+            cortex_m::complete_thread(self, cpu);
+        }
     }
 
     /// True where no register is known.

@@ -11,10 +11,10 @@
 
 use super::frame::Stack;
 use super::notes::{HEAD_32, HEAD_64, Prstatus};
-use super::{Architecture, Kind, Register, Registers, Saved, SavedError, SavedKind};
+use super::{Architecture, Group, Kind, Register, Registers, Saved, SavedError, SavedKind};
 use crate::abi::Width;
 
-/// Those of `org.gnu.gdb.riscv.cpu` in 32 bits.
+/// Those of `org.gnu.gdb.riscv.cpu` in 32 bits, and of `org.gnu.gdb.riscv.fpu` for doubles.
 #[rustfmt::skip]
 pub(super) const REGISTERS_32: &[Register] = &[
     Register::general("zero", 0, 32, Kind::Int),
@@ -50,9 +50,44 @@ pub(super) const REGISTERS_32: &[Register] = &[
     Register::general("t5", 30, 32, Kind::Int),
     Register::general("t6", 31, 32, Kind::Int),
     Register::general("pc", 32, 32, Kind::Code),
+    Register::of(Group::Float, "ft0", 33, 64, Kind::Double),
+    Register::of(Group::Float, "ft1", 34, 64, Kind::Double),
+    Register::of(Group::Float, "ft2", 35, 64, Kind::Double),
+    Register::of(Group::Float, "ft3", 36, 64, Kind::Double),
+    Register::of(Group::Float, "ft4", 37, 64, Kind::Double),
+    Register::of(Group::Float, "ft5", 38, 64, Kind::Double),
+    Register::of(Group::Float, "ft6", 39, 64, Kind::Double),
+    Register::of(Group::Float, "ft7", 40, 64, Kind::Double),
+    Register::of(Group::Float, "fs0", 41, 64, Kind::Double),
+    Register::of(Group::Float, "fs1", 42, 64, Kind::Double),
+    Register::of(Group::Float, "fa0", 43, 64, Kind::Double),
+    Register::of(Group::Float, "fa1", 44, 64, Kind::Double),
+    Register::of(Group::Float, "fa2", 45, 64, Kind::Double),
+    Register::of(Group::Float, "fa3", 46, 64, Kind::Double),
+    Register::of(Group::Float, "fa4", 47, 64, Kind::Double),
+    Register::of(Group::Float, "fa5", 48, 64, Kind::Double),
+    Register::of(Group::Float, "fa6", 49, 64, Kind::Double),
+    Register::of(Group::Float, "fa7", 50, 64, Kind::Double),
+    Register::of(Group::Float, "fs2", 51, 64, Kind::Double),
+    Register::of(Group::Float, "fs3", 52, 64, Kind::Double),
+    Register::of(Group::Float, "fs4", 53, 64, Kind::Double),
+    Register::of(Group::Float, "fs5", 54, 64, Kind::Double),
+    Register::of(Group::Float, "fs6", 55, 64, Kind::Double),
+    Register::of(Group::Float, "fs7", 56, 64, Kind::Double),
+    Register::of(Group::Float, "fs8", 57, 64, Kind::Double),
+    Register::of(Group::Float, "fs9", 58, 64, Kind::Double),
+    Register::of(Group::Float, "fs10", 59, 64, Kind::Double),
+    Register::of(Group::Float, "fs11", 60, 64, Kind::Double),
+    Register::of(Group::Float, "ft8", 61, 64, Kind::Double),
+    Register::of(Group::Float, "ft9", 62, 64, Kind::Double),
+    Register::of(Group::Float, "ft10", 63, 64, Kind::Double),
+    Register::of(Group::Float, "ft11", 64, 64, Kind::Double),
+    Register::of(Group::Float, "fflags", 66, 32, Kind::Int),
+    Register::of(Group::Float, "frm", 67, 32, Kind::Int),
+    Register::of(Group::Float, "fcsr", 68, 32, Kind::Int),
 ];
 
-/// Those of `org.gnu.gdb.riscv.cpu` in 64 bits.
+/// Those of `org.gnu.gdb.riscv.cpu` in 64 bits, and of `org.gnu.gdb.riscv.fpu` for doubles.
 #[rustfmt::skip]
 pub(super) const REGISTERS_64: &[Register] = &[
     Register::general("zero", 0, 64, Kind::Int),
@@ -88,6 +123,41 @@ pub(super) const REGISTERS_64: &[Register] = &[
     Register::general("t5", 30, 64, Kind::Int),
     Register::general("t6", 31, 64, Kind::Int),
     Register::general("pc", 32, 64, Kind::Code),
+    Register::of(Group::Float, "ft0", 33, 64, Kind::Double),
+    Register::of(Group::Float, "ft1", 34, 64, Kind::Double),
+    Register::of(Group::Float, "ft2", 35, 64, Kind::Double),
+    Register::of(Group::Float, "ft3", 36, 64, Kind::Double),
+    Register::of(Group::Float, "ft4", 37, 64, Kind::Double),
+    Register::of(Group::Float, "ft5", 38, 64, Kind::Double),
+    Register::of(Group::Float, "ft6", 39, 64, Kind::Double),
+    Register::of(Group::Float, "ft7", 40, 64, Kind::Double),
+    Register::of(Group::Float, "fs0", 41, 64, Kind::Double),
+    Register::of(Group::Float, "fs1", 42, 64, Kind::Double),
+    Register::of(Group::Float, "fa0", 43, 64, Kind::Double),
+    Register::of(Group::Float, "fa1", 44, 64, Kind::Double),
+    Register::of(Group::Float, "fa2", 45, 64, Kind::Double),
+    Register::of(Group::Float, "fa3", 46, 64, Kind::Double),
+    Register::of(Group::Float, "fa4", 47, 64, Kind::Double),
+    Register::of(Group::Float, "fa5", 48, 64, Kind::Double),
+    Register::of(Group::Float, "fa6", 49, 64, Kind::Double),
+    Register::of(Group::Float, "fa7", 50, 64, Kind::Double),
+    Register::of(Group::Float, "fs2", 51, 64, Kind::Double),
+    Register::of(Group::Float, "fs3", 52, 64, Kind::Double),
+    Register::of(Group::Float, "fs4", 53, 64, Kind::Double),
+    Register::of(Group::Float, "fs5", 54, 64, Kind::Double),
+    Register::of(Group::Float, "fs6", 55, 64, Kind::Double),
+    Register::of(Group::Float, "fs7", 56, 64, Kind::Double),
+    Register::of(Group::Float, "fs8", 57, 64, Kind::Double),
+    Register::of(Group::Float, "fs9", 58, 64, Kind::Double),
+    Register::of(Group::Float, "fs10", 59, 64, Kind::Double),
+    Register::of(Group::Float, "fs11", 60, 64, Kind::Double),
+    Register::of(Group::Float, "ft8", 61, 64, Kind::Double),
+    Register::of(Group::Float, "ft9", 62, 64, Kind::Double),
+    Register::of(Group::Float, "ft10", 63, 64, Kind::Double),
+    Register::of(Group::Float, "ft11", 64, 64, Kind::Double),
+    Register::of(Group::Float, "fflags", 66, 32, Kind::Int),
+    Register::of(Group::Float, "frm", 67, 32, Kind::Int),
+    Register::of(Group::Float, "fcsr", 68, 32, Kind::Int),
 ];
 
 const ORDER: &[&str] = &[
@@ -109,9 +179,14 @@ const REST: [&str; 16] =
 /// `mstatus`: state of the floating-point unit; 0 is off.
 const FS: u64 = 3 << 13;
 
-/// True where `e_flags` name an ABI with floating-point registers.
-pub(super) const fn has_floats(flags: u32) -> bool {
-    flags & 6 != 0
+/// Bits of the floating-point registers in which a program passes arguments, by its `e_flags`; 0 where it uses none.
+pub(super) const fn float_bits(flags: u32) -> u16 {
+    match flags & 6 {
+        0 => 0,
+        2 => 32,
+        4 => 64,
+        _ => 128,
+    }
 }
 
 /// The usual other names: `x0`..`x31`, `s0`.

@@ -1,6 +1,6 @@
 //! Files that end before what their tables name.
 
-use super::{Elf, PT_LOAD, SHT_NOBITS};
+use super::{Elf, PT_LOAD, SHF_ALLOC, SHF_TLS, SHT_NOBITS, Segment};
 
 impl Elf {
     /// What is missing at the end of a file that is cut short; `None` where all is there that its tables name.
@@ -26,5 +26,16 @@ impl Elf {
         let loads = self.segments().filter(|s| !any && s.kind == PT_LOAD);
         let end = loads.map(|s| s.offset.saturating_add(s.filesz)).max().filter(|end| *end > len)?;
         Some(format!("it has {len} bytes, and its segments reach up to {end}: it is cut short"))
+    }
+
+    /// True for a segment of a file of debug information alone (`objcopy --only-keep-debug`): its program header may name
+    /// bytes as before, which now are others, and its sections say that they have none.
+    pub(super) fn is_debug_only(&self, segment: &Segment) -> bool {
+        let within = |at: u64| at.checked_sub(segment.vaddr).is_some_and(|into| into < segment.filesz);
+        segment.kind == PT_LOAD
+            && self.sections().any(|s| {
+                let without = s.kind == SHT_NOBITS && s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0;
+                without && s.size > 0 && within(s.addr)
+            })
     }
 }

@@ -2,11 +2,12 @@
 
 use super::globals::Globals;
 use super::layout::{Layout, Shape};
+use super::roots::{self, Root};
 use super::walk::{List, Walk};
 use crate::abi::{Addr, Endian, Width};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Severity};
+use crate::trace::{Issue, Place, Severity};
 
 /// The word that a thread's control block begins with.
 pub const THREAD_ID: u64 = 0x5448_5244;
@@ -23,6 +24,13 @@ pub struct Fit {
     pub issues: Vec<Issue>,
 }
 
+impl Fit {
+    /// True for a list of threads that is whole.
+    fn closes(&self) -> bool {
+        !self.walk.nodes.is_empty() && self.walk.closes(self.count)
+    }
+}
+
 /// Why there is none.
 pub enum Misfit {
     /// No layout is that of this memory, be it told by debug information: what was tried.
@@ -36,7 +44,7 @@ pub enum Misfit {
 }
 
 /// The list of threads under a layout.
-fn threads(layout: &Layout) -> List<'_> {
+fn list(layout: &Layout) -> List<'_> {
     List {
         shape: layout.shape,
         of: &layout.thread,
@@ -48,7 +56,7 @@ fn threads(layout: &Layout) -> List<'_> {
 
 /// The list from its head, and from `others` where it is broken.
 fn followed(layout: &Layout, memory: &mut dyn Memory, head: Addr, count: Option<u64>, others: &[Addr]) -> Walk {
-    let list = threads(layout);
+    let list = list(layout);
     let walk = list.walk_by(memory, head, others);
     let more = count.is_some_and(|count| u64::try_from(walk.nodes.len()).is_ok_and(|len| len > count));
     // More than there are: these variables are not those of the kernel that this memory is of.
@@ -64,59 +72,90 @@ fn known(memory: &mut dyn Memory, symbols: &dyn Symbols, globals: &Globals, shap
     known
 }
 
+/// What tells where the list of threads begins.
+pub struct Sources<'a> {
+    /// Names and addresses.
+    pub symbols: &'a dyn Symbols,
+    /// The kernel's variables.
+    pub globals: &'a Globals<'a>,
+    /// Threads that a trace's registry names.
+    pub named: Vec<Addr>,
+    /// What a search of memory found, where no variable tells.
+    pub searched: &'a [Root],
+}
+
+/// The variable that holds the head of the list of threads.
+pub const HEAD: &str = "_tx_thread_created_ptr";
+
+impl Sources<'_> {
+    /// The threads under one layout; `None` where there are none.
+    ///
+    /// # Errors
+    /// A sentence where the head of the list cannot be read.
+    fn threads(&self, memory: &mut dyn Memory, layout: &Layout) -> Result<Option<Fit>, String> {
+        let fit = |walk, count, issues| Some(Fit { layout: layout.clone(), walk, count, issues });
+        let Some(symbol) = self.symbols.lookup(HEAD) else {
+            let walk = list(layout).walk_from(memory, &self.named, &roots::of(self.searched, None));
+            return Ok(fit(walk, None, Vec::new()));
+        };
+        let (head, count) = self.globals.list(memory, layout.shape, "_tx_thread_created")?;
+        let mut others = known(memory, self.symbols, self.globals, layout.shape);
+        others.extend(&self.named);
+        if head != 0 || count.is_some_and(|n| n != 0) {
+            let walk = followed(layout, memory, head, count, &others);
+            return Ok(fit(walk, count, Vec::new()));
+        }
+        let walk = list(layout).walk_from(memory, &others, &[]);
+        let Some(first) = walk.nodes.first() else { return Ok(None) };
+        let message = format!(
+            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, the ELF is of another build, or the threads are left over from before the last start",
+            first.address
+        );
+        let issue = Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address));
+        Ok(fit(walk, None, vec![issue]))
+    }
+}
+
 /// Finds the layout and reads the threads.
 pub fn find(
     memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-    globals: &Globals,
+    sources: &Sources<'_>,
     endian: Option<Endian>,
     pointer: Option<Width>,
 ) -> Result<Fit, Misfit> {
     let mut issues = Vec::new();
     let mut tried = Vec::new();
-    let told = endian.zip(pointer).and_then(|(e, p)| Layout::told(symbols, e, p));
+    let told = endian.zip(pointer).and_then(|(e, p)| Layout::told(sources.symbols, e, p));
     let mut partial: Vec<Fit> = Vec::new();
     if let Some(layout) = told {
-        let (head, count) = globals.list(memory, layout.shape, "_tx_thread_created").map_err(Misfit::Unreadable)?;
-        if head == 0 && count.is_none_or(|n| n == 0) {
-            return Err(Misfit::Empty);
+        let fit = sources.threads(memory, &layout).map_err(Misfit::Unreadable)?.ok_or(Misfit::Empty)?;
+        if fit.closes() {
+            return Ok(fit);
         }
-        let others = known(memory, symbols, globals, layout.shape);
-        let walk = followed(&layout, memory, head, count, &others);
-        if walk.closes(count) {
-            return Ok(Fit { layout, walk, count, issues });
-        }
-        tried.push(attempt(&layout, &walk, count));
-        if walk.nodes.len() > 1 {
+        tried.push(attempt(&fit));
+        if fit.walk.nodes.len() > 1 {
             // Memory is damaged; that the layout is right is known.
-            return Ok(Fit { layout, walk, count, issues });
+            return Ok(fit);
         }
-        partial.push(Fit { layout, walk, count, issues: Vec::new() });
+        partial.push(fit);
     }
     let by_elf = !partial.is_empty();
     let mut whole: Vec<Fit> = Vec::new();
     let (mut unreadable, mut empty, mut looked) = (None, false, false);
     for layout in Layout::measured(endian, pointer) {
-        let (head, count) = match globals.list(memory, layout.shape, "_tx_thread_created") {
-            Ok(list) => list,
+        match sources.threads(memory, &layout) {
+            Ok(Some(fit)) if fit.closes() => whole.push(fit),
+            Ok(Some(fit)) => {
+                tried.push(attempt(&fit));
+                partial.push(fit);
+            }
+            Ok(None) => empty = true,
             Err(why) => {
                 unreadable = Some(why);
                 continue;
             }
-        };
+        }
         looked = true;
-        if head == 0 && count.is_none_or(|n| n == 0) {
-            empty = true;
-            continue;
-        }
-        let others = known(memory, symbols, globals, layout.shape);
-        let walk = followed(&layout, memory, head, count, &others);
-        if walk.closes(count) {
-            whole.push(Fit { layout, walk, count, issues: Vec::new() });
-        } else {
-            tried.push(attempt(&layout, &walk, count));
-            partial.push(Fit { layout, walk, count, issues: Vec::new() });
-        }
     }
     if whole.is_empty() && empty {
         return Err(Misfit::Empty);
@@ -130,6 +169,11 @@ pub fn find(
         let most = partial.iter().map(reach).max().filter(|n| *n > 1);
         let Some(most) = most else { return Err(Misfit::None { tried, told: by_elf }) };
         whole = partial.into_iter().filter(|f| reach(f) == most).collect();
+    }
+    if sources.symbols.lookup(HEAD).is_none() {
+        // A thread alone may close on itself under the wrong layout: with all others it does not.
+        let most = whole.iter().map(|f| f.walk.nodes.len()).max();
+        whole.retain(|f| Some(f.walk.nodes.len()) == most);
     }
     let fit = choose(memory, whole)?;
     let message = format!(
@@ -146,11 +190,13 @@ pub fn find(
     Ok(Fit { issues, ..fit })
 }
 
-fn attempt(layout: &Layout, walk: &Walk, count: Option<u64>) -> String {
+fn attempt(fit: &Fit) -> String {
+    let Fit { layout, walk, count, .. } = fit;
     let order = layout.shape.endian.name();
     let why = match (&walk.broken, count) {
         (Some(broken), _) => broken.sentence("threads"),
-        (None, Some(count)) if !walk.closes(Some(count)) && walk.crooked == 0 => {
+        (None, None) if walk.nodes.is_empty() => "no thread that is named or was found begins a list".to_owned(),
+        (None, Some(count)) if !walk.closes(Some(*count)) && walk.crooked == 0 => {
             format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
         }
         _ => format!("{} pointers back lead elsewhere", walk.crooked),

@@ -139,7 +139,7 @@ fn thread_tail(port: Additions) -> Members {
 }
 
 /// The kinds of objects beside threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Mutex.
     Mutex,

@@ -8,9 +8,11 @@ mod cpus;
 mod fit;
 mod globals;
 mod layout;
+mod lists;
 mod object;
 mod port;
 mod report;
+mod roots;
 mod stack;
 mod stand;
 mod thread;
@@ -23,6 +25,7 @@ pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
 pub use object::Object;
 pub use report::{Breadth, reports};
+pub use roots::Root;
 pub use stack::{High, Stack};
 pub use stand::{Stand, Stop};
 pub use thread::{Stacks, State, Thread, Wait};
@@ -32,9 +35,9 @@ use crate::cpu::Architecture;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Severity};
-use fit::{Fit, Misfit};
+use fit::{Fit, Misfit, Sources};
 use globals::Globals;
-use walk::{List, Walk};
+use walk::Walk;
 
 /// What is known of the target before its kernel is read.
 #[derive(Clone, Copy)]
@@ -47,6 +50,8 @@ pub struct About<'a> {
     pub pointer: Option<Width>,
     /// Names of objects that memory itself does not hold: a trace's registry.
     pub names: &'a dyn Fn(Addr) -> Option<String>,
+    /// Control blocks that a trace's registry names.
+    pub registered: &'a [Root],
     /// Whether stacks are looked at: over a link that takes its time.
     pub stacks: bool,
 }
@@ -103,7 +108,11 @@ impl Kernel {
     /// [`NoKernel`] where no list of threads can be read at all.
     pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, NoKernel> {
         let globals = Globals::new(about.symbols);
-        if about.symbols.lookup("_tx_thread_created_ptr").is_none() {
+        // Only where no variable tells where the threads are all of memory is searched.
+        let blind = about.symbols.lookup(fit::HEAD).is_none();
+        let searched = if blind { roots::search(memory, about.endian) } else { Vec::new() };
+        let named = roots::of(about.registered, None);
+        if blind && named.is_empty() && roots::of(&searched, None).is_empty() {
             return Err(NoKernel {
                 code: "no-kernel-symbol",
                 looked: false,
@@ -112,7 +121,8 @@ impl Kernel {
                 hint: "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
             });
         }
-        let fit = fit::find(memory, about.symbols, &globals, about.endian, about.pointer).map_err(no_kernel)?;
+        let sources = Sources { symbols: about.symbols, globals: &globals, named, searched: &searched };
+        let fit = fit::find(memory, &sources, about.endian, about.pointer).map_err(no_kernel)?;
         let Fit { layout, walk, count, mut issues } = fit;
         issues.extend(of_walk(&walk, "threads", count));
         let shape = layout.shape;
@@ -133,49 +143,23 @@ impl Kernel {
         let read = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about, modules));
         kernel.threads = read.collect();
         kernel.check_modules();
+        let mut without = Vec::new();
         for kind in Kind::ALL {
-            kernel.read_kind(memory, about, &globals, kind);
+            if kernel.read_kind(memory, about, &sources, kind) {
+                without.push(kind);
+            }
         }
-        kernel.resolve(memory);
+        kernel.issues.extend(blind.then(|| kernel.found_blind(&sources.named)));
+        kernel.issues.extend(kernel.found_without(&without, blind));
+        kernel.resolve(memory, about.names);
         let list = about.symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
         let own = list.and_then(|size| size.checked_div(shape.pointer.bytes() as u64));
         kernel.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
         Ok(kernel)
     }
 
-    fn read_kind(&mut self, memory: &mut dyn Memory, about: &About<'_>, globals: &Globals<'_>, kind: Kind) {
-        let [head, _] = kind.globals();
-        let stem = head.strip_suffix("_ptr").unwrap_or(head);
-        if about.symbols.lookup(head).is_none() {
-            // An application without such objects has no such list.
-            return;
-        }
-        let plural = format!("{} objects", kind.name());
-        let (head, count) = match globals.list(memory, self.layout.shape, stem) {
-            Ok(list) => list,
-            Err(why) => {
-                let message = format!("the list of {plural} cannot be read: {why}");
-                self.issues.push(Issue::new("kernel-unreadable", Severity::Lost, message));
-                return;
-            }
-        };
-        let Some(of) = self.layout.object(kind) else { return };
-        let list = List {
-            shape: self.layout.shape,
-            of,
-            id: kind.id(),
-            members: ["id", "created_next", "created_previous"],
-            len: [of.len, of.len],
-        };
-        let walk = list.walk(memory, head);
-        self.issues.extend(of_walk(&walk, &plural, count));
-        let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
-        let read: Vec<Object> = read.collect();
-        self.objects.extend(read);
-    }
-
     /// Objects know their waiting threads, threads what they wait for: each is held against the other.
-    fn resolve(&mut self, memory: &mut dyn Memory) {
+    fn resolve(&mut self, memory: &mut dyn Memory, names: &dyn Fn(Addr) -> Option<String>) {
         let by_address: HashMap<Addr, usize> = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
         for object in &mut self.objects {
             let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
@@ -206,7 +190,11 @@ impl Kernel {
         for thread in &mut self.threads {
             let Some((kind, address)) = thread.suspended_on() else { continue };
             let object = known.get(&address).and_then(|i| self.objects.get(*i)).filter(|o| o.kind == kind);
-            thread.waits = Some(Wait::of(thread, kind, address, object));
+            let mut wait = Wait::of(thread, kind, address, object);
+            if object.is_none() {
+                wait.name = names(address);
+            }
+            thread.waits = Some(wait);
             if object.is_none() && !has_id(memory, &self.layout, address, kind) {
                 let message = format!(
                     "thread {} waits for a {} at {address:#x}, and there is none there",
@@ -341,7 +329,10 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
             message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
         }
         if walk.led > 0 {
-            message.push_str(&format!("; {} were found from other variables of the kernel", walk.led));
+            message.push_str(&format!(
+                "; {} were found from other variables of the kernel, or the trace's registry",
+                walk.led
+            ));
         }
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));

@@ -143,10 +143,29 @@ impl Object {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 
-    /// True for what somebody holds or waits for.
+    /// True for what somebody holds or waits for, and for what is full, used up, or near it.
     #[must_use]
     pub fn matters(&self) -> bool {
-        self.owner().is_some() || !self.waiting.is_empty()
+        self.owner().is_some() || !self.waiting.is_empty() || self.is_short()
+    }
+
+    /// True where the next call may have to wait, or soon will: a queue that is at least half full, a semaphore at 0, a
+    /// pool of which a quarter or less is free.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        let quarter_free = |free: u64, all: u64| free <= all.checked_div(4).unwrap_or(0);
+        match self.kind {
+            Kind::Queue => self
+                .get("enqueued")
+                .zip(self.get("capacity"))
+                .is_some_and(|(n, all)| all > 0 && n >= all.saturating_sub(all.checked_div(2).unwrap_or(0))),
+            Kind::Semaphore => self.get("count") == Some(0),
+            Kind::BlockPool => {
+                self.get("available").zip(self.get("total")).is_some_and(|(n, all)| quarter_free(n, all))
+            }
+            Kind::BytePool => self.get("available").zip(self.get("size")).is_some_and(|(n, all)| quarter_free(n, all)),
+            Kind::Mutex | Kind::EventFlags | Kind::Timer => false,
+        }
     }
 }
 

@@ -7,8 +7,13 @@ use crate::report::{Cell, Column, Kind as CellKind, Report};
 /// For whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breadth {
-    /// People with a line of this many columns: what matters.
-    People(usize),
+    /// People with a line of this many columns: threads, and of the other objects what matters, or all.
+    People {
+        /// Columns of a line.
+        width: usize,
+        /// All objects.
+        all: bool,
+    },
     /// Programs: everything, with stable names.
     Everything,
 }
@@ -16,17 +21,15 @@ pub enum Breadth {
 /// From this many columns on people see more.
 const WIDE: usize = 120;
 
-/// Threads first; then, for people, what somebody holds or waits for; for programs all objects, kind by kind.
+/// Threads first; then, for people, what somebody holds or waits for and what is used up; for programs all objects, kind
+/// by kind.
 #[must_use]
 pub fn reports(kernel: &Kernel, breadth: Breadth) -> Vec<Report> {
     match breadth {
-        Breadth::People(width) => {
-            let mut all = vec![for_people(kernel, width >= WIDE)];
-            let held = held(kernel);
-            if !held.rows.is_empty() {
-                all.push(held);
-            }
-            all
+        Breadth::People { width, all } => {
+            let mut reports = vec![for_people(kernel, width >= WIDE)];
+            reports.extend(Some(held(kernel, all)).filter(|held| !held.rows.is_empty()));
+            reports
         }
         Breadth::Everything => {
             let kinds = Kind::ALL.into_iter().filter(|k| kernel.objects.iter().any(|o| o.kind == *k));
@@ -219,8 +222,8 @@ fn cpus(kernel: &Kernel) -> Option<Report> {
     (!rows.is_empty()).then(|| Report { name: "cpus", columns, rows, notes: Vec::new() })
 }
 
-/// Objects that somebody holds or waits for.
-fn held(kernel: &Kernel) -> Report {
+/// All objects, or those that somebody holds or waits for, or that are used up.
+fn held(kernel: &Kernel, all: bool) -> Report {
     let row = |object: &Object| {
         let waiting = object.waiting.iter().map(|t| kernel.name_of(*t).unwrap_or_else(|| format!("{t:#x}")));
         vec![
@@ -238,7 +241,7 @@ fn held(kernel: &Kernel) -> Report {
             column("state", CellKind::Text),
             column("waiting", CellKind::Text),
         ],
-        rows: kernel.objects.iter().filter(|o| o.matters()).map(row).collect(),
+        rows: kernel.objects.iter().filter(|o| all || o.matters()).map(row).collect(),
         notes: Vec::new(),
     }
 }
@@ -280,7 +283,8 @@ fn threads(kernel: &Kernel) -> Report {
         let calls = thread.kernel_stack.unwrap_or_default();
         vec![
             kernel.named(thread.address),
-            Cell::Flag(thread.core.is_some()),
+            // Where nothing tells which thread runs, none is said not to.
+            if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
             count(thread.core.and_then(|c| u32::try_from(c).ok())),
             text(thread.state.map_or("unknown", |s| s.name())),
             count(thread.state.map(|s| s.0)),

@@ -10,6 +10,9 @@ use crate::mem::Memory;
 /// The most objects of one list.
 pub const MOST: usize = 4096;
 
+/// The most entries that are looked at for the one list that closes on itself.
+const VISITS: usize = 4 * MOST;
+
 /// What a list is made of.
 pub struct List<'a> {
     /// What a word is.
@@ -131,6 +134,41 @@ impl List<'_> {
             }
         }
         walk
+    }
+
+    /// Follows a list whose head is not known, from entries of it. `named`: addresses at which there should be entries;
+    /// `searched`: words that look like entries, which count only where a list closes on itself.
+    pub fn walk_from(&self, memory: &mut dyn Memory, named: &[Addr], searched: &[Addr]) -> Walk {
+        let (mut seen, mut visits) = (HashSet::new(), 0usize);
+        let mut best = Walk::default();
+        let closed = |walk: &Walk| !walk.nodes.is_empty() && walk.closes(None);
+        for (start, certain) in named.iter().map(|a| (*a, true)).chain(searched.iter().map(|a| (*a, false))) {
+            if start == 0 || seen.contains(&start) || visits > VISITS {
+                continue;
+            }
+            let walk = self.walk_by(memory, start, &[]);
+            visits = visits.saturating_add(walk.nodes.len());
+            seen.extend(walk.nodes.iter().map(|n| n.address));
+            let good = closed(&walk) || certain;
+            if good && (closed(&walk), walk.nodes.len()) > (closed(&best), best.nodes.len()) {
+                best = walk;
+            }
+        }
+        match best.nodes.first().filter(|_| !closed(&best)) {
+            Some(first) => self.walk_by(memory, first.address, named),
+            None => best,
+        }
+    }
+
+    /// Adds entries that something names, and what hangs together with them, where the list leaves them out. Gives their
+    /// number.
+    pub fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
+        let mut seen: HashSet<Addr> = walk.nodes.iter().map(|n| n.address).collect();
+        let before = walk.nodes.len();
+        for start in named {
+            walk.nodes.extend(self.around(memory, *start, &mut seen));
+        }
+        walk.nodes.len().saturating_sub(before)
     }
 
     /// What hangs together with the entry at `start`, in the order of the list.

@@ -300,7 +300,7 @@ pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
         let start = p.vaddr.wrapping_add(load_offset) & elf.width().max();
         let data = elf.segment_bytes(&p);
         let room = usize::try_from(elf.width().max().checked_sub(start)?).unwrap_or(usize::MAX).saturating_add(1);
-        let data = data.cut(0, data.len().min(room))?;
+        let data = data.cut(0, data.len().min(room)).filter(|d| !d.is_empty())?;
         let claimed = p.filesz.min(p.memsz);
         Some(Block { start, memory: p.memsz, claimed, data, offset: p.offset, written: None })
     });

@@ -27,7 +27,7 @@ impl<'w, W: Write> MdReports<'w, W> {
 
 impl<W: Write> ReportWriter for MdReports<'_, W> {
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        self.words.hz = view.trace.clock.hz;
+        self.words.begin(&view.trace.clock);
         Ok(())
     }
 

@@ -7,14 +7,14 @@ use super::paint::Ink;
 use super::{Out, ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json, num};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::Issue;
+use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
 pub(super) struct Words<'w> {
     digits: u32,
     names: &'w dyn Resolve,
-    /// Ticks in a second, where people are to read time in its units.
-    pub(super) hz: Option<f64>,
+    /// The trace's clock, where people are to read time in its units.
+    clock: Option<Clock>,
     /// The unit of the report that is being written.
     scale: Scale,
 }
@@ -24,14 +24,19 @@ const DIGITS: u32 = 6;
 
 impl<'w> Words<'w> {
     pub(super) fn new(word: Width, names: &'w dyn Resolve) -> Self {
-        Self { digits: digits(word), names, hz: None, scale: Scale::TICKS }
+        Self { digits: digits(word), names, clock: None, scale: Scale::TICKS }
+    }
+
+    /// Takes the units that people are to read times in from the trace's clock.
+    pub(super) fn begin(&mut self, clock: &Clock) {
+        self.clock = Some(clock.clone());
     }
 
     /// Chooses the unit for a report: one for all of its times, so that they can be compared.
     pub(super) fn measure(&mut self, report: &Report) {
         let ticks = |cell: &Cell| if let Cell::Ticks(n) = cell { Some(n.unsigned_abs()) } else { None };
         let most = report.rows.iter().flatten().filter_map(ticks).max().unwrap_or(0);
-        self.scale = Scale::choose(self.hz, most, DIGITS);
+        self.scale = self.clock.as_ref().map_or(Scale::TICKS, |clock| Scale::of(clock, most, DIGITS));
     }
 
     /// The head of a column: its name, and the unit that its times are in.
@@ -189,7 +194,7 @@ fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) 
 
 impl<W: Write> ReportWriter for TableReports<'_, W> {
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        self.words.hz = view.trace.clock.hz;
+        self.words.begin(&view.trace.clock);
         Ok(())
     }
 

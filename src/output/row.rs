@@ -210,17 +210,21 @@ impl Rows {
 
     /// What became of a call, as a sentence. Hostile: escape before printing.
     pub fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
-        let scale = Scale::choose(view.trace.clock.hz, outcome.ticks.unsigned_abs(), 5);
+        let clock = &view.trace.clock;
+        let scale = Scale::of(clock, outcome.ticks.unsigned_abs(), 5);
         let mut time = Vec::new();
         scale.write(&mut time, outcome.ticks);
-        let time = format!("{} {}", String::from_utf8(time).unwrap_or_default(), scale.unit);
+        let known = clock.runs();
+        let time = format!(" {} {}", String::from_utf8(time).unwrap_or_default(), scale.unit);
+        let time = if known { time.as_str() } else { "" };
         match outcome.by {
-            Waker::Nobody => format!("-> blocks, and still waits after {time}"),
-            Waker::Unknown => format!("-> blocks {time}"),
-            Waker::Thread(id) => format!("-> blocks {time}, woken by {}", self.who(view, id)),
+            Waker::Nobody if known => format!("-> blocks, and still waits after{time}"),
+            Waker::Nobody => "-> blocks, and still waits".to_owned(),
+            Waker::Unknown => format!("-> blocks{time}"),
+            Waker::Thread(id) => format!("-> blocks{time}, woken by {}", self.who(view, id)),
             Waker::Interrupt(number) => {
                 let name = number.and_then(|n| self.exception(view, n).map(str::to_owned));
-                format!("-> blocks {time}, woken by {}", name.as_deref().unwrap_or("an interrupt"))
+                format!("-> blocks{time}, woken by {}", name.as_deref().unwrap_or("an interrupt"))
             }
         }
     }

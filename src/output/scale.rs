@@ -1,6 +1,7 @@
 //! One unit a column, chosen by what the column has to hold.
 
 use super::num;
+use crate::trace::{Clock, Counts};
 
 /// How ticks are written in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +16,15 @@ pub struct Scale {
 impl Scale {
     /// Ticks as they are.
     pub const TICKS: Self = Self { unit: "ticks", factor: None, decimals: 0 };
+
+    /// Ticks of a clock that counts events.
+    pub const EVENTS: Self = Self { unit: "events", ..Self::TICKS };
+
+    /// The unit for ticks of a trace's clock, as [`Scale::choose`].
+    #[must_use]
+    pub fn of(clock: &Clock, most: u64, digits: u32) -> Self {
+        if clock.counts == Counts::Events(1) { Self::EVENTS } else { Self::choose(clock.hz, most, digits) }
+    }
 
     /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still tell
     /// one tick from the next, and a coarser one where that would take more than `digits` digits before the point.

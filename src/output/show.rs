@@ -60,10 +60,10 @@ impl<W: Write> Show<W> {
 
     fn moment(&mut self, view: &View<'_>, event: &Event) {
         let clock = &view.trace.clock;
-        if clock.runs {
+        if clock.runs() {
             let say = |ticks: i64| {
                 let mut out = Vec::new();
-                let scale = Scale::choose(clock.hz, ticks.unsigned_abs(), 3);
+                let scale = Scale::of(clock, ticks.unsigned_abs(), 3);
                 scale.write(&mut out, ticks);
                 format!("{} {}", String::from_utf8_lossy(&out), scale.unit)
             };

@@ -149,11 +149,11 @@ impl<W: Write> Table<W> {
         let (wide, widest) = (width >= WIDE, width >= WIDEST);
         let clock = &view.trace.clock;
         let mut layout = Layout { behind: wide, ..Layout::default() };
-        if clock.runs {
+        if clock.runs() {
             let ends = [window.first, window.last].map(|t| t.saturating_sub(self.base()));
             let far = ends.iter().map(|t| t.unsigned_abs()).max().unwrap_or(0);
-            self.time = Scale::choose(clock.hz, far, 6);
-            self.delta = Scale::choose(clock.hz, window.step, 7);
+            self.time = Scale::of(clock, far, 6);
+            self.delta = Scale::of(clock, window.step, 7);
             let time = ends.iter().map(|t| self.time.width(*t)).max().unwrap_or(1);
             let step = self.delta.width(i64::try_from(window.step).unwrap_or(i64::MAX));
             layout.delta = step.max(width_of("delta ").saturating_add(self.delta.unit.len()));

@@ -18,6 +18,7 @@ use super::tcl::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
 mod console;
+mod description;
 mod leave;
 mod link;
 mod query;

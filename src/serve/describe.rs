@@ -16,8 +16,8 @@ pub(super) fn target(roster: &Roster) -> String {
         }
         Architecture::Arm => ("arm", ["org.gnu.gdb.arm.core", "org.gnu.gdb.arm.vfp", ""]),
         Architecture::Aarch64 => ("aarch64", ["org.gnu.gdb.aarch64.core", "", ""]),
-        Architecture::Riscv32 => ("riscv:rv32", ["org.gnu.gdb.riscv.cpu", "", ""]),
-        Architecture::Riscv64 => ("riscv:rv64", ["org.gnu.gdb.riscv.cpu", "", ""]),
+        Architecture::Riscv32 => ("riscv:rv32", ["org.gnu.gdb.riscv.cpu", "org.gnu.gdb.riscv.fpu", ""]),
+        Architecture::Riscv64 => ("riscv:rv64", ["org.gnu.gdb.riscv.cpu", "org.gnu.gdb.riscv.fpu", ""]),
         Architecture::X86 => ("i386", ["org.gnu.gdb.i386.core", "", ""]),
         Architecture::X86_64 => ("i386:x86-64", ["org.gnu.gdb.i386.core", "", "org.gnu.gdb.i386.segments"]),
     };
@@ -44,7 +44,11 @@ fn reg(register: &Register) -> String {
         Kind::Int => "int",
         Kind::Data => "data_ptr",
         Kind::Code => "code_ptr",
-        Kind::Double => "ieee_double",
+        Kind::Double => match bits {
+            32 => "ieee_single",
+            64 => "ieee_double",
+            _ => "uint128",
+        },
         Kind::X87 => "i387_ext",
     };
     let group = if *group == Group::Float || kind == "i387_ext" { " group=\"float\"" } else { "" };

@@ -56,6 +56,16 @@ impl<'a> PostMortem<'a> {
         self
     }
 
+    /// The bits of the floating-point registers that the program's calls use, 0 for none, where that is a matter of how
+    /// it was built.
+    #[must_use]
+    pub fn with_floats(mut self, bits: Option<u16>) -> Self {
+        if let Some((roster, bits)) = Rc::get_mut(&mut self.roster).zip(bits) {
+            roster.describe_floats(bits);
+        }
+        self
+    }
+
     /// What was added to the program's addresses when it was loaded: a debugger asks for it.
     #[must_use]
     pub const fn loaded_at(mut self, offset: u64) -> Self {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::abi::Endian;
-use crate::cpu::{Architecture, Group, Register, Registers};
+use crate::cpu::{Architecture, Group, Kind, Register, Registers};
 
 /// The most threads that are shown.
 pub const MOST_THREADS: usize = 4096;
@@ -51,7 +51,7 @@ pub(super) struct Roster {
     pub(super) endian: Endian,
     threads: Vec<Shown>,
     /// The registers that are described to the debugger, in its order.
-    pub(super) described: Vec<&'static Register>,
+    pub(super) described: Vec<Register>,
     /// The thread that was last asked about: what stops is that one.
     selected: Cell<usize>,
 }
@@ -89,12 +89,27 @@ impl Roster {
             register.group == Group::General || shown.iter().any(is)
         };
         let all = architecture.map_or(&[][..], Architecture::registers);
-        // A group is described whole or not at all.
-        let group = |group: Group| all.iter().filter(|r| r.group == group).any(known);
-        let described = all.iter().filter(|r| group(r.group)).collect();
+        // A group is described whole or not at all. GDB unwinds nothing by a Cortex-M's stack pointers of which the main
+        // one is unknown, and does without both.
+        let main_stack = || shown.iter().any(|s| s.registers.as_ref().is_some_and(|r| r.get("msp").is_some()));
+        let group = |group: Group| match (architecture, group) {
+            (Some(Architecture::CortexM), Group::System) => main_stack(),
+            _ => all.iter().filter(|r| r.group == group).any(known),
+        };
+        let described = all.iter().filter(|r| group(r.group)).copied().collect();
         let roster = Self { architecture, endian, threads: shown, described, selected: Cell::new(1) };
         roster.begin();
         roster
+    }
+
+    /// Describes floating-point registers of this size, known or not; 0: none. A debugger refuses a program whose calls
+    /// use registers that the target does not have.
+    pub(super) fn describe_floats(&mut self, bits: u16) {
+        let all = self.architecture.map_or(&[][..], Architecture::registers);
+        self.described.retain(|r| r.group != Group::Float);
+        let floats = all.iter().filter(|r| r.group == Group::Float && bits > 0).copied();
+        self.described.extend(floats.map(|r| if r.kind == Kind::Double { r.sized(bits) } else { r }));
+        self.described.sort_by_key(|r| r.number);
     }
 
     pub(super) fn threads(&self) -> &[Shown] {

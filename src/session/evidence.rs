@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::Session;
 use super::gather::{Gathered, Wanted};
+use super::{Session, stub};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Catalogue;
@@ -92,13 +92,8 @@ impl Session<'_> {
                 None
             }
         };
-        let named = |address: Addr| {
-            let trace = registry.as_ref()?;
-            let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted)?;
-            Some(object.name.clone()).filter(|n| !n.is_empty())
-        };
         let mut stop = Stop::default();
-        let kernel = match self.kernel_with(&named, &mut stop) {
+        let kernel = match self.kernel_with(registry.as_ref(), &mut stop) {
             Ok(kernel) => Some(kernel),
             Err(absence) if absence.code == "source-failed" => return Err(absence),
             Err(absence) => {
@@ -107,6 +102,7 @@ impl Session<'_> {
                 None
             }
         };
+        self.ask_system_registers(&mut stop)?;
         if let Some(kernel) = &kernel {
             issues.extend(kernel.issues.iter().cloned());
             of_kernel(kernel, &mut wanted);
@@ -150,6 +146,14 @@ impl Session<'_> {
         })?;
         said.push(format!("{total} bytes of memory in {} pieces", pieces.len()));
         Ok(Evidence { head, pieces: pieces.into_iter().map(|(_, bytes)| bytes).collect(), said, issues })
+    }
+
+    /// A core is all that is left later: every register that the stub has and the core has a place for.
+    fn ask_system_registers(&mut self, stop: &mut Stop) -> Result<(), Absence> {
+        let Some((remote, frames)) = self.remote_mut().zip(stop.frames) else { return Ok(()) };
+        let [cpu] = stop.cpus.as_mut_slice() else { return Ok(()) };
+        let asked = stub::ask(remote.client_mut(), frames.endian, cpu, &frames.architecture.system_registers());
+        asked.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))
     }
 
     /// `.data`, `.bss` and whatever else the program writes; without the program, the kernel's variables.
@@ -277,7 +281,7 @@ impl Session<'_> {
             width: parts.width,
             endian: parts.endian,
             machine: machine.unwrap_or(Machine(0)),
-            flags: elf.map_or(0, |e| e.flags()),
+            flags: self.flags().unwrap_or(0),
             osabi: elf.map_or(0, |e| e.osabi()),
             notes,
         }
@@ -298,6 +302,8 @@ impl Session<'_> {
         }
         facts.extend(architecture.map(|a| ("processor", a.name().to_owned())));
         facts.push(("cpus", parts.stop.cpus.len().to_string()));
+        let system = parts.stop.cpus.first().map(system_registers).unwrap_or_default();
+        facts.extend((!system.is_empty()).then_some(("system registers", system)));
         if let Some(frames) = &parts.stop.frames {
             facts.extend(frames.floats.map(|floats| ("frames with floats", floats.to_string())));
             facts.push(("frames of the small instruction set", frames.baseline.to_string()));
@@ -306,6 +312,13 @@ impl Session<'_> {
         facts.extend(parts.header.map(|at| ("trace header", format!("{at:#x}"))));
         facts
     }
+}
+
+/// What a core's notes have no place for: `msp=0x20007f58 psp=0x20002f00`.
+fn system_registers(cpu: &Registers) -> String {
+    let system = cpu.architecture().system_registers();
+    let known = system.iter().filter_map(|name| Some(format!("{name}={:#x}", cpu.get(name)?)));
+    known.collect::<Vec<_>>().join(" ")
 }
 
 /// Control blocks, stacks and names.

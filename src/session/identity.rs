@@ -1,11 +1,13 @@
 //! Whether ELF and memory belong together, and which kernel runs.
 
 use super::Session;
+use super::code::{self, CodeMatch};
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
-use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOTE, Segment};
+use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOBITS, SHT_NOTE, Section, Segment};
 use crate::format::{DecodeOptions, Extent};
+use crate::kernel::Layout;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Severity, Trace};
@@ -19,6 +21,17 @@ pub struct Identity {
     pub enable_bits: Option<u64>,
     /// How many thread names agree between memory and ELF.
     pub agreement: Option<Agreement>,
+    /// How much of the code does.
+    pub code: Option<CodeMatch>,
+}
+
+impl Identity {
+    /// The sentence that a mismatch deserves. Where code tells, that says it all.
+    #[must_use]
+    pub fn issue(&self) -> Option<Issue> {
+        let names = self.agreement.filter(|_| self.code.is_none_or(CodeMatch::leaves_open));
+        self.code.and_then(CodeMatch::issue).or_else(|| names?.issue())
+    }
 }
 
 /// Thread control blocks point to their names, which lie in the program's constants: under the ELF of another build
@@ -74,19 +87,29 @@ impl Session<'_> {
             identity.enable_bits = word_at(self.memory.memory(), symbol.address, endian, width);
         }
         identity.agreement = self.agreement(trace);
+        identity.code = self.code_match();
         identity
     }
 
-    /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, or names of
-    /// threads. `None` where nothing shows it; that is no proof that they match.
+    /// How much of the code in memory is the ELF's. Costs reads of a live target, and none of files.
+    pub fn code_match(&mut self) -> Option<CodeMatch> {
+        if !self.is_live() {
+            return self.code;
+        }
+        let elf = self.elf.clone()?;
+        code::compare(self.memory.memory(), &elf, self.load_offset.value)
+    }
+
+    /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, code, or names
+    /// of threads. `None` where nothing shows it; that is no proof that they match.
     pub fn mismatch(&mut self) -> Option<String> {
         let elf = self.elf.clone()?;
-        match self.same_build_id(&elf) {
-            Some(true) => return None,
-            Some(false) => {
-                return Some("the build id in memory is not the ELF's: this ELF is of another build".to_owned());
-            }
-            None => {}
+        let code = self.code_match();
+        if code.is_some_and(|c| c.build_id == Some(true)) {
+            return None;
+        }
+        if let Some(issue) = code.filter(|c| c.is_another()).and_then(CodeMatch::issue) {
+            return Some(issue.message);
         }
         if let Some((ours, there)) = self.other_version(&elf) {
             return Some(format!(
@@ -98,24 +121,11 @@ impl Session<'_> {
         issue.or_else(|| self.agreement(&loaded.trace)?.issue()).map(|issue| issue.message)
     }
 
-    /// Whether memory holds the ELF's build id where it belongs; `None` where either has none.
-    fn same_build_id(&mut self, elf: &Elf) -> Option<bool> {
-        let id = elf.build_id()?;
-        let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
-        notes.into_iter().find_map(|section| {
-            let ours = elf.section_bytes(&section);
-            let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
-            let at = section.addr.wrapping_add(self.load_offset.value);
-            let there = self.memory.memory().read_bytes(at, ours.len()).ok()?;
-            // Where the note's own header is not there, the note was not loaded, and shows nothing.
-            (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
-        })
-    }
-
     /// The version strings of the kernel in the ELF and in memory, where they differ.
     fn other_version(&mut self, elf: &Elf) -> Option<(String, String)> {
         let symbol = self.symbols.lookup("_tx_version_id")?;
-        let ours = String::from_utf8(self.constant(elf, symbol.address)?).ok()?;
+        let Constant::Text(ours) = constant(elf, symbol.address, self.load_offset.value) else { return None };
+        let ours = String::from_utf8(ours).ok()?;
         let there = self.kernel_version()?;
         (!there.starts_with(ours.get(..LONGEST).unwrap_or(&ours))).then_some((ours, there))
     }
@@ -139,35 +149,42 @@ impl Session<'_> {
         // Ports and options of the kernel move the name's pointer: it lies where most names are right. Only where they are
         // not, the debug information is asked, which in a large program takes longer than all else.
         let endian = trace.about.endian;
-        let agree = |offset: &usize| {
-            let right = |(name, block): &&(String, Bytes)| {
-                let text = endian.word(pointer, block, *offset).and_then(|at| self.constant(&elf, at));
-                text.is_some_and(|text| is_name(&text, name))
-            };
-            blocks.iter().filter(right).count()
+        let load_offset = self.load_offset.value;
+        let score = |offset: usize| {
+            let mut score = Agreement { same: 0, compared: 0 };
+            for (name, block) in &blocks {
+                let at = endian.word(pointer, block, offset);
+                let there = at.map_or(Constant::NotHere, |at| constant(&elf, at, load_offset));
+                let same = matches!(&there, Constant::Text(text) if is_name(text, name));
+                score.same = score.same.saturating_add(usize::from(same));
+                score.compared = score.compared.saturating_add(usize::from(!matches!(there, Constant::NotHere)));
+            }
+            score
         };
-        let mut offsets: Vec<usize> = (0..BLOCK).step_by(pointer.bytes()).collect();
-        let mut best = Agreement { same: offsets.iter().map(agree).max().unwrap_or(0), compared: blocks.len() };
-        if !best.holds() {
-            let told = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name");
-            if let Some(offset) = told.and_then(|o| usize::try_from(o).ok()) {
-                best.same = agree(&offset);
-                offsets = vec![offset];
-            }
-            // Names that the program made up as it ran are in no ELF, and say nothing of it. Two threads are enough.
-            let some = blocks.get(..2.min(blocks.len())).unwrap_or(&[]);
-            let in_ram = |offset: &usize| {
-                some.iter().all(|(name, block)| {
-                    let text =
-                        endian.word(pointer, block, *offset).and_then(|at| text_at(self.memory.memory(), at, LONGEST));
-                    text.is_some_and(|text| is_name(text.as_bytes(), name))
-                })
-            };
-            if offsets.iter().any(in_ram) {
-                return None;
-            }
+        let all: Vec<usize> = (0..BLOCK).step_by(pointer.bytes()).collect();
+        let best = all.iter().map(|at| score(*at)).max_by_key(|s| s.same);
+        if let Some(best) = best.filter(|b| b.holds()) {
+            return Some(best);
         }
-        (best.compared > 0).then_some(best)
+        let told = self.symbols.member_offset("TX_THREAD_STRUCT", "tx_thread_name");
+        let told = told.and_then(|o| usize::try_from(o).ok());
+        // Names that the program made up as it ran are in no ELF, and say nothing of it. Two threads are enough.
+        let some = blocks.get(..2.min(blocks.len())).unwrap_or(&[]);
+        let in_ram = |offset: &usize| {
+            some.iter().all(|(name, block)| {
+                let text =
+                    endian.word(pointer, block, *offset).and_then(|at| text_at(self.memory.memory(), at, LONGEST));
+                text.is_some_and(|text| is_name(text.as_bytes(), name))
+            })
+        };
+        if told.map_or(all, |at| vec![at]).iter().any(in_ram) {
+            return None;
+        }
+        // What cannot be compared is no disagreement.
+        let usual = Layout::measured(Some(endian), Some(pointer)).into_iter().filter_map(|l| name_offset(&l));
+        let offsets: Vec<usize> = told.map_or_else(|| usual.collect(), |at| vec![at]);
+        let best = offsets.into_iter().map(score).max_by_key(|s| (s.same, s.compared));
+        best.filter(|b| b.compared > 0)
     }
 
     /// The control blocks of live threads with the names that the trace has for them: only those that begin as one does.
@@ -183,25 +200,46 @@ impl Session<'_> {
         let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
         blocks.filter(|(_, bytes)| begins(bytes)).collect()
     }
+}
 
-    /// The string at a run-time address, where the ELF has it and the program does not write it.
-    fn constant(&self, elf: &Elf, at: u64) -> Option<Vec<u8>> {
-        let at = at.wrapping_sub(self.load_offset.value);
-        let (start, bytes) = match elf.section_holding(at) {
-            Some(section) if section.flags & SHF_WRITE != 0 => return None,
-            Some(section) => (section.addr, elf.section_bytes(&section)),
-            // An ELF without section headers.
-            None => {
-                let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
-                let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
-                let segment = elf.segments().find(|p| fixed(p) && holds(p))?;
-                (segment.vaddr, elf.segment_bytes(&segment))
-            }
-        };
-        let text = bytes.get(usize::try_from(at.wrapping_sub(start)).ok()?..)?;
-        let end = text.iter().take(LONGEST).position(|b| *b == 0)?;
-        text.get(..end).map(<[u8]>::to_vec)
-    }
+/// What the ELF has at a run-time address among what the program does not write.
+fn constant(elf: &Elf, at: u64, load_offset: u64) -> Constant {
+    let at = at.wrapping_sub(load_offset);
+    let (start, bytes) = match elf.section_holding(at) {
+        Some(section) if section.flags & SHF_WRITE != 0 || section.kind == SHT_NOBITS => return Constant::NotHere,
+        Some(section) => (section.addr, elf.section_bytes(&section)),
+        None if elf.sections().any(|s| s.flags & SHF_ALLOC != 0) => {
+            let fixed = |s: &Section| s.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC;
+            let constants = |s: &Section| fixed(s) && !matches!(s.kind, SHT_NOBITS | SHT_NOTE);
+            return if elf.sections().any(|s| constants(&s)) { Constant::Other } else { Constant::NotHere };
+        }
+        // An ELF without section headers.
+        None => {
+            let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
+            let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
+            let Some(segment) = elf.segments().find(|p| fixed(p) && holds(p)) else { return Constant::Other };
+            (segment.vaddr, elf.segment_bytes(&segment))
+        }
+    };
+    let rest = usize::try_from(at.wrapping_sub(start)).ok().and_then(|into| bytes.get(into..));
+    let text = rest.and_then(|rest| rest.get(..rest.iter().take(LONGEST).position(|b| *b == 0)?));
+    text.map_or(Constant::Other, |text| Constant::Text(text.to_vec()))
+}
+
+/// What an ELF has at an address.
+enum Constant {
+    /// A string.
+    Text(Vec<u8>),
+    /// No string: what would be there in the program that ran.
+    Other,
+    /// Nothing can be said of this address: the program writes there, or the ELF holds no bytes of it, as one of debug
+    /// information alone.
+    NotHere,
+}
+
+/// Where a layout has the pointer to a thread's name.
+fn name_offset(layout: &Layout) -> Option<usize> {
+    usize::try_from(layout.thread.offset("tx_thread_name")?).ok()
 }
 
 /// True where a string is a name of the registry, which cuts long ones.

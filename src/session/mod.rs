@@ -1,5 +1,6 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
+mod code;
 pub mod events;
 mod evidence;
 mod file;
@@ -7,19 +8,24 @@ mod gather;
 mod identity;
 mod inputs;
 mod live;
+mod offset;
 mod open;
 mod program;
 mod raw;
+mod registry;
 mod scan;
 mod stop;
+mod stub;
 mod told;
 
+pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{Image, Inputs, RemoteInput, SourceSpec, TraceInput};
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;
+pub use registry::registered;
 pub use told::Told;
 
 use std::sync::atomic::AtomicBool;
@@ -61,6 +67,8 @@ pub struct Session<'m> {
     buffers: Vec<(String, Bytes, Addr)>,
     /// The live target, to go there again.
     link: Option<RemoteInput>,
+    /// How much of the code in the memory of files is the ELF's.
+    code: Option<CodeMatch>,
     /// The registers that a core's notes hold.
     core: stop::CoreNotes,
     /// What a core says of the program it was taken of.
@@ -281,8 +289,9 @@ impl<'m> Session<'m> {
             let running = self.read_while_running();
             loaded.trace.issues.extend(running);
         } else {
-            // In a file this costs nothing; over a link `info` asks for it.
-            trace.issues.extend(self.agreement(trace).and_then(Agreement::issue));
+            // In a file this costs nothing; over a link `info` asks for it. Where code tells, that says it all.
+            let named = self.agreement(trace).and_then(Agreement::issue);
+            trace.issues.extend(named.filter(|_| self.code.is_none_or(CodeMatch::leaves_open)));
         }
         Ok(loaded)
     }

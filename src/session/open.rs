@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::code::{self, CodeMatch};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
-use super::{Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats};
+use super::{
+    Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput, formats, offset,
+};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::elf::{Elf, ElfKind};
 use crate::format::{Absence, Format, Hints};
+use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
 use crate::mem::door;
@@ -51,6 +55,8 @@ struct Opened<'m> {
     notes: CoreNotes,
     /// What the core says of the program.
     noted: Option<Arc<Noted>>,
+    /// How much of the code in the memory of files is the ELF's.
+    code: Option<CodeMatch>,
 }
 
 pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
@@ -358,6 +364,7 @@ impl<'m> Opened<'m> {
             symbols = symbols.then(Pairs::new(options.symbols.clone()));
         }
         let mut kept = None;
+        issues.extend(self.code.and_then(CodeMatch::issue));
         if let Some((path, elf)) = self.elf {
             issues.extend(super::cut_short(&path, &elf));
             let elf = Arc::new(elf);
@@ -386,6 +393,7 @@ impl<'m> Opened<'m> {
             events: options.events,
             buffers: self.traces,
             link,
+            code: self.code,
             core: self.notes,
             noted,
             pairs: options.symbols,
@@ -410,25 +418,27 @@ impl<'m> Opened<'m> {
         if let Some(remote) = self.remote.take() {
             let name = remote.endpoint.to_string();
             let mut source = connect(&remote)?;
+            let elf = self.elf.as_ref().map(|(_, elf)| elf);
             let load = load.unwrap_or_else(|| match &mut source {
-                Source::Remote(cache) => self.ask_offset(Some(cache.inner_mut()), issues),
-                _ => self.ask_offset(None, issues),
+                Source::Remote(cache) => offset::ask(elf, Some(cache.inner_mut()), issues),
+                _ => offset::ask(elf, None, issues),
             });
             return Ok((source, name, load));
         }
         match self.lent.take() {
             Some(Lent::Remote(remote)) => {
                 let name = remote.client_mut().name().to_owned();
-                let load = load.unwrap_or_else(|| self.ask_offset(Some(remote), issues));
+                let elf = self.elf.as_ref().map(|(_, elf)| elf);
+                let load = load.unwrap_or_else(|| offset::ask(elf, Some(remote), issues));
                 return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
             }
             Some(Lent::Memory(memory, told)) => {
-                let Told { name, hints: found, header_in_file, load_offset, core, noted } = told;
+                let Told { name, hints: found, header_in_file, load_offset, core, noted, code } = told;
                 self.header_in_file |= header_in_file && hints.header.is_none();
                 hints.header = hints.header.or(found.header);
                 hints.endian = hints.endian.or(found.endian);
                 hints.pointer = hints.pointer.or(found.pointer);
-                (self.notes, self.noted) = (core, noted);
+                (self.notes, self.noted, self.code) = (core, noted, code);
                 return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or(load_offset)));
             }
             None => {}
@@ -452,7 +462,7 @@ impl<'m> Opened<'m> {
                 if load.is_none() {
                     load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
                     if load.is_none() && moves {
-                        issues.push(unknown_offset());
+                        issues.push(offset::unknown());
                     }
                 }
             }
@@ -470,7 +480,7 @@ impl<'m> Opened<'m> {
             hints.header = hints.header.or_else(|| number("trace header"));
             self.notes = CoreNotes::of(&core, self.noted.as_deref());
             let load = load.unwrap_or_default();
-            let memory = self.with_code(Overlay::new().below(core), load);
+            let memory = self.with_code(core, load);
             return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
         }
         let load = load.unwrap_or_default();
@@ -490,14 +500,14 @@ impl<'m> Opened<'m> {
                 .collect();
             let width = hints.pointer.unwrap_or(Width::W8);
             let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
-            self.with_code(Overlay::new().below(segments), load)
+            self.with_code(segments, load)
         } else {
             self.header_in_file |= hints.header.is_none();
             hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
             hints.endian = None;
             hints.pointer = hints.pointer.or(None);
             let blocks = self.traces.iter().map(|(_, bytes, base)| Block::whole(*base, bytes.clone())).collect();
-            Box::new(Segments::new(blocks)) as Box<dyn crate::mem::Memory>
+            Box::new(Segments::new(blocks)) as Box<dyn Memory>
         };
         if hints.endian.is_none() {
             hints.endian = self.endian_of_images();
@@ -505,24 +515,13 @@ impl<'m> Opened<'m> {
         Ok((Source::Files(memory), name, load))
     }
 
-    /// Where a program that can be loaded anywhere was loaded, by the stub's word.
-    fn ask_offset(&self, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
-        let Some((_, elf)) = self.elf.as_ref().filter(|(_, e)| e.kind() == ElfKind::Dyn) else {
-            return LoadOffset::default();
-        };
-        remote.and_then(|remote| remote_offset(remote, elf)).unwrap_or_else(|| {
-            issues.push(unknown_offset());
-            LoadOffset::default()
-        })
-    }
-
-    /// Code and constants come from the ELF where the dump leaves them out. Its writable segments hold what variables
-    /// began with, not what they hold now: they are never used.
-    fn with_code(&self, memory: Overlay<'static>, load: LoadOffset) -> Box<dyn crate::mem::Memory> {
-        match &self.elf {
-            Some((_, elf)) => Box::new(memory.below(elf_readonly(elf, load.value))),
-            None => Box::new(memory),
-        }
+    /// Code and constants come from the ELF where the dump leaves them out, and are compared where it has them. The ELF's
+    /// writable segments hold what variables began with, not what they hold now: they are never used.
+    fn with_code(&mut self, mut memory: impl Memory + 'static, load: LoadOffset) -> Box<dyn Memory> {
+        let Some((_, elf)) = &self.elf else { return Box::new(Overlay::new().below(memory)) };
+        let known = elf.kind() != ElfKind::Dyn || !load.how.is_empty();
+        self.code = known.then(|| code::compare(&mut memory, elf, load.value)).flatten();
+        Box::new(Overlay::new().below(memory).below(elf_readonly(elf, load.value)))
     }
 
     /// Without an ELF the trace headers in the images tell the byte order.
@@ -569,29 +568,4 @@ fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Re
         }
         None => Ok(()),
     }
-}
-
-fn unknown_offset() -> Issue {
-    Issue::new(
-        "load-offset-unknown",
-        Severity::Inferred,
-        "the ELF is position-independent and nothing tells where it was loaded: 0 is taken (--load-offset N)",
-    )
-}
-
-/// Where a position-independent program was loaded, from what the stub knows of the process.
-fn remote_offset(remote: &mut Remote, elf: &Elf) -> Option<LoadOffset> {
-    const AT_ENTRY: u64 = 9;
-    if let Some(auxv) = remote.client_mut().auxv().ok().flatten() {
-        let word = elf.width();
-        let size = word.bytes();
-        for pair in auxv.chunks_exact(size.saturating_mul(2)) {
-            let (kind, value) = elf.endian().word(word, pair, 0).zip(elf.endian().word(word, pair, size))?;
-            if kind == AT_ENTRY {
-                return Some(LoadOffset { value: value.wrapping_sub(elf.entry()), how: "AT_ENTRY from the stub" });
-            }
-        }
-    }
-    let offsets = remote.client_mut().offsets().ok().flatten()?;
-    Some(LoadOffset { value: offsets.text, how: "qOffsets of the stub" })
 }

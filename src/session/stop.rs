@@ -1,15 +1,17 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
-use super::{Session, program};
+use super::registry::{self, registered};
+use super::{Session, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Code, Frames, Registers};
 use crate::elf::Machine;
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
 use crate::mem::core::Core;
+use crate::mem::image;
 use crate::rsp::RspError;
 use crate::sym::Noted;
-use crate::trace::{Issue, Severity};
+use crate::trace::{Issue, Severity, Trace};
 
 /// A core's registers as its notes have them, for whoever knows the processor.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +20,11 @@ pub struct CoreNotes {
     architecture: Option<Architecture>,
     endian: Option<Endian>,
     prstatus: Vec<Vec<u8>>,
+    /// Registers of the first CPU that its note has no place for, in a core of ours.
+    system: Vec<(String, u64)>,
     machine: Option<Machine>,
+    /// The program's `e_flags`, in a core of ours.
+    flags: Option<u32>,
     /// What a core of ours says of the frames.
     frames: Option<Frames>,
     /// And of the program's code.
@@ -27,6 +33,8 @@ pub struct CoreNotes {
 
 /// The most notes of registers that are kept.
 const MOST: usize = 4096;
+/// The most registers beside those.
+const MOST_SYSTEM: usize = 64;
 
 impl CoreNotes {
     /// Takes them out of a core before its memory is all that is left of it.
@@ -47,7 +55,9 @@ impl CoreNotes {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
             prstatus: core.prstatus().take(cpus).map(<[u8]>::to_vec).collect(),
+            system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
+            flags: fact("elf").map(|_| core.elf().flags()),
             frames,
             code: fact("code").map(Code::from_text).unwrap_or_default(),
         }
@@ -65,7 +75,14 @@ impl CoreNotes {
 
     fn read(&self, architecture: Architecture) -> Vec<(u32, Registers)> {
         let Some(endian) = self.endian else { return Vec::new() };
-        self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc)).collect()
+        let notes = self.prstatus.iter().filter_map(|desc| cpu::from_prstatus(architecture, endian, desc));
+        let mut all: Vec<(u32, Registers)> = notes.collect();
+        if let Some((_, first)) = all.first_mut() {
+            for (name, value) in &self.system {
+                first.set(name, *value);
+            }
+        }
+        all
     }
 }
 
@@ -75,21 +92,23 @@ impl Session<'_> {
         self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
     }
 
-    /// The kernel's objects as they stand now, and where each thread stands. `names` tells names of objects that memory
-    /// does not: those of a trace's registry.
+    /// The program's `e_flags`, which name the variant of its processor; `None` where nothing tells.
+    #[must_use]
+    pub fn flags(&self) -> Option<u32> {
+        self.elf.as_ref().map(|elf| elf.flags()).or(self.core.flags)
+    }
+
+    /// The kernel's objects as they stand now, and where each thread stands. The trace's registry tells names of objects
+    /// that memory does not, and where they are.
     ///
     /// # Errors
     /// [`Absence`] where the list of threads cannot be read.
-    pub fn kernel(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
-        self.kernel_with(names, &mut Stop::default())
+    pub fn kernel(&mut self, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+        self.kernel_with(trace, &mut Stop::default())
     }
 
     /// The same, and the registers that were read for it.
-    pub(super) fn kernel_with(
-        &mut self,
-        names: &dyn Fn(Addr) -> Option<String>,
-        stop: &mut Stop,
-    ) -> Result<Kernel, Absence> {
+    pub(super) fn kernel_with(&mut self, trace: Option<&Trace>, stop: &mut Stop) -> Result<Kernel, Absence> {
         if !self.buffers.is_empty() {
             return Err(Absence::broken(
                 "no-kernel-symbol",
@@ -104,11 +123,13 @@ impl Session<'_> {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
-            names: &|address| names(address).or_else(|| variable(&self.symbols, address)),
+            names: &|address| trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.symbols, address)),
+            registered: &trace.map(registry::roots).unwrap_or_default(),
             stacks: true,
         };
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
         let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
+        kernel.find_running(stop);
         kernel.place(memory, stop, &self.symbols);
         if stop.frames.map(|f| f.architecture) != before {
             // What was said of the processor before its threads were looked at.
@@ -126,12 +147,13 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Session::kernel`].
-    pub fn objects(&mut self, names: &dyn Fn(Addr) -> Option<String>) -> Result<Kernel, Absence> {
+    pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Absence> {
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
             pointer: self.hints.pointer,
-            names,
+            names: &|address| registered(trace, address).or_else(|| variable(&self.symbols, address)),
+            registered: &registry::roots(trace),
             stacks: false,
         };
         let elf = self.elf.as_deref();
@@ -153,7 +175,9 @@ impl Session<'_> {
             None => self.core.code.clone(),
         };
         let named = self.registers.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
-        if frames.is_none() && named && self.elf.is_none() {
+        if (frames.is_none() || profile_open) && named && self.elf.is_none() {
+            // Only a Cortex-M has these.
+            profile_open = false;
             frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
         }
         let Some(known) = frames else {
@@ -164,18 +188,7 @@ impl Session<'_> {
             self.core.read(architecture).into_iter().map(|(_, registers)| registers).collect();
         if let Some(remote) = self.remote_mut() {
             let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
-            let named = remote.client_mut().named_registers().map_err(broken)?;
-            if named.is_empty() {
-                let told = remote.client_mut().registers().map_err(broken)?;
-                cpus.extend(told.map(|bytes| from_stub(architecture, known.endian, &bytes)));
-            } else {
-                let mut cpu = Registers::new(architecture);
-                for (name, value) in &named {
-                    // A debugger knows more than is known here: segments, flags of its own.
-                    cpu.set(name, *value);
-                }
-                cpus.push(cpu);
-            }
+            cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
         if !self.registers.is_empty() {
             if cpus.is_empty() {
@@ -196,6 +209,7 @@ impl Session<'_> {
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
+        cpus.iter_mut().for_each(Registers::complete);
         Ok(Stop { frames, profile_open, code, cpus, typed: Vec::new() })
     }
 
@@ -220,21 +234,13 @@ impl Session<'_> {
     }
 }
 
-/// Registers from a `g` reply in which some bytes are not known: those registers are not known either.
-fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
-    let filled = |with: u8| bytes.iter().map(|b| b.unwrap_or(with)).collect::<Vec<u8>>();
-    let low = cpu::from_stub(architecture, endian, &filled(0));
-    if bytes.iter().all(Option::is_some) {
-        return low;
-    }
-    let high = cpu::from_stub(architecture, endian, &filled(0xFF));
-    let mut known = Registers::new(architecture);
-    for ((register, a), (_, b)) in low.iter().zip(high.iter()) {
-        if let Some(value) = a.filter(|_| a == b) {
-            known.set(register.name, value);
-        }
-    }
-    known
+/// The pairs of `msp=0x20007f58 psp=0x20002f00`.
+fn system_registers(fact: &str) -> Vec<(String, u64)> {
+    let pair = |text: &str| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.to_owned(), image::parse_number(value).ok()?))
+    };
+    fact.split(' ').filter_map(pair).take(MOST_SYSTEM).collect()
 }
 
 /// A core of GDB's describes its registers: those of the M profile have a name of their own.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::code::CodeMatch;
 use super::stop::CoreNotes;
 use super::{LoadOffset, Session};
 use crate::format::Hints;
@@ -18,6 +19,7 @@ pub struct Told {
     pub(super) load_offset: LoadOffset,
     pub(super) core: CoreNotes,
     pub(super) noted: Option<Arc<Noted>>,
+    pub(super) code: Option<CodeMatch>,
 }
 
 impl From<String> for Told {
@@ -44,6 +46,7 @@ impl<'m> Session<'m> {
             load_offset: self.load_offset,
             core: self.core,
             noted: self.noted,
+            code: self.code,
         };
         Some((memory, told))
     }

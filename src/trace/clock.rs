@@ -31,6 +31,19 @@ pub enum Known {
     Assumed,
 }
 
+/// What the ticks of a clock are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// Time.
+    Time,
+    /// The time in which the processor is awake: the counter stops while it sleeps.
+    AwakeTime,
+    /// Events: each stamp is so much more than the one before, and mostly 1.
+    Events(u64),
+    /// Nothing: every stamp is the same.
+    Nothing,
+}
+
 /// The clock of a trace.
 #[derive(Debug, Clone)]
 pub struct Clock {
@@ -44,13 +57,20 @@ pub struct Clock {
     pub period: Option<u64>,
     /// Ticks in a second, where that is given or certain.
     pub hz: Option<f64>,
-    /// False where every stamp is the same: there is no time in this trace.
-    pub runs: bool,
+    /// What its ticks are.
+    pub counts: Counts,
     /// One sentence on how direction and period were found.
     pub reason: String,
 }
 
 impl Clock {
+    /// False where every stamp is the same: there is no time in this trace.
+    #[must_use]
+    #[inline]
+    pub const fn runs(&self) -> bool {
+        !matches!(self.counts, Counts::Nothing)
+    }
+
     /// Ticks from one stamp to the next, assuming less than one period between them.
     #[must_use]
     #[inline]
@@ -75,7 +95,8 @@ mod tests {
     use super::*;
 
     fn clock(mask: u64, direction: Direction, period: Option<u64>) -> Clock {
-        Clock { mask, direction, direction_known: Known::Given, period, hz: None, runs: true, reason: String::new() }
+        let (direction_known, counts) = (Known::Given, Counts::Time);
+        Clock { mask, direction, direction_known, period, hz: None, counts, reason: String::new() }
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod interrupt;
 mod issue;
 mod object;
 
-pub use clock::{Clock, Direction, Known};
+pub use clock::{Clock, Counts, Direction, Known};
 pub use context::{Context, ContextId, ContextKind, Contexts};
 pub use event::{DefId, Event, Extra, Words};
 pub use interrupt::{Interrupts, Mark, Number};

@@ -4,8 +4,8 @@ use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::output::{NoNames, Resolve, View};
 use tx_trace::trace::{
-    About, Clock, ContextId, ContextKind, Contexts, Direction, Event, Events, Issue, Known, Object, ObjectTable, Trace,
-    WalkState, Words,
+    About, Clock, ContextId, ContextKind, Contexts, Counts, Direction, Event, Events, Issue, Known, Object,
+    ObjectTable, Trace, WalkState, Words,
 };
 
 struct List(Vec<Event>);
@@ -79,7 +79,7 @@ impl Build {
                 direction_known: Known::Given,
                 period: None,
                 hz,
-                runs: true,
+                counts: Counts::Time,
                 reason: String::new(),
             },
             contexts: Contexts::default(),

@@ -95,7 +95,7 @@ fn colours_change_nothing_but_colour() {
 #[test]
 fn a_clock_that_stands_still_takes_its_columns_away() {
     let mut b = Build::new(None);
-    b.clock.runs = false;
+    b.clock.counts = tx_trace::trace::Counts::Nothing;
     let thread = b.context(ContextKind::Thread, 0x10);
     b.event(0, thread, 6, [0; 4]);
     let made = b.make(Vec::new());

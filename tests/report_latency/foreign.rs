@@ -84,7 +84,7 @@ fn foreign_trace(catalogue: &Catalogue, list: &[(Option<u64>, i64, u32, &[u64])]
             direction_known: Known::Given,
             period: None,
             hz: None,
-            runs: true,
+            counts: tx_trace::trace::Counts::Time,
             reason: String::new(),
         },
         contexts,

@@ -139,6 +139,31 @@ fn registers_that_were_typed() {
     assert!(of(&text, "info threads").contains("* 1    Thread 536891096 \"watchdog\" (running, priority 1)"), "{text}");
 }
 
+/// At the start of the fault handler, as a crash log prints it. `msp` is what `sp` is in an exception; GDB said "Register 91
+/// is not available", of every thread.
+#[test]
+fn psp_alone_was_not_enough_for_gdb() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let log = ["--reg", "pc=0x2540", "--reg", "sp=0x20007fa0", "--reg", "lr=0xfffffffd", "--reg", "xpsr=0x1000003"];
+    let look = |psp: &[&str]| {
+        let image = Image::serve(&[&RAM[..], &log, psp].concat());
+        session(&[&format!("target remote :{}", image.port), "bt", "thread apply all bt", "p $msp", "detach"])
+    };
+    // The fixture's thread was in this function, with its registers there.
+    let text = look(&["--reg", "psp=0x20002f00"]);
+    let of_first = of(&text, "bt");
+    assert!(of_first.contains("#1  <signal handler called>\n#2  record_write ("), "{text}");
+    assert!(of(&text, "p $msp").contains("0x20007fa0") && !text.contains("Register 91"), "{text}");
+    let all = of(&text, "thread apply all bt");
+    assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 8, "every thread to its start: {text}");
+    // Without it GDB took the main stack for the thread's, and showed the caller of another function.
+    let text = look(&[]);
+    assert!(!of(&text, "bt").contains("port_start"), "{text}");
+    assert_eq!(of(&text, "thread apply all bt").matches("mk_thread_shell () at kernel.c").count(), 8, "{text}");
+}
+
 /// GDB goes on behind the exception by whatever lies at PSP.
 #[test]
 fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {

@@ -3,6 +3,7 @@
 use super::window::Window;
 use super::{Cycle, Inversions, MOST_OPEN};
 use crate::abi::Addr;
+use crate::analysis::times::{again, length};
 use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
 use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
@@ -60,14 +61,21 @@ fn cells(window: &Window, now: i64, tracker: &Tracker<'_>) -> Vec<Cell> {
     let told = |ticks| if window.from.is_some() { Cell::Ticks(ticks) } else { Cell::Empty };
     let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
     let ticks = |n: Option<i64>| n.map_or(Cell::Empty, Cell::Ticks);
-    let list: Vec<String> = culprits.iter().map(|(no, ticks)| format!("{} {ticks}", text(*no, tracker))).collect();
+    let runs = tracker.trace.clock.runs();
+    let name = |(no, ticks): &(ThreadNo, i64)| {
+        let name = text(*no, tracker);
+        if runs { format!("{name} {ticks}") } else { name }
+    };
+    let list: Vec<String> = culprits.iter().map(name).collect();
+    // Without a clock nobody knows who of several ran longest.
+    let worst = culprits.first().filter(|_| runs || culprits.len() == 1);
     vec![
         thread_cell(window.waiter, tracker),
         thread_cell(window.owner, tracker),
         object_cell(window.lock, tracker),
         ticks(window.ticks(now)),
         Cell::Text(window.to.map_or("open", |(_, end)| end.word()).to_owned()),
-        culprits.first().map_or(Cell::Empty, |(no, _)| thread_cell(*no, tracker)),
+        worst.map_or(Cell::Empty, |(no, _)| thread_cell(*no, tracker)),
         told(window.culprit_ticks),
         count(window.from.map(|m| m.seq)),
         count(window.to.map(|(m, _)| m.seq)),
@@ -95,16 +103,17 @@ fn sentence(window: &Window, now: i64, tracker: &Tracker<'_>) -> Option<String> 
     };
     let lock = lock_text(window.lock, tracker);
     let (waits, has) = if window.to.is_some() { ("waited", "had") } else { ("has waited", "has") };
+    let clock = &tracker.trace.clock;
     let mut said = format!(
-        "the longest: {} {waits} {} ticks for {lock}, which {} {has}; of these the owner ran {}",
+        "the longest: {} {waits} {} for {lock}, which {} {has}; of these the owner ran {}",
         name(window.waiter, window.waiter_priority),
-        window.ticks(now)?,
+        length(clock, window.ticks(now)?)?,
         name(window.owner, window.owner_priority),
-        window.owner_ticks
+        again(clock, window.owner_ticks)?
     );
     if let Some((no, ticks)) = window.culprits.iter().max_by_key(|(_, ticks)| *ticks) {
         let priority = tracker.thread(*no).and_then(|t| t.priority);
-        said.push_str(&format!(" and {} ran {ticks}", name(*no, priority)));
+        said.push_str(&format!(" and {} ran {}", name(*no, priority), again(clock, *ticks)?));
     }
     Some(said)
 }
@@ -185,11 +194,11 @@ impl Inversions {
             return;
         }
         let unknown = sums.inversions.saturating_sub(sums.deterministic).saturating_sub(sums.culprits);
+        let all = length(&tracker.trace.clock, sums.ticks).map_or(String::new(), |all| format!(", {all} in all"));
         let mut said = format!(
-            "{} in {}, {} ticks in all: {} deterministic, {} with culprits",
+            "{} in {}{all}: {} deterministic, {} with culprits",
             many(sums.inversions, "inversion", "inversions"),
             many(self.waits, "wait for a lock", "waits for locks"),
-            sums.ticks,
             sums.deterministic,
             sums.culprits
         );

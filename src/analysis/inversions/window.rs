@@ -131,7 +131,9 @@ impl Window {
         let (a, z) = (span.from.max(from.ticks), span.to.min(until));
         let mut ticks = z.saturating_sub(a);
         let absent = if several { self.absence(span, tracker) } else { i64::MAX };
-        if ticks <= 0 {
+        // Where the clock stands still nothing has a length, and who runs is told all the same.
+        let runs = tracker.trace.clock.runs();
+        if ticks < 0 || (ticks == 0 && runs) {
             return;
         }
         let others = match span.who {
@@ -143,11 +145,16 @@ impl Window {
                     .zip(self.waiter_priority)
                     .is_some_and(|(p, waiter)| tracker.catalogue.is_more_urgent(waiter, p));
                 // In a cycle nobody would go on if the others did not run.
-                if less_urgent && !self.cycle {
+                if less_urgent && !self.cycle && !runs && several {
+                    // It may have run beside the owner.
+                    self.doubt = true;
+                } else if less_urgent && !self.cycle {
                     // What runs beside the owner, on another core, does not delay it.
                     let guilty = ticks.min(absent);
                     ticks = ticks.saturating_sub(guilty);
-                    self.blame(no, guilty);
+                    if guilty > 0 || !runs {
+                        self.blame(no, guilty);
+                    }
                 } else {
                     self.doubt |= priority.is_none() || self.waiter_priority.is_none();
                 }
@@ -164,9 +171,6 @@ impl Window {
     }
 
     fn blame(&mut self, thread: ThreadNo, ticks: i64) {
-        if ticks <= 0 {
-            return;
-        }
         self.culprit_ticks = self.culprit_ticks.saturating_add(ticks);
         if let Some((_, sum)) = self.culprits.iter_mut().find(|(c, _)| *c == thread) {
             *sum = sum.saturating_add(ticks);

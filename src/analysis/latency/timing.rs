@@ -3,6 +3,7 @@
 use crate::analysis::histogram::Histogram;
 use crate::analysis::{Tracker, Whole};
 use crate::report::{Cell, Column, Kind};
+use crate::trace::Counts;
 
 /// Durations of one kind.
 #[derive(Debug, Clone, Default)]
@@ -83,11 +84,10 @@ pub(super) const COLUMNS: [Column; 6] = [
 pub(super) fn notes(whole: &Whole, tracker: &Tracker<'_>, any: bool, backwards: u64) -> Vec<String> {
     let mut notes = whole.notes();
     let clock = &tracker.trace.clock;
-    if !clock.runs {
-        notes.push("the clock stands still: no duration can be told".to_owned());
-    }
-    if any {
-        let unit = if clock.hz.is_none() { "; in ticks of the trace's clock (--hz gives them a unit)" } else { "" };
+    if any && clock.runs() {
+        let is_time = matches!(clock.counts, Counts::Time | Counts::AwakeTime);
+        let unitless = is_time && clock.hz.is_none();
+        let unit = if unitless { "; in ticks of the trace's clock (--hz gives them a unit)" } else { "" };
         notes.push(format!("median and p99 are within 1 %, min and max exact; max_seq ended the longest{unit}"));
     }
     if backwards > 0 {

@@ -87,15 +87,42 @@ pub(super) fn count(counts: &mut Vec<u64>, at: usize) {
     }
 }
 
+/// No kernel registers a thread so often: further entries of a damaged registry are not followed.
+const MOST_STACKS: usize = 64;
+
+/// The stack of one entry of the registry.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stack {
+    base: u32,
+    size: u32,
+    /// The least that was left, and the event that shows it: its number and its sequence number.
+    least: u32,
+    event: u64,
+    seq: Option<u64>,
+}
+
+impl Stack {
+    fn new(base: u32, size: u32) -> Self {
+        Self { base, size, least: size, ..Self::default() }
+    }
+
+    /// A pointer below the stack leaves nothing of it.
+    fn pointer(&mut self, pointer: u32, step: &Step) {
+        let left = pointer.saturating_sub(self.base);
+        if pointer < self.base || left < self.least {
+            (self.least, self.event, self.seq) = (left, step.index, Some(step.raw.seq));
+        }
+    }
+}
+
 /// What one context adds up.
 #[derive(Debug, Clone, Default)]
 struct Sums {
     suspensions: u64,
     resumptions: u64,
     ticks: u64,
-    /// Base and size of the stack of the first registered thread, least left and where.
-    stack: (u32, u32),
-    least: (u32, u64, Option<u64>),
+    /// One for each entry of the registry that is a thread of this address, in the registry's order.
+    stacks: Vec<Stack>,
     counts: Vec<u64>,
     states: Vec<(u64, u32)>,
     /// Lowest and highest priority, those of inserted events included.
@@ -128,9 +155,8 @@ impl Adding {
         for object in trace.objects.iter().filter(|o| o.is_thread) {
             let Some(at) = people.at(low(object.address)) else { continue };
             first_thread = first_thread.or(Some(at));
-            if let Some(sum) = sums.get_mut(at).filter(|s| s.stack == (0, 0)) {
-                sum.stack = (low(object.param1), low(object.param2));
-                sum.least.0 = sum.stack.1;
+            if let Some(sum) = sums.get_mut(at) {
+                sum.stacks.push(Stack::new(low(object.param1), low(object.param2)));
             }
         }
         for (sum, person) in sums.iter_mut().zip(&people.list) {
@@ -155,10 +181,7 @@ impl Adding {
             _ => {}
         }
         if let Some(pointer) = stack_word(step.raw.id).and_then(|w| step.raw.info.get(w)) {
-            let left = pointer.saturating_sub(sum.stack.0);
-            if *pointer < sum.stack.0 || left < sum.least.0 {
-                sum.least = (left, step.index, Some(step.raw.seq));
-            }
+            sum.stacks.iter_mut().take(MOST_STACKS).for_each(|stack| stack.pointer(*pointer, step));
         }
         if !step.inserted {
             return;
@@ -221,9 +244,15 @@ impl Adding {
         }
         let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
         let mut threads = Vec::new();
+        // By person: how many entries of the registry were it so far.
+        let mut entries = vec![0usize; people.list.len()];
         for (number, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
             let Some(at) = people.at(low(object.address)) else { continue };
             let mut thread = self.thread(people, at, ids);
+            let entry = entries.get_mut(at).map_or(0, |n| std::mem::replace(n, n.saturating_add(1)));
+            let stack = self.sums.get(at).and_then(|s| s.stacks.get(entry)).copied().unwrap_or_default();
+            (thread.stack_size, thread.min_available) = (stack.size, stack.least);
+            (thread.min_event, thread.min_seq) = (stack.event, stack.seq);
             // A second entry of the same address is found by nobody who looks for it.
             let first = people.list.get(at).and_then(|p| p.object).is_some_and(|(o, _)| o == number);
             if !first {
@@ -238,8 +267,6 @@ impl Adding {
             let mut thread = self.thread(people, at, ids);
             thread.copies = people.copies(at);
             "Un-named Thread".clone_into(&mut thread.name);
-            // Nothing is known of its stack.
-            (thread.stack_size, thread.min_available, thread.min_event, thread.min_seq) = (0, 0, 0, None);
             threads.push(thread);
         }
         threads
@@ -257,10 +284,6 @@ impl Adding {
             low_threshold: person.low_threshold,
             high_threshold: person.high_threshold,
             ticks: sum.ticks,
-            stack_size: sum.stack.1,
-            min_available: sum.least.0,
-            min_event: sum.least.1,
-            min_seq: sum.least.2,
             services: ids.sorted(&sum.counts),
             states: if self.with_states { sum.states.clone() } else { Vec::new() },
             ..Thread::default()

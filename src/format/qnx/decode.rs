@@ -12,8 +12,8 @@ use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{looks_like_text, qnx_events};
 use crate::trace::{
-    About, Clock, ContextId, ContextKind, DefId, Direction, Event, Events, Extra, Issue, Known, Severity, Trace,
-    WalkState, Words,
+    About, Clock, ContextId, ContextKind, Counts, DefId, Direction, Event, Events, Extra, Issue, Known, Severity,
+    Trace, WalkState, Words,
 };
 
 /// Mark of an event without a definition, or of one that interrupted nobody known.
@@ -75,7 +75,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         period: None,
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
         hz: options.hz.or_else(|| capture.value(CYCLES).map(|c| c as f64)),
-        runs: stamps_differ || held < 2,
+        counts: if stamps_differ || held < 2 { Counts::Time } else { Counts::Nothing },
         reason: "control events tell the high word, for each processor".to_owned(),
     };
     let mut facts = source.facts;

@@ -3,7 +3,7 @@
 use super::super::DecodeOptions;
 use super::entry::Codec;
 use super::survey::{Mark, Survey};
-use crate::trace::{Clock, Direction, Issue, Known, Place, Severity};
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
 
 /// Nanoseconds that start over each second: `clock_gettime().tv_nsec` on hosted ports.
 const SECOND_IN_NS: u64 = 1_000_000_000;
@@ -39,7 +39,8 @@ pub(super) fn find(
     let mut period = options.period;
     let mut hz = options.hz;
     let mut facts = Vec::new();
-    if period.is_none() && runs {
+    let even = survey.counts_events(direction).filter(|_| runs);
+    if period.is_none() && runs && even.is_none() {
         match find_period(survey, codec, direction, backward, hosted) {
             Some(Period::Second) => {
                 period = Some(SECOND_IN_NS);
@@ -71,8 +72,9 @@ pub(super) fn find(
         }
     }
     tell_doubts(survey, options, decided, runs, issues);
-    if runs && survey.events > 8 && survey.ones == survey.events.saturating_sub(1) {
-        reason.push_str("; every step is 1: a count of events, not a time");
+    if let Some(step) = even {
+        hz = None;
+        tell_count(step, options, &mut reason, issues);
     }
     if per_core {
         issues.push(Issue::new(
@@ -81,13 +83,22 @@ pub(super) fn find(
             format!("stamps of different cores do not follow each other ({all} steps back, {own} on the cores themselves): each core is timed by itself, and times of different cores cannot be compared"),
         ));
     }
-    if hz.is_none() && period.is_none() {
-        rate(survey, core_clock, &mut hz, &mut facts, issues);
-    }
-    if period.is_none() {
+    let mut counts = match (runs, even) {
+        (false, _) => Counts::Nothing,
+        (true, Some(step)) => Counts::Events(step),
+        (true, None) => Counts::Time,
+    };
+    if counts == Counts::Time && period.is_none() {
+        if hz.is_none() {
+            rate(survey, core_clock, &mut hz, &mut facts, issues);
+        }
+        if let Some(why) = stops_in_sleep(survey, codec) {
+            counts = Counts::AwakeTime;
+            issues.push(Issue::new("clock-sleeps", Severity::Note, why));
+        }
         lost_laps(survey, codec, issues);
     }
-    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, runs, reason };
+    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, reason };
     Found { clock, per_core, facts }
 }
 
@@ -190,17 +201,6 @@ fn rate(
 ) {
     let (idle, busy) = systick_periods(&survey.systicks);
     let usual = median(&busy).or_else(|| median(&idle));
-    if let (Some(asleep), Some(awake)) = (median(&idle), median(&busy))
-        && idle.len() >= 3
-        && busy.len() >= 3
-        && asleep < awake.saturating_sub(awake / 10)
-    {
-        issues.push(Issue::new(
-            "clock-sleeps",
-            Severity::Note,
-            format!("SysTick periods have {awake} ticks while threads run and {asleep} while idle: the counter stops in sleep, so idle time is shorter here than it was"),
-        ));
-    }
     let Some(clock) = core_clock.filter(|c| *c > 0) else { return };
     let fits = |period: u64| {
         TICK_RATES.iter().filter_map(|k| clock.checked_div(*k)).any(|p| p > 0 && period.abs_diff(p) <= p / 50)
@@ -226,6 +226,38 @@ fn rate(
             format!("not known: SystemCoreClock says {clock} Hz, and no SysTick interrupts in the trace confirm it (--hz SystemCoreClock)"),
         )),
     }
+}
+
+/// Why the clock is taken to stop while the processor is idle: by the SysTick interrupts, or by what the kernel counted.
+fn stops_in_sleep(survey: &Survey, codec: Codec) -> Option<String> {
+    let (idle, busy) = systick_periods(&survey.systicks);
+    if let (Some(asleep), Some(awake)) = (median(&idle), median(&busy))
+        && idle.len() >= 3
+        && busy.len() >= 3
+        && asleep < awake.saturating_sub(awake / 10)
+    {
+        return Some(format!(
+            "SysTick periods have {awake} ticks while threads run and {asleep} while idle: the counter stops in sleep, so idle time is shorter here than it was"
+        ));
+    }
+    // Old kernels do not store what an interrupt found, and several cores are not idle together.
+    let tells_idle = survey.marks_threshold || survey.marks_interrupted;
+    let verdict = survey.kernel_ticks.verdict(codec.mask).filter(|_| tells_idle && survey.cores.len() < 2)?;
+    Some(format!(
+        "sleeps and the kernel's tick count give {} ticks of the clock for one of the kernel, and only {} where the processor was idle: the counter stops in sleep, so idle time is shorter here than it was",
+        verdict.usual, verdict.short
+    ))
+}
+
+/// A count of events has no rate, whatever was typed.
+fn tell_count(step: u64, options: &DecodeOptions, reason: &mut String, issues: &mut Vec<Issue>) {
+    reason.push_str(&format!("; every step is {step}: a count of events, not a time"));
+    let rate = if options.hz.is_some() { "; --hz is not used" } else { "" };
+    issues.push(Issue::new(
+        "clock-counts-events",
+        Severity::Note,
+        format!("the time stamps count events, as in ports without a time source of their own: each is {step} more than the one before, and no time is known{rate}"),
+    ));
 }
 
 /// Ticks between SysTick interrupts: those that idle led up to, and the others.

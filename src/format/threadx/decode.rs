@@ -119,14 +119,14 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
     if shared == 0
         && let (Some(last), Some(first)) = (before.survey.last_stamp, next.survey.first_stamp)
     {
-        let clock = super::order::rough_clock(a.mask, before.survey.votes.direction().0);
+        let direction = before.survey.votes.direction().0;
+        let clock = super::order::rough_clock(a.mask, direction);
         let step = clock.step(last, first);
         let usual = before.survey.largest.into_iter().chain(next.survey.largest).map(|(s, _)| s).max().unwrap_or(0);
         if step > usual {
             // A clock that counts events tells how many are missing.
-            let counts = before.survey.ones.saturating_add(1) == before.survey.events;
-            let missing =
-                if counts { format!("{} events are", step.saturating_sub(1)) } else { "events may be".to_owned() };
+            let slots = before.survey.counts_events(direction).and_then(|each| step.checked_div(each));
+            let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
             let issue = Issue::new(
                 "joined-gap",
                 Severity::Lost,

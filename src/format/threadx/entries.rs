@@ -107,7 +107,7 @@ impl Entries {
         if late == 0 {
             return oldest;
         }
-        if !self.clock.runs {
+        if !self.clock.runs() {
             // The kernel finds the entry to fill in by its stamp: with a constant one it may fill in another.
             return oldest | late;
         }

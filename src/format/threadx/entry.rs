@@ -18,8 +18,14 @@ pub(super) mod id {
     pub const BLOCK_ALLOCATE: u32 = 10;
     /// I2 is filled in late.
     pub const BYTE_ALLOCATE: u32 = 20;
+    /// I1 is the number of the kernel's ticks that the caller sleeps.
+    pub const SLEEP: u32 = 112;
+    /// I1 is the thread whose wait ends early.
+    pub const WAIT_ABORT: u32 = 117;
     /// I1 is the kernel's tick count.
     pub const TIME_GET: u32 = 120;
+    /// The kernel's tick count is set.
+    pub const TIME_SET: u32 = 121;
 }
 
 /// How slots are read.

@@ -4,6 +4,7 @@ mod clock;
 mod decode;
 mod entries;
 mod entry;
+mod kernel_ticks;
 pub mod layout;
 mod locate;
 mod mend;

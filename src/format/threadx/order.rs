@@ -6,7 +6,7 @@ use super::super::{Capture, Extent};
 use super::entry::Codec;
 use super::ring::Geometry;
 use crate::bytes::Bytes;
-use crate::trace::{Clock, Direction, Issue, Known, Place, Severity};
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
 
 /// Slots that follow each other in ring order and lie together in memory.
 #[derive(Debug, Clone)]
@@ -354,7 +354,7 @@ pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
         direction_known: Known::Detected,
         period: None,
         hz: None,
-        runs: true,
+        counts: Counts::Time,
         reason: String::new(),
     }
 }

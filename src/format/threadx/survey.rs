@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, is_user, kind_of};
+use super::kernel_ticks::KernelTicks;
 use super::layout::CONTEXT_ISR;
 use super::met::Met;
 use super::order::{Ring, Votes, rough_clock};
@@ -104,8 +105,10 @@ pub(super) struct Survey {
     core: Option<(u16, Option<(u64, Votes)>)>,
     pub least: u64,
     pub most: u64,
-    /// Steps of exactly one tick.
-    pub ones: u64,
+    /// The last step of one slot to the next, how many were the same as the one before, and the last of these.
+    step: u64,
+    same: u64,
+    even: u64,
     /// Ticks of all steps down, and of all steps up, each core against its own stamps.
     pub fallen: u64,
     pub risen: u64,
@@ -119,6 +122,7 @@ pub(super) struct Survey {
     pub unmarked: bool,
     pub systicks: Vec<Mark>,
     pub times: Vec<Mark>,
+    pub kernel_ticks: KernelTicks,
     /// By context: its last event.
     pub last_of: Vec<u64>,
     pub newest: Option<u64>,
@@ -225,7 +229,15 @@ impl Survey {
         if let Some(before) = self.last_stamp {
             self.votes.count(before, entry.stamp);
             let step = clock.step(before, entry.stamp);
-            self.ones = self.ones.saturating_add(u64::from(step == 1));
+            // Slots that are left out were counted as well.
+            let slots = self.newest.and_then(|newest| seq.checked_sub(newest)).unwrap_or(0);
+            let same = slots.checked_mul(self.step) == Some(step) && step > 0;
+            self.same = self.same.saturating_add(u64::from(same));
+            if same {
+                self.even = self.step;
+            } else {
+                self.step = step.checked_div(slots).unwrap_or(0);
+            }
             if self.largest.is_none_or(|(most, _)| step > most) {
                 self.largest = Some((step, seq));
             }
@@ -254,6 +266,22 @@ impl Survey {
         if entry.id == id::TIME_GET && self.times.len() < MOST_MARKS {
             self.times.push(Mark { elapsed: self.elapsed, value: entry.info[0], seq });
         }
+        self.kernel_ticks.event(entry, self.elapsed);
+    }
+
+    /// By how much nearly every stamp is more than that of the slot before, where that is the same: no time passes so
+    /// evenly. One damaged stamp makes two other steps.
+    pub fn counts_events(&self, direction: Direction) -> Option<u64> {
+        // The first step has none before it.
+        let steps = self.events.saturating_sub(2);
+        // A loop that is timed may insert some hundred as evenly.
+        let least = if self.even == 1 { 8 } else { 512 };
+        // A timer that reloads falls back again and again.
+        let (backward, _) = self.backward(direction);
+        if backward.saturating_mul(64) > steps {
+            return None;
+        }
+        (steps >= least && self.same.saturating_mul(16) >= steps.saturating_mul(15)).then_some(self.even)
     }
 
     /// True where the steps against the direction are as far as those of a clock that starts over: cores that read one

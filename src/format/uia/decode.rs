@@ -10,8 +10,8 @@ use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product};
 use crate::trace::{
-    About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Extra, Issue, Known,
-    ObjectTable, Severity, Trace, WalkState, Words,
+    About, Clock, ContextId, ContextKind, Contexts, CoreClock, Counts, DefId, Direction, Event, Events, Extra, Issue,
+    Known, ObjectTable, Severity, Trace, WalkState, Words,
 };
 
 /// No number.
@@ -360,7 +360,8 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
         ));
     }
     let mask = if wide { u64::MAX } else { Width::W4.max() };
-    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, runs, reason }
+    let counts = if runs { Counts::Time } else { Counts::Nothing };
+    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, counts, reason }
 }
 
 /// The events of a capture.

@@ -49,7 +49,7 @@ impl Client {
     /// # Errors
     /// Of the link only.
     pub fn auxv(&mut self) -> Result<Option<Vec<u8>>, RspError> {
-        self.object("auxv", "qXfer:auxv:read")
+        self.object("auxv", "", "qXfer:auxv:read")
     }
 
     /// The memory map, where the stub has one. OpenOCD fills the gaps between flash banks with RAM that need not exist:
@@ -58,7 +58,7 @@ impl Client {
     /// # Errors
     /// Of the link only.
     pub fn memory_map(&mut self) -> Result<Option<Vec<MapRegion>>, RspError> {
-        let xml = self.object("memory-map", "qXfer:memory-map:read")?;
+        let xml = self.object("memory-map", "", "qXfer:memory-map:read")?;
         Ok(xml.map(|xml| map_regions(&String::from_utf8_lossy(&xml))))
     }
 
@@ -109,13 +109,14 @@ impl Client {
         Ok(text.lines().filter_map(register).collect())
     }
 
-    fn object(&mut self, name: &str, feature: &str) -> Result<Option<Vec<u8>>, RspError> {
+    /// A document that the stub sends in pieces: `qXfer:NAME:read:ANNEX:`.
+    pub(super) fn object(&mut self, name: &str, annex: &str, feature: &str) -> Result<Option<Vec<u8>>, RspError> {
         if !self.features().has(feature) {
             return Ok(None);
         }
         let mut object = Vec::new();
         while object.len() < MAX_OBJECT {
-            let request = format!("qXfer:{name}:read::{:x},{:x}", object.len(), self.max_chunk.max(64));
+            let request = format!("qXfer:{name}:read:{annex}:{:x},{:x}", object.len(), self.max_chunk.max(64));
             let accept = |b: &[u8]| b.is_empty() || reply::is_error(b) || matches!(b.first(), Some(b'm' | b'l'));
             let answer = self.link.ask(request.as_bytes(), &accept)?;
             match answer.split_first() {
@@ -142,23 +143,28 @@ fn parse_offsets(text: &str) -> Option<Offsets> {
     Some(Offsets { text: field("Text")?, data: field("Data"), segments: false })
 }
 
+/// The value of an attribute inside an XML tag.
+pub(super) fn attribute<'a>(inside: &'a str, name: &str) -> Option<&'a str> {
+    let is_whole = |before: &str| before.is_empty() || before.ends_with(char::is_whitespace);
+    let place = format!("{name}=");
+    let at = inside.match_indices(&place).find(|(at, _)| inside.get(..*at).is_some_and(is_whole)).map(|(at, _)| at)?;
+    let (_, value) = inside.get(at..)?.split_once('=')?;
+    let quote = value.chars().next().filter(|q| matches!(q, '"' | '\''))?;
+    value.split(quote).nth(1)
+}
+
 /// The `<memory ...>` elements of a memory map. Nothing else of it is of use, so this is no XML parser.
 fn map_regions(xml: &str) -> Vec<MapRegion> {
     let element = |tail: &str| {
         let inside = tail.split('>').next()?;
-        let attribute = |name: &str| {
-            let (_, value) = inside.split_once(&format!("{name}="))?;
-            let quote = value.chars().next().filter(|q| matches!(q, '"' | '\''))?;
-            value.split(quote).nth(1)
-        };
         let number = |name: &str| {
-            let text = attribute(name)?;
+            let text = attribute(inside, name)?;
             match text.strip_prefix("0x") {
                 Some(hex) => u64::from_str_radix(hex, 16).ok(),
                 None => text.parse().ok(),
             }
         };
-        let kind = match attribute("type")? {
+        let kind = match attribute(inside, "type")? {
             "ram" => MapKind::Ram,
             "rom" => MapKind::Rom,
             "flash" => MapKind::Flash,

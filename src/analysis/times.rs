@@ -1,0 +1,68 @@
+//! What the clock counts decides what a report can say of time: the reason is the first note of every report that has any.
+
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::{Clock, Counts};
+
+/// Takes out of reports what the clock does not tell, and says why.
+pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
+    let Some(why) = why(clock.counts) else { return };
+    for report in reports.iter_mut().filter(|r| r.columns.iter().any(|c| c.kind == Kind::Ticks)) {
+        let unknown: Vec<bool> = report.columns.iter().map(|c| is_unknown(c, clock.counts)).collect();
+        for row in &mut report.rows {
+            let cells = row.iter_mut().zip(&unknown).filter(|(_, unknown)| **unknown);
+            cells.for_each(|(cell, _)| *cell = Cell::Empty);
+        }
+        report.notes.insert(0, why.to_owned());
+    }
+}
+
+/// Why ticks are not time; `None` where they are.
+pub(super) const fn why(counts: Counts) -> Option<&'static str> {
+    match counts {
+        Counts::Time => None,
+        Counts::AwakeTime => Some(
+            "the clock stops while the processor sleeps: idle time, and every wait that idle time is part of, was longer than \
+             shown, and shares of the whole were smaller",
+        ),
+        Counts::Events(_) => Some(
+            "the clock counts events, each the same number of ticks after the one before: how long anything took is not known",
+        ),
+        Counts::Nothing => Some("the clock stands still: how long anything took is not known"),
+    }
+}
+
+/// How long something took, for a sentence; `None` where the clock does not tell.
+pub(super) fn length(clock: &Clock, ticks: i64) -> Option<String> {
+    number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
+}
+
+/// The same beside another length, whose unit is said.
+pub(super) fn again(clock: &Clock, ticks: i64) -> Option<String> {
+    if clock.hz.is_some() { length(clock, ticks) } else { number(clock, ticks).map(|(number, _)| number) }
+}
+
+/// Number and unit.
+fn number(clock: &Clock, ticks: i64) -> Option<(String, &'static str)> {
+    let unit = match clock.counts {
+        Counts::Nothing => return None,
+        Counts::Events(1) => "events",
+        Counts::Events(_) | Counts::Time | Counts::AwakeTime => "ticks",
+    };
+    let Some(hz) = clock.hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Some((ticks.to_string(), unit)) };
+    #[allow(clippy::cast_precision_loss, reason = "three decimals are shown")]
+    let seconds = ticks as f64 / hz;
+    let units = [("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)];
+    let fits = units.iter().find(|(_, per)| (seconds * per).abs() >= 1.0);
+    let (unit, per) = fits.copied().unwrap_or(("us", 1e6));
+    Some((format!("{:.3}", seconds * per), unit))
+}
+
+/// True where a column holds what cannot be known of such a clock.
+fn is_unknown(column: &Column, counts: Counts) -> bool {
+    match counts {
+        Counts::Time | Counts::AwakeTime => false,
+        // A share of events is none of the time.
+        Counts::Events(_) => column.name == "share",
+        Counts::Nothing => column.kind == Kind::Ticks || matches!(column.name, "share" | "max_seq"),
+    }
+}

@@ -1,0 +1,127 @@
+//! The created lists of the objects beside threads: from their heads, or from what else names their entries.
+
+use super::fit::Sources;
+use super::object::Object;
+use super::walk::{List, Walk};
+use super::{About, Kernel, Kind, has_id, of_walk, roots};
+use crate::abi::Addr;
+use crate::mem::Memory;
+use crate::sym::Symbol;
+use crate::trace::{Issue, Place, Severity};
+
+impl Kernel {
+    /// Reads the objects of one kind. True where no variable tells where their list is, and they were found without it.
+    pub(super) fn read_kind(
+        &mut self,
+        memory: &mut dyn Memory,
+        about: &About<'_>,
+        sources: &Sources<'_>,
+        kind: Kind,
+    ) -> bool {
+        let Some(of) = self.layout.object(kind).cloned() else { return false };
+        let list = List {
+            shape: self.layout.shape,
+            of: &of,
+            id: kind.id(),
+            members: ["id", "created_next", "created_previous"],
+            len: [of.len, of.len],
+        };
+        let [variable, _] = kind.globals();
+        let plural = format!("{} objects", kind.name());
+        let symbol = about.symbols.lookup(variable);
+        let named = self.of_kind(memory, about, kind);
+        let (walk, count) = match &symbol {
+            // An application without such objects has no such list.
+            None => (list.walk_from(memory, &named, &roots::of(sources.searched, Some(kind))), None),
+            Some(symbol) => {
+                let stem = variable.strip_suffix("_ptr").unwrap_or(variable);
+                match sources.globals.list(memory, self.layout.shape, stem) {
+                    Ok((0, count)) if !named.is_empty() => {
+                        let walk = list.walk_from(memory, &named, &[]);
+                        self.issues.push(self.head_is_zero(symbol, count, kind, &named, &walk));
+                        (walk, None)
+                    }
+                    Ok((head, count)) => {
+                        let mut walk = list.walk(memory, head);
+                        let more = list.add_left_out(memory, &mut walk, &named);
+                        if more > 0 {
+                            self.issues.push(left_out(symbol, &plural, more));
+                        }
+                        (walk, count)
+                    }
+                    Err(why) => {
+                        let message = format!("the list of {plural} cannot be read: {why}");
+                        self.issues.push(Issue::new("kernel-unreadable", Severity::Lost, message));
+                        return false;
+                    }
+                }
+            }
+        };
+        self.issues.extend(of_walk(&walk, &plural, count));
+        let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
+        let read: Vec<Object> = read.collect();
+        self.objects.extend(read);
+        symbol.is_none() && !walk.nodes.is_empty()
+    }
+
+    /// Control blocks of one kind that a waiting thread or the trace's registry names, and that begin as one does.
+    fn of_kind(&self, memory: &mut dyn Memory, about: &About<'_>, kind: Kind) -> Vec<Addr> {
+        let waits = self.threads.iter().filter_map(|t| t.suspended_on()).filter(|(k, _)| *k == kind).map(|(_, at)| at);
+        let mut named: Vec<Addr> = waits.chain(roots::of(about.registered, Some(kind))).collect();
+        let mut seen = std::collections::HashSet::new();
+        named.retain(|at| *at != 0 && seen.insert(*at) && has_id(memory, &self.layout, *at, kind));
+        named
+    }
+
+    /// The head of a list is 0 though there is such an object.
+    fn head_is_zero(&self, symbol: &Symbol, count: Option<u64>, kind: Kind, named: &[Addr], walk: &Walk) -> Issue {
+        let waits = |at: Addr| self.threads.iter().find(|t| t.suspended_on() == Some((kind, at)));
+        let who = named.iter().find_map(|at| Some((waits(*at)?, *at)));
+        let why = match (who, named.first()) {
+            (Some((thread, at)), _) => format!("thread {} waits for the {} at {at:#x}", thread.label(), kind.name()),
+            (None, at) => format!("the trace's registry names the {} at {:#x}", kind.name(), at.unwrap_or(&0)),
+        };
+        let message = format!(
+            "{} is 0{}, yet {why}: the variable was written over, or the ELF is of another build; {} were found from there",
+            symbol.name,
+            count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
+            walk.nodes.len()
+        );
+        Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address))
+    }
+
+    /// Threads that were found though no variable tells where they are.
+    pub(super) fn found_blind(&self, named: &[Addr]) -> Issue {
+        let by_registry = self.threads.iter().any(|t| named.contains(&t.address));
+        let message = format!(
+            "no symbol {}: {} threads were found {}; there may be more",
+            super::fit::HEAD,
+            self.threads.len(),
+            if by_registry { "through the trace's registry" } else { "by a search of memory for their ids" }
+        );
+        Issue::new("no-kernel-symbol", Severity::Inferred, message)
+    }
+
+    /// Other objects that were found in the same way.
+    pub(super) fn found_without(&self, kinds: &[Kind], blind: bool) -> Option<Issue> {
+        let found = self.objects.iter().filter(|o| kinds.contains(&o.kind)).count();
+        let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
+        (found > 0).then(|| {
+            let message = format!(
+                "no symbols tell where the lists of {} begin: {found} objects were found through the trace's registry, the threads that wait for them{}; there may be more",
+                names.join(", "),
+                if blind { " or a search of memory for their ids" } else { "" }
+            );
+            Issue::new("no-kernel-symbol", Severity::Inferred, message)
+        })
+    }
+}
+
+/// A list that closes and leaves out what something names.
+fn left_out(symbol: &Symbol, plural: &str, more: usize) -> Issue {
+    let message = format!(
+        "the list of {plural} at {} leaves out {more} that a waiting thread or the trace's registry names: they were added",
+        symbol.name
+    );
+    Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address))
+}

@@ -1,0 +1,124 @@
+//! Control blocks that something beside the kernel's created lists names: a trace's registry, a thread that waits, or a
+//! search of memory for the words that they begin with.
+
+use std::collections::HashMap;
+
+use super::layout::Kind;
+use super::{Kernel, Stop, THREAD_ID};
+use crate::abi::{Addr, Endian};
+use crate::mem::Memory;
+use crate::trace::{Issue, Severity};
+
+/// A control block that something names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Root {
+    /// What it is; `None` for a thread.
+    pub kind: Option<Kind>,
+    /// Its address.
+    pub address: Addr,
+}
+
+/// How much is searched at a time.
+const STEP: u64 = 16 << 20;
+/// The most bytes that a search looks at.
+const LIMIT: u64 = 1 << 30;
+/// The most places of one kind that a search remembers.
+const MOST: usize = 4096;
+
+/// The addresses of one kind.
+pub fn of(roots: &[Root], kind: Option<Kind>) -> Vec<Addr> {
+    roots.iter().filter(|r| r.kind == kind).map(|r| r.address).collect()
+}
+
+/// What a control block that begins with this word is of; `None` for any other word.
+fn begins(word: u32) -> Option<Option<Kind>> {
+    let word = u64::from(word);
+    if word == THREAD_ID { Some(None) } else { Kind::of_id(word).map(Some) }
+}
+
+/// Every aligned word in memory that a control block begins with. Constants of the kernel's code are among them: only
+/// a list that closes on itself shows which are objects. Empty where the source does not list its memory.
+pub fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
+    let (mut found, mut room) = (Vec::new(), HashMap::new());
+    let mut left = LIMIT;
+    for region in memory.searchable().unwrap_or_default() {
+        // Words are aligned, whatever the region is.
+        let skip = region.start.wrapping_neg() & 3;
+        let (mut at, mut len) = (region.start.saturating_add(skip), region.len.saturating_sub(skip));
+        while len >= 4 && left >= 4 {
+            let now = len.min(STEP).min(left);
+            let Ok(size) = usize::try_from(now) else { return found };
+            match memory.read_bytes(at, size) {
+                Ok(bytes) => search_part(&bytes, at, endian, &mut found, &mut room),
+                Err(e) if e.is_fatal() => return found,
+                Err(_) => {}
+            }
+            at = at.saturating_add(now);
+            len = len.saturating_sub(now);
+            left = left.saturating_sub(now);
+        }
+    }
+    found
+}
+
+/// `room`: how many more of each kind are remembered.
+fn search_part(
+    bytes: &[u8],
+    start: Addr,
+    endian: Option<Endian>,
+    found: &mut Vec<Root>,
+    room: &mut HashMap<Option<Kind>, usize>,
+) {
+    for (at, word) in (start..).step_by(4).zip(bytes.chunks_exact(4)) {
+        let Ok(word) = <[u8; 4]>::try_from(word) else { continue };
+        let little = begins(u32::from_le_bytes(word)).filter(|_| endian != Some(Endian::Big));
+        let big = begins(u32::from_be_bytes(word)).filter(|_| endian != Some(Endian::Little));
+        // Of a ULONG of 8 bytes in big-endian order this is the second half.
+        let wide = big.zip(at.checked_sub(4));
+        let places = [little.map(|kind| (kind, at)), big.map(|kind| (kind, at)), wide];
+        for (kind, address) in places.into_iter().flatten() {
+            let room = room.entry(kind).or_insert(MOST);
+            if let Some(less) = room.checked_sub(1) {
+                *room = less;
+                found.push(Root { kind, address });
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// Where no variable of the kernel tells which thread runs: by the stack that the only CPU is on.
+    pub fn find_running(&mut self, stop: &Stop) {
+        if !self.current.is_empty() {
+            return;
+        }
+        const WHY: &str = "no symbol _tx_thread_current_ptr, or it cannot be read";
+        let pointers = match stop.cpus.as_slice() {
+            [cpu] => [cpu.sp(), cpu.get("psp")],
+            _ => [None, None],
+        };
+        // Idle kernels of some ports stay on the stack of a thread that waits by now.
+        let runs = |t: &super::Thread, at: Addr| t.state == Some(super::State::READY) && t.holds(at);
+        let on = |at: Option<Addr>| self.threads.iter().position(|t| at.is_some_and(|at| runs(t, at)));
+        let running = pointers.into_iter().find_map(on).and_then(|i| self.threads.get_mut(i));
+        let message = match running {
+            Some(thread) => {
+                thread.core = Some(0);
+                thread.stand_at(None);
+                self.current = vec![thread.address];
+                format!("{WHY}: {} is taken for the running thread: the CPU is on its stack", thread.label())
+            }
+            None => {
+                let ready = |t: &&super::Thread| t.state == Some(super::State::READY) && t.run_count != Some(0);
+                let ready = self.threads.iter().filter(ready).count();
+                if ready == 0 {
+                    return;
+                }
+                format!(
+                    "{WHY}: one of {ready} ready threads may be running; what it shows of its stack, and where it goes on, is then from its last switch"
+                )
+            }
+        };
+        self.issues.push(Issue::new("no-kernel-symbol", Severity::Inferred, message));
+    }
+}

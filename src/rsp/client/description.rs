@@ -1,0 +1,126 @@
+//! The stub's target description: which registers it has, and by what number it is asked for one of them.
+
+use super::Client;
+use super::query::attribute;
+use super::reply;
+use crate::rsp::error::RspError;
+
+/// The most documents that a description consists of, one included by another.
+const MOST_DOCUMENTS: usize = 32;
+/// The most registers that are taken from it.
+const MOST_REGISTERS: usize = 4096;
+
+/// What was read of a description so far.
+#[derive(Default)]
+struct Found {
+    registers: Vec<(String, u32)>,
+    /// The number of a register that names none: the one after that before it.
+    next: u32,
+    documents: usize,
+}
+
+/// What a document says, in its order.
+#[derive(Debug, PartialEq, Eq)]
+enum Element<'a> {
+    Register { name: &'a str, number: Option<u32> },
+    Include(&'a str),
+}
+
+impl Client {
+    /// The registers that the stub describes, by name and number; empty where it describes none.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn described_registers(&mut self) -> Result<Vec<(String, u32)>, RspError> {
+        let mut found = Found::default();
+        self.describe("target.xml", &mut found)?;
+        Ok(found.registers)
+    }
+
+    fn describe(&mut self, document: &str, found: &mut Found) -> Result<(), RspError> {
+        if found.documents >= MOST_DOCUMENTS {
+            return Ok(());
+        }
+        found.documents = found.documents.saturating_add(1);
+        let Some(xml) = self.object("features", document, "qXfer:features:read")? else { return Ok(()) };
+        let xml = String::from_utf8_lossy(&xml);
+        for element in elements(&xml) {
+            match element {
+                Element::Include(document) => self.describe(document, found)?,
+                Element::Register { name, number } => {
+                    let number = number.unwrap_or(found.next);
+                    found.next = number.saturating_add(1);
+                    if found.registers.len() < MOST_REGISTERS {
+                        found.registers.push((name.to_owned(), number));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One register by the stub's number (`p`), in the target's byte order; `None` where the stub does not know it.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn register(&mut self, number: u32) -> Result<Option<Vec<u8>>, RspError> {
+        let accept = |b: &[u8]| b.is_empty() || reply::is_error(b) || reply::registers(b).is_some();
+        let answer = self.link.ask(format!("p{number:x}").as_bytes(), &accept)?;
+        let bytes = if reply::is_error(&answer) { None } else { reply::registers(&answer) };
+        Ok(bytes.and_then(|bytes| bytes.into_iter().collect()))
+    }
+}
+
+/// The `<reg .../>` and `<xi:include .../>` of a document. Nothing else of it is of use, so this is no XML parser.
+fn elements(xml: &str) -> impl Iterator<Item = Element<'_>> {
+    let mut rest = xml;
+    let tags = std::iter::from_fn(move || {
+        loop {
+            let (_, tag) = rest.split_once('<')?;
+            if let Some(comment) = tag.strip_prefix("!--") {
+                rest = comment.split_once("-->").map_or("", |(_, rest)| rest);
+                continue;
+            }
+            let (inside, behind) = tag.split_once('>')?;
+            rest = behind;
+            return Some(inside);
+        }
+    });
+    tags.filter_map(|inside| {
+        let (kind, inside) = inside.split_once(char::is_whitespace)?;
+        match kind {
+            "reg" => {
+                let number = attribute(inside, "regnum").and_then(|n| n.parse().ok());
+                Some(Element::Register { name: attribute(inside, "name")?, number })
+            }
+            // A document's name goes into a request.
+            "xi:include" => attribute(inside, "href").filter(|name| is_name(name)).map(Element::Include),
+            _ => None,
+        }
+    })
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 100 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_and_documents_in_their_order() {
+        let xml = "<?xml version=\"1.0\"?><!-- <reg name=\"not\"/> --><target><xi:include href='core.xml'/>\
+                   <xi:include href=\"a:0,1#\"/><feature name=\"f\">\n<reg name=\"psp\" bitsize=\"32\"\n regnum=\"18\"/>\
+                   <reg regname=\"x\" name=\"primask\"/><reg bitsize=\"1\"/><reg";
+        let found: Vec<_> = elements(xml).collect();
+        assert_eq!(
+            found,
+            [
+                Element::Include("core.xml"),
+                Element::Register { name: "psp", number: Some(18) },
+                Element::Register { name: "primask", number: None },
+            ]
+        );
+    }
+}

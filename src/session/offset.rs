@@ -1,0 +1,43 @@
+//! Where a program that can be loaded anywhere was loaded.
+
+use super::LoadOffset;
+use crate::elf::{Elf, ElfKind};
+use crate::mem::remote::Remote;
+use crate::trace::{Issue, Severity};
+
+/// By the stub's word; 0 for a program that does not move.
+pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
+    let Some(elf) = elf.filter(|e| e.kind() == ElfKind::Dyn) else {
+        return LoadOffset::default();
+    };
+    remote.and_then(|remote| of_stub(remote, elf)).unwrap_or_else(|| {
+        issues.push(unknown());
+        LoadOffset::default()
+    })
+}
+
+/// Nothing tells it.
+pub(super) fn unknown() -> Issue {
+    Issue::new(
+        "load-offset-unknown",
+        Severity::Inferred,
+        "the ELF is position-independent and nothing tells where it was loaded: 0 is taken (--load-offset N)",
+    )
+}
+
+/// From what the stub knows of the process.
+fn of_stub(remote: &mut Remote, elf: &Elf) -> Option<LoadOffset> {
+    const AT_ENTRY: u64 = 9;
+    if let Some(auxv) = remote.client_mut().auxv().ok().flatten() {
+        let word = elf.width();
+        let size = word.bytes();
+        for pair in auxv.chunks_exact(size.saturating_mul(2)) {
+            let (kind, value) = elf.endian().word(word, pair, 0).zip(elf.endian().word(word, pair, size))?;
+            if kind == AT_ENTRY {
+                return Some(LoadOffset { value: value.wrapping_sub(elf.entry()), how: "AT_ENTRY from the stub" });
+            }
+        }
+    }
+    let offsets = remote.client_mut().offsets().ok().flatten()?;
+    Some(LoadOffset { value: offsets.text, how: "qOffsets of the stub" })
+}

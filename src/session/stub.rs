@@ -1,0 +1,64 @@
+//! The registers of a CPU that a stub or a debugger holds.
+
+use crate::abi::Endian;
+use crate::cpu::{self, Architecture, Frames, Registers};
+use crate::rsp::{Client, RspError};
+
+/// The registers of the CPU that stopped; `None` where the stub tells none.
+pub(super) fn registers(client: &mut Client, frames: Frames) -> Result<Option<Registers>, RspError> {
+    let named = client.named_registers()?;
+    if !named.is_empty() {
+        let mut cpu = Registers::new(frames.architecture);
+        for (name, value) in &named {
+            // A debugger knows more than is known here: segments, flags of its own.
+            cpu.set(name, *value);
+        }
+        return Ok(Some(cpu));
+    }
+    let told = client.registers()?;
+    let Some(mut cpu) = told.map(|bytes| of_general(frames.architecture, frames.endian, &bytes)) else {
+        return Ok(None);
+    };
+    cpu.complete();
+    let needed = cpu.needed();
+    ask(client, frames.endian, &mut cpu, needed)?;
+    Ok(Some(cpu))
+}
+
+/// Asks for registers beyond the general ones, by the numbers that the stub's description gives them.
+pub(super) fn ask(client: &mut Client, endian: Endian, cpu: &mut Registers, names: &[&str]) -> Result<(), RspError> {
+    let unknown: Vec<&str> = names.iter().copied().filter(|name| cpu.get(name).is_none()).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let described = client.described_registers()?;
+    for name in unknown {
+        let Some((_, number)) = described.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else { continue };
+        let Some(bytes) = client.register(*number)? else { continue };
+        let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        let value = match (bytes.len(), endian) {
+            (0 | 9.., _) => continue,
+            (_, Endian::Big) => number(&bytes),
+            (_, Endian::Little) => number(&bytes.iter().rev().copied().collect::<Vec<u8>>()),
+        };
+        cpu.set(name, value);
+    }
+    Ok(())
+}
+
+/// Registers from a `g` reply in which some bytes are not known: those registers are not known either.
+fn of_general(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
+    let filled = |with: u8| bytes.iter().map(|b| b.unwrap_or(with)).collect::<Vec<u8>>();
+    let low = cpu::from_stub(architecture, endian, &filled(0));
+    if bytes.iter().all(Option::is_some) {
+        return low;
+    }
+    let high = cpu::from_stub(architecture, endian, &filled(0xFF));
+    let mut known = Registers::new(architecture);
+    for ((register, a), (_, b)) in low.iter().zip(high.iter()) {
+        if let Some(value) = a.filter(|_| a == b) {
+            known.set(register.name, value);
+        }
+    }
+    known
+}
