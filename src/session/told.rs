@@ -19,7 +19,7 @@ pub struct Told {
     pub(super) load_offset: LoadOffset,
     pub(super) core: CoreNotes,
     pub(super) noted: Option<Arc<Noted>>,
-    pub(super) code: Compared,
+    pub(super) code: Box<Compared>,
 }
 
 impl From<String> for Told {
@@ -46,7 +46,7 @@ impl<'m> Session<'m> {
             load_offset: self.load_offset,
             core: self.core,
             noted: self.noted,
-            code: self.code,
+            code: Box::new(self.code),
         };
         Some((memory, told))
     }
