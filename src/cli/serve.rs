@@ -57,7 +57,7 @@ mod served {
     use crate::cli::{listen, message, threads};
     use crate::cpu::{Architecture, Registers};
     use crate::elf::ElfKind;
-    use crate::kernel::{Kernel, State, Thread as KernelThread};
+    use crate::kernel::{Cpu, Kernel, State, Thread as KernelThread};
     use crate::mem::Memory;
     use crate::output;
     use crate::serve::{PostMortem, Server, Thread};
@@ -143,6 +143,8 @@ mod served {
         endian: Endian,
         threads: Vec<Thread>,
         cpus: Vec<Registers>,
+        /// What the only CPU does, where it runs no thread.
+        without_thread: Option<String>,
         issues: Vec<Issue>,
     }
 
@@ -156,6 +158,7 @@ mod served {
             endian: frames.map(|f| f.endian).or_else(|| session.elf().map(|e| e.endian())).unwrap_or(Endian::Little),
             threads: Vec::new(),
             cpus: stop.cpus,
+            without_thread: None,
             issues: Vec::new(),
         };
         match threads::find(session) {
@@ -185,26 +188,33 @@ mod served {
     impl Subject {
         /// Threads of the kernel, those that run first.
         fn kernel(&mut self, kernel: &Kernel) {
-            let known = |t: &KernelThread| t.stand.registers.as_ref().map(Registers::architecture);
             if self.architecture.is_none() {
-                self.architecture = kernel.threads.iter().find_map(known);
                 self.endian = kernel.layout.shape.endian;
+            }
+            if self.architecture != kernel.processor && kernel.processor.is_some() {
+                self.architecture = kernel.processor;
+                self.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
             }
             let mut order: Vec<&KernelThread> = kernel.threads.iter().collect();
             order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
             let owner = |address: Addr| kernel.thread(address).map(KernelThread::label);
-            self.threads = order.into_iter().map(|t| self.shown(t, kernel.current.len(), &owner)).collect();
+            self.threads = order.into_iter().map(|t| self.shown(t, &kernel.cpus, &owner)).collect();
+            let name = |address: Addr| owner(address).unwrap_or_else(|| format!("{address:#x}"));
+            if let [cpu] = kernel.cpus.as_slice() {
+                self.without_thread = cpu.without_thread(&name);
+            }
         }
 
         /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger
         /// unwinds through it.
-        fn shown(&self, thread: &KernelThread, cores: usize, owner: &dyn Fn(Addr) -> Option<String>) -> Thread {
-            let cpu =
-                thread.core.filter(|_| thread.pthread.is_none()).and_then(|core| match (cores, self.cpus.as_slice()) {
+        fn shown(&self, thread: &KernelThread, cores: &[Cpu], owner: &dyn Fn(Addr) -> Option<String>) -> Thread {
+            let cpu = thread.core.filter(|_| thread.pthread.is_none()).and_then(|core| {
+                match (cores.len(), self.cpus.as_slice()) {
                     (1, [first, ..]) => Some(first),
-                    (_, cpus) if cpus.len() == cores => cpus.get(core),
+                    (cores, cpus) if cpus.len() == cores => cpus.get(core),
                     _ => None,
-                });
+                }
+            });
             let saved = || {
                 let mut registers = thread.stand.registers.clone()?;
                 if let [only] = self.cpus.as_slice() {
@@ -214,8 +224,9 @@ mod served {
             };
             let registers = cpu.cloned().or_else(saved);
             let mut extra = doing(thread, owner);
-            if let Some(number) = cpu.and_then(exception) {
-                extra.push_str(&format!(", in exception {number}"));
+            let above = thread.core.and_then(|core| cores.get(core)?.above.words());
+            if let Some(above) = &above {
+                extra.push_str(&format!(", in {above}"));
             }
             if let Some(priority) = thread.priority {
                 extra.push_str(&format!(", priority {priority}"));
@@ -231,7 +242,7 @@ mod served {
             }
             if registers.is_none() && thread.core.is_some() && thread.pthread.is_none() {
                 extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
-            } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)) {
+            } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)).filter(|_| above.is_some()) {
                 extra.push_str(&format!("; {why}"));
             } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
                 extra.push_str(&format!("; {}", thread.stand.how));
@@ -254,7 +265,7 @@ mod served {
                     None if self.cpus.len() == 1 => "CPU".to_owned(),
                     None => format!("CPU {index}"),
                 },
-                extra: "its registers, as the core has them".to_owned(),
+                extra: self.without_thread.clone().unwrap_or_else(|| "its registers, as the core has them".to_owned()),
                 registers: Some(registers),
             });
             let others: Vec<Thread> = others.collect();
@@ -267,14 +278,8 @@ mod served {
     /// What is wrong with the registers that a thread left at PSP when an exception came: a debugger unwinds through
     /// them without a word.
     fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
-        exception(cpu)?;
         cpu.get("psp").filter(|_| thread.stand.pc.is_none())?;
         thread.stand.how.split_once("; ").map(|(_, why)| why)
-    }
-
-    /// The exception that a Cortex-M is in.
-    fn exception(cpu: &Registers) -> Option<u64> {
-        Some(cpu.get("xpsr")? & 0x1FF).filter(|n| *n != 0)
     }
 
     /// What a thread does, as a debugger lists it: `suspended on mutex bus_mutex owned by low_task`.

@@ -6,7 +6,7 @@
 //! interrupt: [d0-d31 fpscr] r0-r12 lr pc
 //! kernel:    [d8-d31 fpscr] r4-r11 lr
 //! ```
-//! What is in brackets is there where the thread had switched the VFP on, which the frame does not tell.
+//! What is in brackets is there where the thread had switched the VFP on, which its control block tells.
 
 use super::frame::Stack;
 use super::notes::{HEAD_32, Prstatus};
@@ -104,8 +104,14 @@ pub(super) fn alias(name: &str) -> Option<&'static str> {
     })
 }
 
+/// True for a mode that there is.
 const fn is_mode(cpsr: u64) -> bool {
     matches!(cpsr & 0x1F, 0x10..=0x13 | 0x16 | 0x17 | 0x1A | 0x1B | 0x1F)
+}
+
+/// True for a status word of the A or R profile: a mode that there is, and no Jazelle state.
+pub(super) const fn is_cpsr(word: u64) -> bool {
+    is_mode(word) && word & super::level::THUMB == 0
 }
 
 /// Reads in the byte order that was told, or in the other where only that one makes a status register of a
@@ -150,6 +156,11 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
     let end = place(base, names.len());
     registers.put("sp", stack.above(end));
     registers.put("cpsr", cpsr);
+    if kind == 1 {
+        // A frame that was built for a function in Thumb state has its address with bit 0 set.
+        let pc = registers.pc().unwrap_or_default();
+        registers.put("pc", if cpsr & 0x20 == 0 { pc } else { pc & !1 });
+    }
     if kind == 0 {
         let to = registers.lr().unwrap_or_default();
         registers.put("pc", to & !1);

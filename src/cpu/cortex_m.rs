@@ -10,7 +10,7 @@
 //! ```
 
 use super::frame::Stack;
-use super::{Architecture, Group, Kind, Register, Registers, Saved, SavedError, SavedKind};
+use super::{Architecture, Group, Kind, Level, Register, Registers, Saved, SavedError, SavedKind};
 
 /// Those of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`.
 #[rustfmt::skip]
@@ -68,11 +68,8 @@ const THUMB: u64 = 1 << 24;
 /// `xpsr` as pushed: a word was skipped to align the stack.
 const SKIPPED: u64 = 1 << 9;
 
-/// `xpsr`: the exception that the processor is in; 0 in a thread.
-const EXCEPTION: u64 = 0x1FF;
-
 fn in_exception(registers: &Registers) -> bool {
-    registers.get("xpsr").is_some_and(|status| status & EXCEPTION != 0)
+    matches!(registers.level(), Level::Exception(_))
 }
 
 /// Exceptions run on the main stack: their `sp` is `msp`.
@@ -129,8 +126,13 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     if xpsr & THUMB == 0 || xpsr & 0x1FF != 0 {
         return Err(stack.no_frame(format!("{xpsr:#010x} is no xPSR of a thread: Thumb state, no exception")));
     }
+    let empty = LOW_FIRST.iter().chain(PUSHED.iter().take(5)).all(|name| registers.get(name) == Some(0));
     let pc = registers.pc().unwrap_or_default();
-    if pc & 1 != 0 {
+    // A processor pushes no odd pc. A frame that was built has the address of a function as C has it: odd.
+    let built = registers.lr() == Some(0xFFFF_FFFF) && (empty || pc & 1 != 0);
+    if built {
+        registers.put("pc", pc & !1);
+    } else if pc & 1 != 0 {
         return Err(stack.no_frame(format!("the pc {pc:#010x} is odd")));
     }
     if xpsr & SKIPPED != 0 {
@@ -139,8 +141,6 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     registers.put("sp", stack.above(at));
     // It says how the frame was pushed, and is gone when the frame is.
     registers.put("xpsr", xpsr & !SKIPPED);
-    let empty = LOW_FIRST.iter().chain(PUSHED.iter().take(5)).all(|name| registers.get(name) == Some(0));
-    let built = empty && registers.lr() == Some(0xFFFF_FFFF);
     let kind = if built { SavedKind::NeverRan } else { SavedKind::Switched };
     Ok(Saved { registers, kind, remark: None })
 }

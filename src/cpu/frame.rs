@@ -1,6 +1,6 @@
 //! What a switched-out thread left on its stack: found through the saved stack pointer in its control block.
 
-use super::{Architecture, Registers, aarch64, arm, cortex_m, riscv};
+use super::{Architecture, Code, Registers, aarch64, arm, cortex_m, riscv};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 use crate::elf::Elf;
@@ -99,17 +99,27 @@ impl Frames {
         Some(Self { architecture, endian: elf.endian(), floats, baseline })
     }
 
-    /// The registers that a thread left at its saved stack pointer.
+    /// The registers that a thread left at its saved stack pointer. `code` is where the program's code lies.
     ///
     /// # Errors
-    /// Where the memory is not there, or what is there does not look like a frame.
-    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr) -> Result<Saved, SavedError> {
-        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, bytes: Vec::new().into() };
+    /// Where the memory is not there, or what is there does not look like a frame: what is not code is no pc.
+    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &Code) -> Result<Saved, SavedError> {
+        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, bytes: Vec::new().into(), code };
+        let saved = self.saved(&mut stack)?;
+        match saved.registers.pc() {
+            Some(pc) if code.holds(pc) == Some(false) => {
+                Err(stack.no_frame(format!("the pc {pc:#x} lies in no code of the program")))
+            }
+            _ => Ok(saved),
+        }
+    }
+
+    fn saved(&self, stack: &mut Stack<'_>) -> Result<Saved, SavedError> {
         match self.architecture {
-            Architecture::CortexM => cortex_m::saved(&mut stack, self.baseline),
-            Architecture::Arm => arm::saved(&mut stack, self.floats),
-            Architecture::Aarch64 => aarch64::saved(&mut stack, self.floats),
-            Architecture::Riscv32 | Architecture::Riscv64 => riscv::saved(&mut stack, self.architecture, self.floats),
+            Architecture::CortexM => cortex_m::saved(stack, self.baseline),
+            Architecture::Arm => arm::saved(stack, self.floats),
+            Architecture::Aarch64 => aarch64::saved(stack, self.floats),
+            Architecture::Riscv32 | Architecture::Riscv64 => riscv::saved(stack, self.architecture, self.floats),
             Architecture::X86 | Architecture::X86_64 => Err(SavedError::NoLayout(self.architecture.name())),
         }
     }
@@ -125,7 +135,7 @@ pub fn saved(
     memory: &mut dyn Memory,
     stack_pointer: Addr,
 ) -> Result<Saved, SavedError> {
-    Frames::new(architecture, endian).read(memory, stack_pointer)
+    Frames::new(architecture, endian).read(memory, stack_pointer, &Code::default())
 }
 
 /// A stack from a saved pointer upwards.
@@ -134,6 +144,7 @@ pub(super) struct Stack<'m> {
     endian: Endian,
     at: Addr,
     bytes: Bytes,
+    code: &'m Code,
 }
 
 impl Stack<'_> {
@@ -168,15 +179,12 @@ impl Stack<'_> {
         SavedError::NotAFrame { at: self.at, why }
     }
 
-    /// True where an instruction could lie at `address`: memory that can be read, and not at 0, which is what an
-    /// unused register holds.
-    pub(super) fn is_code(&mut self, address: Addr) -> bool {
-        address != 0 && self.memory.read(address & !3, &mut [0; 4]).is_ok()
-    }
-
     /// The offset at which the rest of a frame begins: behind `gap` bytes of floating-point registers where it has
-    /// them. Where nobody says, the return address tells: the one of the two that is code. The remark is what had
-    /// to be assumed.
+    /// them. Where nobody says, the return address tells: the one of the two that is code, where it is known where code
+    /// lies. The remark is what had to be assumed.
+    ///
+    /// # Errors
+    /// Where nobody says, and the return address leaves it open.
     pub(super) fn behind_floats(
         &mut self,
         floats: Option<bool>,
@@ -187,13 +195,25 @@ impl Stack<'_> {
             return Ok((if floats { gap } else { 0 }, None));
         }
         let plain = return_address(self, 0)?;
-        if self.is_code(plain) {
-            return Ok((0, None));
-        }
         let behind = return_address(self, gap).unwrap_or_default();
-        if self.is_code(behind) {
-            return Ok((gap, Some("taken to hold floating-point registers: so its return address is code")));
+        let is_code = |address| self.code.holds(address);
+        match (is_code(plain), is_code(behind)) {
+            (Some(true), Some(false)) => {
+                Ok((0, Some("taken to hold no floating-point registers: so its return address is code")))
+            }
+            (Some(false), Some(true)) => {
+                Ok((gap, Some("taken to hold floating-point registers: so its return address is code")))
+            }
+            (plain_is, _) => {
+                let why = match plain_is {
+                    None => "nor where code lies",
+                    Some(true) => "and its return address would be code either way",
+                    Some(false) => "and its return address would be no code either way",
+                };
+                Err(self.no_frame(format!(
+                    "whether it holds floating-point registers is not known, {why} ({plain:#x}, {behind:#x})"
+                )))
+            }
         }
-        Ok((0, Some("taken to hold no floating-point registers: its code cannot be read to tell")))
     }
 }

@@ -5,16 +5,20 @@
 
 mod aarch64;
 mod arm;
+mod code;
 mod cortex_m;
 mod description;
 mod frame;
+mod level;
 mod notes;
 mod register;
 mod riscv;
 mod stub;
 mod x86;
 
+pub use code::Code;
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
+pub use level::{Level, profile};
 pub use notes::{from_notes, from_prstatus, to_prstatus, to_tls};
 pub use register::{Group, Kind, Register, Registers};
 pub use stub::from_stub;

@@ -1,6 +1,6 @@
 //! `NT_PRSTATUS`: what a core's note says of one thread or CPU, as Linux and GDB lay it out.
 
-use super::{Architecture, Registers, aarch64, arm, riscv, x86};
+use super::{Architecture, Level, Registers, aarch64, arm, riscv, x86};
 use crate::abi::{Endian, Width};
 
 /// Where a note has its parts.
@@ -63,7 +63,8 @@ pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
 /// The thread's number and registers from the description of one `NT_PRSTATUS` note; `None` where it is too short.
 ///
 /// A big-endian ARM target (BE8) has its data big-endian, but QEMU sends its registers little-endian and GDB copies
-/// them into cores as they came: the order in which the status register makes sense is taken.
+/// them into cores as they came: the order in which the status register makes sense is taken. For a Cortex-M QEMU
+/// writes the status word of the other profiles: that is no xPSR, which is unknown then.
 #[must_use]
 pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
     let layout = layout(architecture);
@@ -76,6 +77,9 @@ pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) ->
         }
         // A note that ends before the last register is none of this architecture.
         let known = layout.order.iter().all(|name| name.is_empty() || registers.get(name).is_some());
+        if architecture == Architecture::CortexM && registers.level() == Level::Unknown {
+            registers.forget("xpsr");
+        }
         known.then_some(registers)
     };
     Some((lwp, arm::in_order(architecture, endian, read)?))

@@ -1,6 +1,6 @@
 //! Registers: their names and places, and the values of one stopped CPU or thread.
 
-use super::{Architecture, cortex_m};
+use super::{Architecture, Level, cortex_m};
 use crate::abi::Addr;
 
 /// What a register holds, in the words of GDB's target descriptions.
@@ -148,6 +148,27 @@ impl Registers {
         let registers = self.architecture.registers();
         let max = self.index(name).and_then(|i| registers.get(i)).map_or(0, Register::max);
         self.set(name, value & max);
+    }
+
+    /// Makes a register unknown.
+    pub(super) fn forget(&mut self, name: &str) {
+        if let Some(slot) = self.index(name).and_then(|i| self.values.get_mut(i)) {
+            *slot = None;
+        }
+    }
+
+    /// Those of an ARM, where it turns out to be a Cortex-M: what is no xPSR is not taken for one.
+    #[must_use]
+    pub fn as_cortex_m(&self) -> Self {
+        let mut registers = Self::new(Architecture::CortexM);
+        for (register, value) in self.iter().filter(|(register, _)| register.group == Group::General) {
+            let name = if register.name == "cpsr" { "xpsr" } else { register.name };
+            value.map(|value| registers.set(name, value));
+        }
+        if registers.level() == Level::Unknown {
+            registers.forget("xpsr");
+        }
+        registers
     }
 
     /// Every register in the order of [`Architecture::registers`], with its value.

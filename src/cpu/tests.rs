@@ -5,19 +5,14 @@ use crate::abi::{Addr, Endian};
 use crate::elf::writer::{Writer, sect};
 use crate::mem::{Memory, ReadError};
 
-/// One stack, and code that can be read elsewhere.
+/// One stack.
 struct Stacked {
     base: Addr,
     bytes: Vec<u8>,
-    code: std::ops::Range<Addr>,
 }
 
 impl Memory for Stacked {
     fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        if self.code.contains(&addr) {
-            buf.fill(0);
-            return Ok(());
-        }
         let start = addr.checked_sub(self.base).map(|n| n as usize);
         let bytes = start.and_then(|s| self.bytes.get(s..s + buf.len()));
         buf.copy_from_slice(bytes.ok_or_else(|| ReadError::unmapped(addr, buf.len()))?);
@@ -40,11 +35,16 @@ fn words64(words: &[u64]) -> Vec<u8> {
 }
 
 fn stacked(bytes: Vec<u8>) -> Stacked {
-    Stacked { base: STACK, bytes, code: 0x8000..0x9000 }
+    Stacked { base: STACK, bytes }
+}
+
+/// Where code lies.
+fn code() -> Code {
+    Code::from_text("8000-8fff")
 }
 
 fn read(architecture: Architecture, bytes: Vec<u8>) -> Result<Saved, SavedError> {
-    saved(architecture, Endian::Little, &mut stacked(bytes), STACK)
+    Frames::new(architecture, Endian::Little).read(&mut stacked(bytes), STACK, &code())
 }
 
 fn values(r: &Registers, names: &[&str]) -> Vec<Option<u64>> {
@@ -102,7 +102,7 @@ fn cortex_m_with_floats() {
 fn cortex_m0_saves_the_high_registers_first() {
     let mut memory = stacked(words32(&cortex_m(0xFFFF_FFBC, 0x0100_0000), Endian::Little));
     let frames = Frames { baseline: true, ..Frames::new(Architecture::CortexM, Endian::Little) };
-    let r = frames.read(&mut memory, STACK).unwrap().registers;
+    let r = frames.read(&mut memory, STACK, &Code::default()).unwrap().registers;
     assert_eq!(values(&r, &["r8", "r11", "r4", "r7", "r0"]), some(&[4, 7, 8, 11, 0xA0]));
 }
 
@@ -113,6 +113,24 @@ fn cortex_m_that_never_ran() {
     words.extend([0xFFFF_FFFF, 0x8000, 0x0100_0000]);
     let saved = read(Architecture::CortexM, words32(&words, Endian::Little)).unwrap();
     assert_eq!((saved.kind, saved.registers.pc()), (SavedKind::NeverRan, Some(0x8000)));
+}
+
+/// What `_tx_thread_stack_build` stores is the address of a function, with the Thumb bit: it was called no frame.
+#[test]
+fn cortex_m_that_never_ran_has_the_thumb_bit_in_its_pc() {
+    let mut words = vec![0xFFFF_FFFD];
+    words.extend([0; 13]);
+    words.extend([0xFFFF_FFFF, 0x8001, 0x0100_0000]);
+    let never = (SavedKind::NeverRan, Some(0x8000), Some(STACK + 68));
+    let read = |words: &[u32]| read(Architecture::CortexM, words32(words, Endian::Little));
+    let of = |saved: Saved| (saved.kind, saved.registers.pc(), saved.registers.sp());
+    assert_eq!(of(read(&words).unwrap()), never);
+    // A module's thread begins with its data in r9, and arguments in r0 and r1.
+    (words[6], words[9], words[10]) = (0x2000_4000, 0x2000_0100, 0x0800_0200);
+    assert_eq!(of(read(&words).unwrap()), never);
+    // With another link register nobody built it.
+    words[14] = 0x8101;
+    assert!(read(&words).unwrap_err().to_string().contains("is odd"));
 }
 
 #[test]
@@ -150,9 +168,11 @@ fn arm_switched_out_by_an_interrupt() {
         for endian in [Endian::Little, Endian::Big] {
             let words = arm_interrupt(floats);
             let mut memory = stacked(words32(&words, endian));
-            let saved = saved(Architecture::Arm, endian, &mut memory, STACK).unwrap();
+            let saved = Frames::new(Architecture::Arm, endian).read(&mut memory, STACK, &code()).unwrap();
             let r = &saved.registers;
-            assert_eq!((saved.kind, saved.remark.is_some()), (SavedKind::Interrupted, floats));
+            let remark = if floats { "taken to hold floating" } else { "taken to hold no floating" };
+            assert_eq!(saved.kind, SavedKind::Interrupted);
+            assert!(saved.remark.unwrap().starts_with(remark), "{:?}", saved.remark);
             assert_eq!((r.pc(), r.lr(), r.sp()), (Some(0x8200), Some(0x8100), Some(STACK + words.len() as u64 * 4)));
             assert_eq!(values(r, &["r0", "r12", "cpsr"]), some(&[0x100, 0x10C, 0x6000_0013]));
             assert_eq!(r.get("fpscr"), floats.then_some(0x10));
@@ -185,14 +205,22 @@ fn arm_switched_out_in_a_kernel_call() {
     }
 }
 
+/// Without its code a frame was taken for one of the two kinds, and its pc was the address of a variable.
 #[test]
-fn arm_without_its_code_is_taken_plain_and_says_so() {
-    let mut memory = Stacked { code: 0..0, ..stacked(words32(&arm_interrupt(false), Endian::Little)) };
-    let saved = saved(Architecture::Arm, Endian::Little, &mut memory, STACK).unwrap();
-    assert_eq!((saved.registers.pc(), saved.remark.is_some()), (Some(0x8200), true));
+fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
+    let mut memory = stacked(words32(&arm_interrupt(false), Endian::Little));
+    let why = saved(Architecture::Arm, Endian::Little, &mut memory, STACK).unwrap_err().to_string();
+    assert!(why.ends_with("holds floating-point registers is not known, nor where code lies (0x8200, 0x0)"), "{why}");
     // Who knows is believed.
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
-    assert_eq!(frames.read(&mut memory, STACK).unwrap().remark, None);
+    let saved = frames.read(&mut memory, STACK, &Code::default()).unwrap();
+    assert_eq!((saved.remark, saved.registers.pc()), (None, Some(0x8200)));
+    // Where code lies decides; and that a pc is none.
+    let open = Frames { floats: None, ..frames };
+    let saved = open.read(&mut memory, STACK, &code()).unwrap();
+    assert_eq!((saved.remark.is_some(), saved.registers.pc()), (true, Some(0x8200)));
+    let why = frames.read(&mut memory, STACK, &Code::from_text("9000-9fff")).unwrap_err().to_string();
+    assert_eq!(why, "no saved frame at 0x20001000: the pc 0x8200 lies in no code of the program");
 }
 
 #[test]
@@ -295,7 +323,7 @@ fn riscv_switched_out_by_an_interrupt() {
     for (architecture, wide) in [(Architecture::Riscv32, false), (Architecture::Riscv64, true)] {
         let bytes = riscv_bytes(&riscv_interrupt(), wide);
         let plain = Frames { floats: Some(false), ..Frames::new(architecture, Endian::Little) };
-        let saved = plain.read(&mut stacked(bytes.clone()), STACK).unwrap();
+        let saved = plain.read(&mut stacked(bytes.clone()), STACK, &Code::default()).unwrap();
         let r = &saved.registers;
         let size = if wide { 8 } else { 4 };
         assert_eq!((saved.kind, saved.remark), (SavedKind::Interrupted, None));
@@ -306,7 +334,10 @@ fn riscv_switched_out_by_an_interrupt() {
         let floats = Frames { floats: Some(true), ..plain };
         // 65 words, and what it takes to the next 16 bytes.
         let end = if wide { STACK + 528 } else { STACK + 272 };
-        assert_eq!(floats.read(&mut stacked(bytes.clone()), STACK).unwrap().registers.sp(), Some(end));
+        assert_eq!(
+            floats.read(&mut stacked(bytes.clone()), STACK, &Code::default()).unwrap().registers.sp(),
+            Some(end)
+        );
         let unknown = read(architecture, bytes).unwrap();
         assert_eq!((unknown.registers.sp(), unknown.remark.is_some()), (None, true));
     }
@@ -392,7 +423,7 @@ fn numbered(count: u64) -> Vec<u64> {
 fn notes_of_every_architecture() {
     type Row = (Architecture, bool, usize, u64, &'static [(&'static str, u64)]);
     let rows: &[Row] = &[
-        (Architecture::CortexM, false, 148, 18, &[("r0", 0), ("r12", 12), ("sp", 13), ("pc", 15), ("xpsr", 16)]),
+        (Architecture::CortexM, false, 148, 18, &[("r0", 0), ("r12", 12), ("sp", 13), ("pc", 15)]),
         (Architecture::Arm, false, 148, 18, &[("r0", 0), ("lr", 14), ("pc", 15), ("cpsr", 16)]),
         (Architecture::Aarch64, true, 392, 34, &[("x0", 0), ("x30", 30), ("sp", 31), ("pc", 32), ("cpsr", 33)]),
         (Architecture::Riscv32, false, 204, 32, &[("pc", 0), ("ra", 1), ("sp", 2), ("x8", 8), ("x31", 31)]),
@@ -416,6 +447,21 @@ fn notes_of_every_architecture() {
         assert!(registers.pc().is_some() && registers.sp().is_some());
         let cut = &desc[..if *wide { 112 } else { 72 } + 60];
         assert!(from_prstatus(*architecture, Endian::Little, cut).is_none(), "{architecture:?}");
+    }
+}
+
+/// What QEMU writes for a Cortex-M is a CPSR: `exception 499` was read from it.
+#[test]
+fn the_status_word_of_another_profile_is_no_xpsr() {
+    for (status, xpsr) in [(0x6100_0003, Some(0x6100_0003)), (0x6000_01F3, None), (0, None)] {
+        let mut words = numbered(18);
+        words[16] = status;
+        let desc = prstatus(false, 148, &words, Endian::Little);
+        let (_, registers) = from_prstatus(Architecture::CortexM, Endian::Little, &desc).unwrap();
+        assert_eq!((registers.get("xpsr"), registers.pc()), (xpsr, Some(0x10F)), "{status:#x}");
+        let (_, registers) = from_prstatus(Architecture::Arm, Endian::Little, &desc).unwrap();
+        let turned = registers.as_cortex_m();
+        assert_eq!((turned.get("xpsr"), turned.pc(), turned.sp()), (xpsr, Some(0x10F), Some(0x10D)), "{status:#x}");
     }
 }
 

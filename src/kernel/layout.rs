@@ -3,6 +3,7 @@
 //! The members and their order are those of ThreadX 6; a port adds members of its own in three places of a thread's
 //! control block. The sizes and offsets that this gives were measured on real kernels (the test below states them).
 
+use super::port::{Additions, EVERY, LINUX_WIDE, PLAIN, PORTS};
 use crate::abi::{Addr, Endian, Width};
 use crate::sym::Symbols;
 
@@ -19,7 +20,7 @@ pub struct Shape {
 
 /// The type of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     /// A pointer.
     Pointer,
     /// The kernel's `ULONG`.
@@ -52,65 +53,15 @@ impl Type {
     }
 }
 
+/// Members one behind the other, each with its name; a port's bytes have none.
+pub(super) type Members = Vec<(&'static str, Type)>;
+
 const fn width(w: Width) -> u64 {
     match w {
         Width::W4 => 4,
         Width::W8 => 8,
     }
 }
-
-/// What a port adds to a thread's control block, in bytes, and to a timer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Additions {
-    /// What people call the ports that are so.
-    pub name: &'static str,
-    /// Behind the links of the ready list: the `pthread_t` of a port to Linux.
-    pthread: bool,
-    /// Behind that.
-    before_name: u64,
-    /// Behind a timer's links.
-    timer: u64,
-    /// Before the links of the created list.
-    before_created: u64,
-    /// Behind them.
-    after_created: u64,
-}
-
-const PLAIN: Additions = Additions {
-    name: "a port without members of its own",
-    pthread: false,
-    before_name: 0,
-    timer: 0,
-    before_created: 0,
-    after_created: 0,
-};
-
-/// The ports whose layouts were measured, with the shapes that they have: pointer, `ULONG`.
-const PORTS: [(Width, Width, Additions); 6] = [
-    (Width::W4, Width::W4, Additions { name: "Cortex-M, RISC-V 32", ..PLAIN }),
-    (Width::W4, Width::W4, Additions { name: "Cortex-A, 32-bit", after_created: 4, ..PLAIN }),
-    (
-        Width::W4,
-        Width::W4,
-        Additions { name: "Linux, 32-bit", pthread: true, before_name: 24, before_created: 4, ..PLAIN },
-    ),
-    (Width::W8, Width::W8, Additions { name: "RISC-V 64", ..PLAIN }),
-    (Width::W8, Width::W4, Additions { name: "Cortex-A, 64-bit", timer: 8, after_created: 4, ..PLAIN }),
-    (
-        Width::W8,
-        Width::W4,
-        Additions { name: "Linux x86-64", pthread: true, before_name: 40, timer: 8, before_created: 8, ..PLAIN },
-    ),
-];
-
-/// s390x is the one Linux port with wide words that was measured; others with 8-byte words are taken to be alike.
-const LINUX_WIDE: (Width, Width, Additions) = (
-    Width::W8,
-    Width::W8,
-    Additions { name: "Linux, 64-bit with 8-byte ULONG", pthread: true, before_name: 40, before_created: 8, ..PLAIN },
-);
-
-type Members = Vec<(&'static str, Type)>;
 
 /// A timer within something: its members, under `prefix`.
 const TIMER: [&str; 8] = [
@@ -173,8 +124,8 @@ fn thread_head(port: Additions) -> Members {
 
 /// Members behind the links of the created list: those of default options.
 fn thread_tail(port: Additions) -> Members {
-    vec![
-        ("", Port(port.after_created)),
+    let mut all = port.after_created.to_vec();
+    all.extend([
         ("tx_thread_filex_ptr", Pointer),
         ("tx_thread_user_priority", Int),
         ("tx_thread_user_preempt_threshold", Int),
@@ -184,7 +135,8 @@ fn thread_tail(port: Additions) -> Members {
         ("tx_thread_stack_highest_ptr", Pointer),
         ("tx_thread_entry_exit_notify", Pointer),
         ("tx_thread_suspension_sequence", Word),
-    ]
+    ]);
+    all
 }
 
 /// The kinds of objects beside threads.
@@ -455,6 +407,7 @@ impl Layout {
         let timer_at = symbols.member_offset(THREAD, "tx_thread_timer");
         let mut members = thread_head(Additions { pthread: true, ..PLAIN });
         members.extend(thread_tail(PLAIN));
+        members.extend(EVERY);
         let thread = collect(members, &|name| match timer_at {
             Some(at) if TIMER.contains(&name) => inner(at, name),
             _ => symbols.member_offset(THREAD, name),

@@ -4,11 +4,13 @@
 //! The trace tells what happened; this tells what is. Every pointer is suspect: lists are bounded, what leads astray is
 //! an issue with its address, and what could be read is there.
 
+mod cpus;
 mod fit;
 mod globals;
 mod layout;
 mod lists;
 mod object;
+mod port;
 mod report;
 mod roots;
 mod stack;
@@ -18,6 +20,7 @@ mod walk;
 
 use std::collections::HashMap;
 
+pub use cpus::{Above, Cpu, Under};
 pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
 pub use object::Object;
@@ -25,7 +28,7 @@ pub use report::{Breadth, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
 pub use stand::{Stand, Stop};
-pub use thread::{State, Thread, Wait};
+pub use thread::{Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::cpu::Architecture;
@@ -70,6 +73,8 @@ pub struct Kernel {
     pub objects: Vec<Object>,
     /// The processor, once it is known where threads stand.
     pub processor: Option<Architecture>,
+    /// By core: what its CPU does, once it is known where threads stand.
+    pub cpus: Vec<Cpu>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -123,10 +128,16 @@ impl Kernel {
             system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
             objects: Vec::new(),
             processor: None,
+            cpus: Vec::new(),
             issues,
             layout,
         };
-        kernel.threads = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about)).collect();
+        // Where it is not known which threads are a module's, those may be whose functions are not the program's.
+        let loaded = globals.word(memory, shape, "_txm_module_manager_loaded_list_ptr", shape.pointer);
+        let modules = loaded.is_some_and(|first| first != 0);
+        let read = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about, modules));
+        kernel.threads = read.collect();
+        kernel.check_modules();
         let mut without = Vec::new();
         for kind in Kind::ALL {
             if kernel.read_kind(memory, about, &sources, kind) {
@@ -207,7 +218,7 @@ impl Kernel {
                 Some(thread) => {
                     thread.core = Some(core);
                     // What it saved when it last gave the processor away is stale.
-                    thread.stack.stand_at(None);
+                    thread.stand_at(None);
                 }
                 None => {
                     let message = format!(
@@ -239,31 +250,42 @@ impl Kernel {
         self.issues.push(issue.times(count));
     }
 
+    /// Threads of modules whose stacks are not known.
+    fn check_modules(&mut self) {
+        let mut of = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).map(Thread::label);
+        let Some(first) = of.next() else { return };
+        let count = of.fold(1u64, |n, _| n.saturating_add(1));
+        let message = format!(
+            "nothing tells which stack a thread of a module is on, its own or that for calls of the kernel: how much of them was used is not known, as of {first}"
+        );
+        self.issues.push(Issue::new("kernel-layout-tail", Severity::Inferred, message).times(count));
+    }
+
     /// Stacks that were used up, and stack pointers that lie elsewhere.
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {
-            if !filled && thread.stack.high == High::Full {
-                // The kernel was built without the fill.
-                thread.stack.high = High::Unknown;
-            }
-            if thread.stack.high == High::Full {
-                let message = format!(
-                    "thread {}: the lowest bytes of its stack ({:#x}) were written: it was used to its end, or beyond it",
-                    thread.label(),
-                    thread.stack.start.unwrap_or(0)
-                );
-                self.issues
-                    .push(Issue::new("stack-used-up", Severity::Inferred, message).at(Place::address(thread.address)));
-            }
-            if let Some(pointer) = thread.stack.pointer.filter(|p| !thread.stack.holds(*p)) {
-                let message = format!(
-                    "thread {}: its saved stack pointer {pointer:#x} lies outside of its stack",
-                    thread.label()
-                );
-                self.issues.push(
-                    Issue::new("stack-pointer-outside", Severity::Inferred, message).at(Place::address(thread.address)),
-                );
+            let (label, address) = (thread.label(), thread.address);
+            let stacks = [("stack", Some(&mut thread.stack)), ("kernel stack", thread.kernel_stack.as_mut())];
+            for (name, stack) in stacks.into_iter().filter_map(|(name, stack)| Some((name, stack?))) {
+                if !filled && stack.high == High::Full {
+                    // The kernel was built without the fill.
+                    stack.high = High::Unknown;
+                }
+                if stack.high == High::Full {
+                    let message = format!(
+                        "thread {label}: the lowest bytes of its {name} ({:#x}) were written: it was used to its end, or beyond it",
+                        stack.start.unwrap_or(0)
+                    );
+                    let issue = Issue::new("stack-used-up", Severity::Inferred, message);
+                    self.issues.push(issue.at(Place::address(address)));
+                }
+                if let Some(pointer) = stack.pointer.filter(|p| !stack.holds(*p)) {
+                    let message =
+                        format!("thread {label}: its saved stack pointer {pointer:#x} lies outside of its {name}");
+                    let issue = Issue::new("stack-pointer-outside", Severity::Inferred, message);
+                    self.issues.push(issue.at(Place::address(address)));
+                }
             }
         }
     }
@@ -283,7 +305,7 @@ impl Kernel {
     /// True before the scheduler has started.
     #[must_use]
     pub fn is_initializing(&self) -> bool {
-        self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF == INITIALIZING)
+        self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF >= INITIALIZING)
     }
 }
 

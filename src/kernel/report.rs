@@ -1,6 +1,6 @@
 //! What is told of a kernel: reports.
 
-use super::{Kernel, Kind, Object, Thread};
+use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind as CellKind, Report};
 
@@ -33,7 +33,8 @@ pub fn reports(kernel: &Kernel, breadth: Breadth) -> Vec<Report> {
         }
         Breadth::Everything => {
             let kinds = Kind::ALL.into_iter().filter(|k| kernel.objects.iter().any(|o| o.kind == *k));
-            std::iter::once(threads(kernel)).chain(kinds.map(|k| objects(kernel, k))).collect()
+            let all = std::iter::once(threads(kernel)).chain(kinds.map(|k| objects(kernel, k)));
+            all.chain(cpus(kernel)).collect()
         }
     }
 }
@@ -144,13 +145,7 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
         cells
     };
     let mut notes: Vec<String> = Vec::new();
-    if kernel.current.iter().all(|c| *c == 0) && !kernel.current.is_empty() {
-        notes.push(if kernel.is_initializing() {
-            "no thread runs: the scheduler has not been started".to_owned()
-        } else {
-            "no thread runs (idle)".to_owned()
-        });
-    }
+    notes.extend(without_threads(kernel));
     if kernel.threads.iter().any(|t| t.inherits().is_some()) {
         notes.push("priority: what a thread runs at, and in brackets its own where it inherited another".to_owned());
     }
@@ -160,9 +155,11 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
                 .to_owned(),
         );
     }
-    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && t.stand.pc.is_none() && !t.stand.how.is_empty())
-    {
-        notes.push(format!("{}: {}", thread.label(), thread.stand.how));
+    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.stand.how.is_empty()) {
+        let cpu = thread.core.and_then(|core| kernel.cpus.get(core));
+        if thread.stand.pc.is_none() || cpu.is_some_and(Cpu::is_interrupted) {
+            notes.push(format!("{}: {}", thread.label(), thread.stand.how));
+        }
     }
     Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes }
 }
@@ -184,8 +181,61 @@ fn stack(thread: &Thread) -> String {
     match (thread.stack.used, thread.stack.size) {
         (Some(used), Some(size)) => format!("{used}/{size}"),
         (None, Some(size)) => format!("?/{size}"),
-        _ => String::new(),
+        _ => "?".to_owned(),
     }
+}
+
+/// What CPUs do that run no thread, where none of them runs one.
+fn without_threads(kernel: &Kernel) -> Vec<String> {
+    let name = |thread: Addr| kernel.name_of(thread).unwrap_or_else(|| format!("{thread:#x}"));
+    let all: Option<Vec<String>> = kernel.cpus.iter().map(|cpu| cpu.without_thread(&name)).collect();
+    let Some(all) = all else { return Vec::new() };
+    match all.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => vec![first.clone()],
+        _ => all.iter().enumerate().map(|(core, what)| format!("core {core}: {what}")).collect(),
+    }
+}
+
+/// What each CPU does; nothing where nothing tells.
+fn cpus(kernel: &Kernel) -> Option<Report> {
+    let columns = vec![
+        column("core", CellKind::Count),
+        column("state", CellKind::Text),
+        column("thread", CellKind::Thread),
+        column("exception", CellKind::Count),
+        column("exception_name", CellKind::Text),
+        column("under", CellKind::Text),
+        column("next", CellKind::Thread),
+        column("at", CellKind::Code),
+    ];
+    let row = |(core, cpu): (usize, &Cpu)| {
+        let (thread, next) = match cpu.under {
+            Under::Thread(thread) => (kernel.named(thread), Cell::Empty),
+            Under::Scheduler(next) => (Cell::Empty, kernel.named(next)),
+            Under::Idle | Under::Initialization => (Cell::Empty, Cell::Empty),
+        };
+        let (number, name) = match &cpu.above {
+            Above::Exception(number, name) => (Some(*number), name.clone()),
+            Above::Mode(mode) => (None, Some((*mode).to_owned())),
+            Above::Nothing | Above::Interrupt | Above::Unknown => (None, None),
+        };
+        vec![
+            count(u32::try_from(core).ok()),
+            text(cpu.state()),
+            thread,
+            count(number),
+            name.map_or(Cell::Empty, text),
+            text(cpu.under.name()),
+            next,
+            match (cpu.pc, &cpu.function) {
+                // A name that several share is left out.
+                (Some(pc), None) => Cell::Named(pc, None),
+                (pc, _) => address(pc),
+            },
+        ]
+    };
+    let rows: Vec<_> = kernel.cpus.iter().enumerate().map(row).collect();
+    (!rows.is_empty()).then(|| Report { name: "cpus", columns, rows, notes: Vec::new() })
 }
 
 /// All objects, or those that somebody holds or waits for, or that are used up.
@@ -239,10 +289,15 @@ fn threads(kernel: &Kernel) -> Report {
         column("at", CellKind::Code),
         column("at_how", CellKind::Text),
         column("lwp", CellKind::Count),
+        column("kernel_stack_start", CellKind::Address),
+        column("kernel_stack_size", CellKind::Count),
+        column("kernel_stack_used", CellKind::Count),
+        column("kernel_stack_high", CellKind::Count),
     ];
     let row = |thread: &Thread| {
         let wait = thread.waits.as_ref();
         let owns = thread.owns.iter().filter_map(|m| kernel.object(*m)).map(Object::label);
+        let calls = thread.kernel_stack.unwrap_or_default();
         vec![
             kernel.named(thread.address),
             // Where nothing tells which thread runs, none is said not to.
@@ -269,6 +324,10 @@ fn threads(kernel: &Kernel) -> Report {
             address(thread.stand.pc),
             text(thread.stand.how.clone()),
             count(thread.lwp()),
+            address(calls.start),
+            count(calls.size),
+            count(calls.used),
+            count(calls.high.bytes(calls.size)),
         ]
     };
     Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes: Vec::new() }

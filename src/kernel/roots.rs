@@ -104,13 +104,13 @@ impl Kernel {
             _ => [None, None],
         };
         // Idle kernels of some ports stay on the stack of a thread that waits by now.
-        let runs = |t: &super::Thread, at: Addr| t.state == Some(super::State::READY) && t.stack.holds(at);
+        let runs = |t: &super::Thread, at: Addr| t.state == Some(super::State::READY) && t.holds(at);
         let on = |at: Option<Addr>| self.threads.iter().position(|t| at.is_some_and(|at| runs(t, at)));
         let running = pointers.into_iter().find_map(on).and_then(|i| self.threads.get_mut(i));
         let message = match running {
             Some(thread) => {
                 thread.core = Some(0);
-                thread.stack.stand_at(None);
+                thread.stand_at(None);
                 self.current = vec![thread.address];
                 format!("{WHY}: {} is taken for the running thread: the CPU is on its stack", thread.label())
             }

@@ -1,11 +1,12 @@
 //! Where each thread stands: its registers, from the frame that it saved or from the CPU that runs it.
 
-use super::thread::Thread;
-use super::{Kernel, Stack};
+use super::thread::{Stacks, Thread};
+use super::{Above, Kernel, State};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Architecture, Frames, Registers, SavedKind};
+use crate::cpu::{Architecture, Code, Frames, Level, Registers, SavedError, SavedKind};
 use crate::mem::Memory;
-use crate::trace::{Issue, Severity};
+use crate::sym::Symbols;
+use crate::trace::{Issue, Place, Severity};
 
 /// Where a thread stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct Stand {
 pub struct Stop {
     /// How threads save their registers; `None` where the processor is not known.
     pub frames: Option<Frames>,
+    /// The processor is an ARM, and which profile it has was taken from a status word that leaves it open.
+    pub profile_open: bool,
+    /// Where the program's code lies.
+    pub code: Code,
     /// The registers of the CPUs or of the system's threads, that which stopped first.
     pub cpus: Vec<Registers>,
     /// Registers that were typed, where the processor was not known by then.
@@ -39,86 +44,69 @@ const EXCEPTION: u64 = 0x1FF;
 const THUMB: u64 = 1 << 24;
 
 impl Kernel {
-    /// Finds out where each thread stands.
-    pub fn place(&mut self, memory: &mut dyn Memory, stop: &Stop) {
-        let frames = stop.frames.or_else(|| {
-            let inferred =
-                self.looks_like_cortex_m(memory).then(|| Frames::new(Architecture::CortexM, self.layout.shape.endian));
-            if inferred.is_some() {
-                self.issues.push(Issue::new(
-                    "cpu-inferred",
-                    Severity::Inferred,
-                    "the threads' stacks hold what a Cortex-M saves: the processor is taken for one",
-                ));
-            }
-            inferred
-        });
-        self.processor = frames.map(|f| f.architecture);
-        let mut stop = Stop { frames, ..stop.clone() };
-        for (name, value) in std::mem::take(&mut stop.typed) {
-            let known = frames.map(|f| f.architecture);
-            if stop.cpus.is_empty() {
-                stop.cpus.extend(known.map(Registers::new));
-            }
-            if !stop.cpus.first_mut().is_some_and(|cpu| cpu.set(&name, value)) {
-                let of = known.map_or("a processor that is not known", Architecture::name);
-                let message = format!("--reg {name}={value:#x} is not used: no such register of {of}");
-                self.issues.push(Issue::new("reg-unused", Severity::Note, message));
-            }
-        }
-        let mut failed = 0u64;
-        let mut first = None;
-        for thread in &mut self.threads {
-            if thread.pthread.is_some() {
-                if let Err(why) = of_system(thread, &stop) {
-                    failed = failed.saturating_add(1);
-                    first.get_or_insert_with(|| format!("{}: {why}", thread.label()));
-                    why.clone_into(&mut thread.stand.how);
-                }
-                continue;
-            }
-            if thread.core.is_some() {
-                continue;
-            }
-            // A system's own threads (a Linux port) are known by the stack that they are on.
-            if let Some(cpu) = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.stack.holds(sp))) {
-                settle(thread, cpu.clone(), "registers of the core");
-                continue;
-            }
-            let (Some(frames), Some(saved)) = (frames, thread.saved) else {
-                "the processor is not known: give the ELF".clone_into(&mut thread.stand.how);
-                continue;
+    /// Finds out where each thread stands. What is learnt of the processor on the way goes into `stop`.
+    pub fn place(&mut self, memory: &mut dyn Memory, stop: &mut Stop, symbols: &dyn Symbols) {
+        self.settle_processor(memory, stop);
+        self.processor = stop.frames.map(|f| f.architecture);
+        self.lay_typed(stop);
+        let cores = self.current.len();
+        let (mut failed, mut first) = (0u64, None);
+        for thread in self.threads.iter_mut().filter(|t| t.core.is_none() || t.stacks == Stacks::System) {
+            let known = match thread.stacks {
+                Stacks::System => of_system(thread, stop),
+                _ => rest(thread, memory, stop, cores),
             };
-            if matches!(thread.state.map(|s| s.0), Some(1 | 2)) {
-                // It returned, or was ended: what it left is not gone on with.
-                "ended".clone_into(&mut thread.stand.how);
-                continue;
-            }
-            match frames.read(memory, saved) {
-                Ok(frame) => {
-                    thread.stand = Stand {
-                        pc: frame.registers.pc(),
-                        never_ran: frame.kind == SavedKind::NeverRan,
-                        how: frame
-                            .remark
-                            .map_or_else(|| frame.kind.name().to_owned(), |r| format!("{}; {r}", frame.kind.name())),
-                        registers: Some(frame.registers),
-                    };
-                }
-                Err(error) => {
-                    thread.stand.how = error.to_string();
-                    failed = failed.saturating_add(1);
-                    first.get_or_insert_with(|| format!("{}: {error}", thread.label()));
-                }
+            if let Err(why) = known {
+                failed = failed.saturating_add(1);
+                first.get_or_insert_with(|| format!("{}: {why}", thread.label()));
+                thread.stand.how = why;
             }
         }
         if let Some(first) = first {
             let message = format!("where a thread stands is not known: {first}");
             self.issues.push(Issue::new("no-saved-frame", Severity::Note, message).times(failed));
         }
-        let cores = self.current.len();
-        for thread in self.threads.iter_mut().filter(|t| t.core.is_some() && t.pthread.is_none()) {
-            run(thread, memory, &stop, cores, self.layout.shape.endian);
+        self.cpus = (0..cores).map(|core| self.cpu(core, stop, symbols)).collect();
+        let endian = self.layout.shape.endian;
+        for thread in self.threads.iter_mut().filter(|t| t.stacks != Stacks::System) {
+            let Some(cpu) = thread.core.and_then(|core| self.cpus.get(core)) else { continue };
+            run(thread, memory, stop, cores, &cpu.above, endian);
+            let sp = thread.stand.registers.as_ref().and_then(Registers::sp);
+            if let Some(sp) = sp.filter(|sp| !thread.holds(*sp) && thread.stacks != Stacks::Unknown) {
+                let message = format!("thread {}: its stack pointer {sp:#x} lies outside of its stack", thread.label());
+                let issue = Issue::new("stack-pointer-outside", Severity::Inferred, message);
+                self.issues.push(issue.at(Place::address(thread.address)));
+            }
+        }
+    }
+
+    /// What threads saved shows a Cortex-M, where nothing else shows the processor.
+    fn settle_processor(&mut self, memory: &mut dyn Memory, stop: &mut Stop) {
+        let open = stop.frames.is_none() || stop.profile_open;
+        if !open || !self.looks_like_cortex_m(memory) {
+            return;
+        }
+        stop.profile_open = false;
+        stop.frames = Some(Frames::new(Architecture::CortexM, self.layout.shape.endian));
+        stop.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
+        self.issues.push(Issue::new(
+            "cpu-inferred",
+            Severity::Inferred,
+            "the threads' stacks hold what a Cortex-M saves: the processor is taken for one",
+        ));
+    }
+
+    /// Registers that were typed before the processor was known.
+    fn lay_typed(&mut self, stop: &mut Stop) {
+        for (name, value) in std::mem::take(&mut stop.typed) {
+            if stop.cpus.is_empty() {
+                stop.cpus.extend(self.processor.map(Registers::new));
+            }
+            if !stop.cpus.first_mut().is_some_and(|cpu| cpu.set(&name, value)) {
+                let of = self.processor.map_or("a processor that is not known", Architecture::name);
+                let message = format!("--reg {name}={value:#x} is not used: no such register of {of}");
+                self.issues.push(Issue::new("reg-unused", Severity::Note, message));
+            }
         }
     }
 
@@ -127,7 +115,7 @@ impl Kernel {
         let shape = self.layout.shape;
         let mut seen = 0u32;
         for thread in self.threads.iter().filter(|t| t.core.is_none()) {
-            let Some(saved) = thread.saved.filter(|p| thread.stack.holds(*p)) else { continue };
+            let Some(saved) = thread.saved.filter(|p| thread.holds(*p)) else { continue };
             let word = memory.read_bytes(saved, 4).ok().and_then(|b| shape.endian.u32(&b, 0)).map(u64::from);
             if word.is_none_or(|w| w & EXC_RETURN != EXC_RETURN) {
                 return false;
@@ -139,7 +127,7 @@ impl Kernel {
 }
 
 /// A thread of the Linux port is one of the system's, which is known by its thread pointer.
-fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), &'static str> {
+fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), String> {
     let own = |cpu: &&Registers| cpu.thread_pointer().is_some_and(|at| thread.pthread == Some(at));
     if let Some(cpu) = stop.cpus.iter().find(own) {
         let how = cpu.lwp().map_or_else(|| "its thread of the system".to_owned(), |lwp| format!("LWP {lwp}"));
@@ -151,19 +139,58 @@ fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), &'static str> {
         return Ok(());
     }
     if stop.cpus.iter().any(|cpu| cpu.thread_pointer().is_some()) {
-        return Err("none of the threads of the system whose registers are known is this one");
+        return Err("none of the threads of the system whose registers are known is this one".to_owned());
     }
-    Err("which of the threads of the system it is, this source does not tell")
+    Err("which of the threads of the system it is, this source does not tell".to_owned())
+}
+
+/// A thread that does not run goes on with what it saved.
+///
+/// # Errors
+/// Where what it saved cannot be read, in words.
+fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize) -> Result<(), String> {
+    // It returned, or was ended: what it left is not gone on with.
+    let ended = matches!(thread.state, Some(State(1 | 2)));
+    let saved = thread.saved.filter(|_| !ended);
+    let frame = stop.frames.zip(saved).map(|(frames, saved)| {
+        let frames = Frames { floats: thread.floats.or(frames.floats), ..frames };
+        frames.read(memory, saved, &stop.code)
+    });
+    if let Some(Ok(frame)) = frame {
+        let how = frame.kind.name();
+        thread.stand = Stand {
+            pc: frame.registers.pc(),
+            never_ran: frame.kind == SavedKind::NeverRan,
+            how: frame.remark.map_or_else(|| how.to_owned(), |remark| format!("{how}; {remark}")),
+            registers: Some(frame.registers),
+        };
+        return Ok(());
+    }
+    // The CPU may stay on a thread's stack when it has left it, and waits there for the next.
+    let hosted = cores < stop.cpus.len()
+        || !matches!(frame, None | Some(Err(SavedError::NotAFrame { .. } | SavedError::Unreadable { .. })));
+    let on_its_stack = |cpu: &&Registers| hosted && cpu.sp().is_some_and(|sp| thread.holds(sp));
+    if let Some(cpu) = stop.cpus.iter().find(on_its_stack) {
+        settle(thread, cpu.clone(), "registers of the core");
+        return Ok(());
+    }
+    match frame {
+        Some(Err(error)) => return Err(error.to_string()),
+        _ if ended => "ended",
+        _ => "the processor is not known: give the ELF",
+    }
+    .clone_into(&mut thread.stand.how);
+    Ok(())
 }
 
 fn settle(thread: &mut Thread, registers: Registers, how: &str) {
-    thread.stack.stand_at(registers.sp().filter(|sp| thread.stack.holds(*sp)));
+    thread.stand_at(registers.sp().filter(|sp| thread.holds(*sp)));
     thread.stand = Stand { pc: registers.pc(), registers: Some(registers), how: how.to_owned(), never_ran: false };
 }
 
 /// A running thread's registers are those of its CPU; in an interrupt they are the interrupt's.
-fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, endian: Endian) {
-    let on_its_stack = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.stack.holds(sp)));
+fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, above: &Above, endian: Endian) {
+    let on_its_stack = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.holds(sp)));
     let only = stop.cpus.first().filter(|_| cores == 1);
     let Some(cpu) = on_its_stack.or(only) else {
         thread.stand.how = match stop.frames {
@@ -173,45 +200,56 @@ fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, 
         .to_owned();
         return;
     };
-    let exception = cpu
-        .get("xpsr")
-        .filter(|_| cpu.architecture() == Architecture::CortexM)
-        .map(|x| x & EXCEPTION)
-        .filter(|n| *n != 0);
-    let Some(number) = exception else {
-        if on_its_stack.is_some() || cpu.sp().is_none() {
+    let Some(by) = interrupted_by(above, cpu) else {
+        // A Cortex-M in thread mode runs the thread, wherever its stack pointer has come to.
+        let in_thread = cpu.architecture() == Architecture::CortexM && cpu.level() == Level::Thread;
+        if on_its_stack.is_some() || in_thread || cpu.sp().is_none() || thread.stacks == Stacks::Unknown {
             settle(thread, cpu.clone(), "it runs");
         } else {
-            thread.stand.how = format!(
-                "interrupted, or in the kernel: the CPU is at {}, on another stack",
-                cpu.pc().map_or("an unknown place".to_owned(), |pc| format!("{pc:#x}"))
-            );
+            let at = cpu.pc().map_or("an unknown place".to_owned(), |pc| format!("{pc:#x}"));
+            thread.stand.how = match above.words() {
+                Some(above) => format!("interrupted: the CPU is in {above}, at {at}, on another stack"),
+                None => format!("interrupted, or in the kernel: the CPU is at {at}, on another stack"),
+            };
         }
         return;
     };
     let why = match cpu.get("psp") {
         None => "its own registers lie at PSP, which is not known (--reg psp=N)".to_owned(),
-        Some(psp) if !thread.stack.holds(psp) => {
+        Some(psp) if !thread.holds(psp) && thread.stacks != Stacks::Unknown => {
             format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
-        Some(psp) => match hardware_frame(memory, psp, endian, &thread.stack) {
-            Some(Ok(frame)) => return settle(thread, frame, &format!("interrupted by exception {number}")),
+        Some(psp) => match hardware_frame(memory, psp, endian, thread.holds(psp)) {
+            Some(Ok(frame)) => return settle(thread, frame, &format!("interrupted by {by}")),
             Some(Err((pc, status))) => format!(
                 "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {pc:#010x}, xPSR {status:#010x}"
             ),
             None => format!("its own registers lie at PSP, but {psp:#x} cannot be read"),
         },
     };
-    thread.stand.how = format!("interrupted by exception {number}; {why}");
+    thread.stand.how = format!("interrupted by {by}; {why}");
+}
+
+/// The exception of a Cortex-M that has interrupted a thread, in words; `None` where none has, as far as is known.
+fn interrupted_by(above: &Above, cpu: &Registers) -> Option<String> {
+    if cpu.architecture() != Architecture::CortexM {
+        return None;
+    }
+    match above {
+        Above::Exception(..) => above.words(),
+        // PSP is that of a thread below an exception.
+        Above::Unknown if cpu.get("psp").is_some() => Some("an exception, which one is not known".to_owned()),
+        _ => None,
+    }
 }
 
 /// What a Cortex-M pushes when an exception comes: r0 to r3, r12, lr, pc, xpsr; the last two alone where they are not
-/// those of a thread.
+/// those of a thread. `on_stack`: it lies in the thread's stack.
 fn hardware_frame(
     memory: &mut dyn Memory,
     at: Addr,
     endian: Endian,
-    stack: &Stack,
+    on_stack: bool,
 ) -> Option<Result<Registers, (u64, u64)>> {
     const NAMES: [&str; 8] = ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"];
     let bytes = memory.read_bytes(at, 32).ok()?;
@@ -225,7 +263,7 @@ fn hardware_frame(
         return Some(Err((pc, status)));
     }
     // Without knowing whether the FPU was in use the stack pointer before it is not known; the frame's own is.
-    if stack.holds(at) {
+    if on_stack {
         registers.set("sp", at);
     }
     Some(Ok(registers))

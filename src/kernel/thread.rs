@@ -3,6 +3,7 @@
 use super::About;
 use super::layout::{Kind, Layout};
 use super::object::{Object, name_of};
+use super::port::FLOATS;
 use super::stack::Stack;
 use super::stand::Stand;
 use super::walk::Node;
@@ -77,6 +78,19 @@ impl Wait {
     }
 }
 
+/// Which stacks a thread has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stacks {
+    /// One of its own.
+    Own,
+    /// It is a module's: one of its own, and one for calls of the kernel where its module runs in user mode.
+    Module,
+    /// Those of the operating system; that in its control block is not used.
+    System,
+    /// It is a module's, or may be, and nothing tells where its stacks lie.
+    Unknown,
+}
+
 /// A thread as its control block has it.
 #[derive(Debug, Clone)]
 pub struct Thread {
@@ -102,6 +116,12 @@ pub struct Thread {
     pub parameter: Option<u64>,
     /// Its stack.
     pub stack: Stack,
+    /// The stack that a module's thread is on while it calls the kernel.
+    pub kernel_stack: Option<Stack>,
+    /// Which stacks it has.
+    pub stacks: Stacks,
+    /// Whether the frame that it saved holds floating-point registers, where its control block says so.
+    pub floats: Option<bool>,
     /// True where it waits for a time at most, or sleeps.
     pub timed: Option<bool>,
     /// What it waits for.
@@ -123,26 +143,54 @@ pub struct Thread {
     pub(super) suspended_next: Option<Addr>,
     suspend_info: Option<u64>,
     suspend_option: Option<u64>,
+    /// The stack that its control block names, whichever that is: where, and how many bytes.
+    named: Option<(Addr, u64)>,
+    /// Where a module's thread goes on with its own stack when it has left the kernel.
+    module_pointer: Option<Addr>,
 }
 
 impl Thread {
-    pub(super) fn read(memory: &mut dyn Memory, layout: &Layout, node: &Node, about: &About<'_>) -> Self {
+    /// `modules`: some are loaded.
+    pub(super) fn read(
+        memory: &mut dyn Memory,
+        layout: &Layout,
+        node: &Node,
+        about: &About<'_>,
+        modules: bool,
+    ) -> Self {
         let get = |name| layout.thread.get(&node.bytes, layout.shape.endian, name);
         let small = |name| get(name).and_then(|n| u32::try_from(n).ok());
         let priority = small("tx_thread_priority");
         let own_priority = small("tx_thread_user_priority");
-        let mut stack =
-            Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
         let saved = get("tx_thread_stack_ptr");
+        let entry = get("tx_thread_entry");
+        let named =
+            Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
+        let within = || entry.is_some_and(|entry| about.symbols.function(entry & !1).is_some());
         let pthread = get("tx_thread_linux_thread_id").filter(|id| *id != 0);
-        if pthread.is_none() {
-            stack.stand_at(saved);
-        }
-        if about.stacks && pthread.is_none() {
-            stack.measure(memory);
-        }
+        let stacks = match (get("tx_thread_module_instance_ptr"), get("tx_thread_module_kernel_stack_start")) {
+            _ if pthread.is_some() => Stacks::System,
+            (Some(0), _) => Stacks::Own,
+            (Some(_), Some(_)) => Stacks::Module,
+            (None, _) if !modules || within() => Stacks::Own,
+            _ => Stacks::Unknown,
+        };
+        let of = |start, size| {
+            let start = get(start).filter(|at| *at != 0)?;
+            Some(Stack { start: Some(start), size: get(size), ..Stack::default() })
+        };
+        let module = of("tx_thread_module_stack_start", "tx_thread_module_stack_size");
+        let kernel = of("tx_thread_module_kernel_stack_start", "tx_thread_module_kernel_stack_size");
+        let (stack, kernel_stack) = match stacks {
+            Stacks::Own | Stacks::System => (named, None),
+            Stacks::Module => (module.unwrap_or(named), kernel),
+            Stacks::Unknown => (Stack::default(), None),
+        };
+        // Its lowest bit says what was pushed there.
+        let module_pointer = get("tx_thread_module_stack_ptr").map(|sp| sp & !3);
+        let flag = FLOATS.iter().find_map(|name| get(name));
         let timer = get("tx_timer_internal_list_head").map(|list| list != 0);
-        Self {
+        let mut thread = Self {
             address: node.address,
             name: name_of(memory, get("tx_thread_name"), node.address, about.names),
             name_at: get("tx_thread_name").filter(|p| *p != 0),
@@ -151,9 +199,13 @@ impl Thread {
             own_priority,
             threshold: small("tx_thread_preempt_threshold"),
             run_count: get("tx_thread_run_count"),
-            entry: get("tx_thread_entry"),
+            entry,
             parameter: get("tx_thread_entry_parameter"),
             stack,
+            kernel_stack,
+            stacks,
+            // Anything else was written over.
+            floats: flag.filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: timer,
             waits: None,
             owns: Vec::new(),
@@ -166,7 +218,49 @@ impl Thread {
             suspended_next: get("tx_thread_suspended_next"),
             suspend_info: get("tx_thread_suspend_info"),
             suspend_option: get("tx_thread_suspend_option"),
+            named: named.start.zip(named.size),
+            module_pointer,
+        };
+        if stacks == Stacks::System {
+            return thread;
         }
+        thread.stand_at(saved);
+        if about.stacks {
+            thread.stack.measure(memory);
+            thread.kernel_stack.iter_mut().for_each(|stack| stack.measure(memory));
+        }
+        thread
+    }
+
+    /// Takes `pointer` for its stack pointer: of whichever of its stacks it lies in.
+    pub(super) fn stand_at(&mut self, pointer: Option<Addr>) {
+        if self.stacks == Stacks::Unknown {
+            return;
+        }
+        let calls = self.kernel_stack.as_mut().filter(|stack| pointer.is_some_and(|sp| stack.holds(sp)));
+        if let Some(stack) = calls {
+            stack.stand_at(pointer);
+            self.stack.stand_at(self.module_pointer);
+            return;
+        }
+        self.stack.stand_at(pointer);
+        // Outside of the kernel nothing of it is in use.
+        let empty = pointer.and(self.kernel_stack.as_ref().and_then(Stack::end));
+        self.kernel_stack.iter_mut().for_each(|stack| stack.stand_at(empty));
+    }
+
+    /// True where an address lies in one of its stacks.
+    #[must_use]
+    pub fn holds(&self, address: Addr) -> bool {
+        self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
+    }
+
+    /// Where its stacks lie, and how many bytes each has: what its control block names, too, where it is not known which
+    /// that is.
+    pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {
+        let known = [Some(self.stack), self.kernel_stack].into_iter().flatten();
+        let known = known.filter_map(|stack| stack.start.zip(stack.size));
+        known.chain(self.named.filter(|_| self.stacks == Stacks::Unknown))
     }
 
     /// What it is called in a sentence: its name, or its address.

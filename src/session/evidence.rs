@@ -268,6 +268,8 @@ impl Session<'_> {
                 all.extend(self.symbols.function(at & thumb).map(|s| (s, true)));
             }
         }
+        let stopped = kernel.cpus.iter().filter_map(|cpu| cpu.pc);
+        all.extend(stopped.filter_map(|at| self.symbols.function(at & thumb)).map(|s| (s, true)));
         let timers = kernel.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
         all.extend(timers.filter_map(|at| self.symbols.function(at & thumb)).map(|s| (s, true)));
         let blocks = kernel.threads.iter().map(|t| t.address).chain(kernel.objects.iter().map(|o| o.address));
@@ -343,6 +345,7 @@ impl Session<'_> {
             facts.extend(frames.floats.map(|floats| ("frames with floats", floats.to_string())));
             facts.push(("frames of the small instruction set", frames.baseline.to_string()));
         }
+        facts.extend(Some(parts.stop.code.to_text()).filter(|text| !text.is_empty()).map(|text| ("code", text)));
         facts.extend(parts.header.map(|at| ("trace header", format!("{at:#x}"))));
         facts
     }
@@ -364,7 +367,7 @@ fn of_kernel(kernel: &Kernel, wanted: &mut Wanted) {
         let of_kind = kernel.objects.iter().filter(|o| o.kind == kind);
         wanted.add("control blocks", of_kind.map(|o| Region { start: o.address, len }));
     }
-    let stacks = kernel.threads.iter().filter_map(|t| Some(Region { start: t.stack.start?, len: t.stack.size? }));
+    let stacks = kernel.threads.iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len });
     wanted.add("stack", stacks.filter(|r| r.len <= LARGEST_RAM));
     // Names lie among constants, near the end of which there may be less than the longest of them.
     let names = kernel.threads.iter().filter_map(|t| t.name_at).chain(kernel.objects.iter().filter_map(|o| o.name_at));

@@ -439,7 +439,7 @@ impl<'m> Opened<'m> {
                 hints.header = hints.header.or(found.header);
                 hints.endian = hints.endian.or(found.endian);
                 hints.pointer = hints.pointer.or(found.pointer);
-                (self.notes, self.noted, self.code) = (core, noted, code);
+                (self.notes, self.noted, self.code) = (*core, noted, *code);
                 return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or(load_offset)));
             }
             None => {}

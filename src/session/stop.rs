@@ -3,7 +3,7 @@
 use super::registry::{self, registered};
 use super::{Session, program, stub};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{self, Architecture, Frames, Registers};
+use crate::cpu::{self, Architecture, Code, Frames, Registers};
 use crate::elf::Machine;
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
@@ -30,6 +30,8 @@ pub struct CoreNotes {
     flags: Option<u32>,
     /// What a core of ours says of the frames.
     frames: Option<Frames>,
+    /// And of the program's code.
+    code: Code,
 }
 
 /// The most notes of registers that are kept.
@@ -38,8 +40,6 @@ const MOST: usize = 4096;
 const MOST_AUXV: usize = 64 << 10;
 /// The most registers beside those.
 const MOST_SYSTEM: usize = 64;
-/// A Cortex-M's Thumb bit; in the status register of other ARMs it has been 0 since Jazelle.
-const THUMB: u64 = 1 << 24;
 
 impl CoreNotes {
     /// Takes them out of a core before its memory is all that is left of it.
@@ -66,6 +66,7 @@ impl CoreNotes {
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
             frames,
+            code: fact("code").map(Code::from_text).unwrap_or_default(),
         }
     }
 
@@ -130,6 +131,7 @@ impl Session<'_> {
         }
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
+        let before = stop.frames.map(|f| f.architecture);
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
@@ -141,7 +143,11 @@ impl Session<'_> {
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
         let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
         kernel.find_running(stop);
-        kernel.place(memory, stop);
+        kernel.place(memory, stop, &self.symbols);
+        if stop.frames.map(|f| f.architecture) != before {
+            // What was said of the processor before its threads were looked at.
+            issues.retain(|i| i.code != "cpu-inferred");
+        }
         // Of a link that broke on the way each list would say the same, and what it holds would be missing.
         if let Some(e) = self.remote_mut().and_then(|remote| remote.client_mut().broken().cloned()) {
             return Err(Absence::broken(e.code(), e.to_string(), ""));
@@ -173,16 +179,23 @@ impl Session<'_> {
     /// Where the link fails, or a register that was typed does not exist.
     pub fn stop(&mut self, issues: &mut Vec<Issue>) -> Result<Stop, Absence> {
         let mut frames = self.elf.as_deref().and_then(Frames::of);
+        let mut profile_open = false;
         if frames.is_none() && self.elf.is_none() {
-            frames = self.by_core(issues);
+            (frames, profile_open) = self.by_core(issues);
         }
+        let code = match self.elf.as_deref() {
+            Some(elf) => Code::of(elf, self.load_offset().value),
+            None => self.core.code.clone(),
+        };
         let named =
             self.registers.typed.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
-        if frames.is_none() && named && self.elf.is_none() {
+        if (frames.is_none() || profile_open) && named && self.elf.is_none() {
+            // Only a Cortex-M has these.
+            profile_open = false;
             frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
         }
         let Some(known) = frames else {
-            return Ok(Stop { frames, cpus: Vec::new(), typed: self.registers.typed.clone() });
+            return Ok(Stop { frames, profile_open, code, cpus: Vec::new(), typed: self.registers.typed.clone() });
         };
         let architecture = known.architecture;
         let mut cpus = self.core.read(architecture);
@@ -209,26 +222,27 @@ impl Session<'_> {
         }
         cpus.retain(|cpu| !cpu.is_unknown());
         cpus.iter_mut().for_each(Registers::complete);
-        Ok(Stop { frames, cpus, typed: Vec::new() })
+        Ok(Stop { frames, profile_open, code, cpus, typed: Vec::new() })
     }
 
-    /// What the core itself tells of the processor, where no program does.
-    fn by_core(&self, issues: &mut Vec<Issue>) -> Option<Frames> {
+    /// What the core itself tells of the processor, where no program does; and whether that leaves an ARM's profile open.
+    fn by_core(&self, issues: &mut Vec<Issue>) -> (Option<Frames>, bool) {
         if self.core.frames.is_some() {
-            return self.core.frames;
+            return (self.core.frames, false);
         }
-        let endian = self.core.endian?;
-        let mut architecture = self.core.architecture?;
-        if architecture == Architecture::Arm {
-            let status = self.core.read(architecture).first().and_then(|r| r.get("cpsr"))?;
-            if status & THUMB != 0 {
-                architecture = Architecture::CortexM;
-            }
-            let message =
-                format!("the core does not tell which ARM it is of: by its status register {}", architecture.name());
-            issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
+        let Some((endian, architecture)) = self.core.endian.zip(self.core.architecture) else { return (None, false) };
+        if architecture != Architecture::Arm {
+            return (Some(Frames::new(architecture, endian)), false);
         }
-        Some(Frames::new(architecture, endian))
+        let status = self.core.read(architecture).first().and_then(|r| r.get("cpsr"));
+        let Some(status) = status else { return (None, false) };
+        let profile = cpu::profile(status);
+        let architecture = profile.unwrap_or(Architecture::Arm);
+        let doubt = if profile.is_none() { ", which could be that of a Cortex-M too" } else { "" };
+        let message =
+            format!("the core does not tell which ARM it is of: by its status register {}{doubt}", architecture.name());
+        issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
+        (Some(Frames::new(architecture, endian)), profile.is_none())
     }
 }
 

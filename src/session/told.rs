@@ -17,9 +17,9 @@ pub struct Told {
     pub(super) hints: Hints,
     pub(super) header_in_file: bool,
     pub(super) load_offset: LoadOffset,
-    pub(super) core: CoreNotes,
+    pub(super) core: Box<CoreNotes>,
     pub(super) noted: Option<Arc<Noted>>,
-    pub(super) code: Compared,
+    pub(super) code: Box<Compared>,
 }
 
 impl From<String> for Told {
@@ -44,9 +44,9 @@ impl<'m> Session<'m> {
             hints: self.hints,
             header_in_file: self.header_in_file,
             load_offset: self.load_offset,
-            core: self.core,
+            core: Box::new(self.core),
             noted: self.noted,
-            code: self.code,
+            code: Box::new(self.code),
         };
         Some((memory, told))
     }

@@ -358,6 +358,45 @@ fn a_core_over_the_link_from_qemu() {
     opens_in_gdb(&inner);
 }
 
+/// QEMU's core of a Cortex-M has the status word of another profile: it was "interrupted by exception 499", and without
+/// the ELF another processor.
+#[test]
+fn a_core_of_qemus_own_was_interrupted_by_exception_499() {
+    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
+        return;
+    }
+    let scratch = Scratch::new("evidence-guest");
+    let elf = path("cm3.elf");
+    let qemu = Qemu::dead(&fixture("cm3.elf"));
+    let guest = scratch.path("guest.core").display().to_string();
+    let (connect, dump) = (format!("target remote {}", qemu.remote()), format!("monitor dump-guest-memory {guest}"));
+    gdb("gdb-multiarch", &["-ex", &connect, "-ex", &dump, "-ex", "disconnect"]);
+    // The CPU is in handler mode, on the stack of exceptions: which exception it is nothing tells.
+    let (table, _) = done(&["threads", "--width", "200", &elf, &guest]);
+    assert!(!table.contains("exception") && table.contains("watchdog: interrupted, or in the kernel"), "{table}");
+    let json = |words: &[&str]| -> Vec<Value> {
+        let (out, _) = done(&[&["threads", "--format", "json"], words].concat());
+        out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    };
+    let of = |lines: &[Value], report: &str| lines.iter().find(|l| l["report"] == report).cloned().unwrap();
+    let cpu = of(&json(&[&elf, &guest]), "cpus");
+    assert_eq!((cpu["state"].as_str(), cpu["under"].as_str()), (Some("unknown"), Some("thread")), "{cpu}");
+    assert!(cpu["exception"].is_null() && cpu["at"]["name"].as_str().unwrap().starts_with("fault_spin"), "{cpu}");
+    // An evidence core of it knows no more.
+    let (own, _) = core(&scratch, "own.core", &[&elf, &guest]);
+    assert_eq!(of(&json(&[&own]), "cpus"), cpu);
+    // Without the ELF: what the threads saved says that it is a Cortex-M.
+    let names = ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr"];
+    let names = names.map(|name| format!("{name}={:#x}", symbol(&fixture("cm3.elf"), name)));
+    let words: Vec<&str> = names.iter().flat_map(|name| ["--symbol", name]).chain([&*guest]).collect();
+    let lines = json(&words);
+    let inferred: Vec<_> = lines.iter().filter(|l| l["code"] == "cpu-inferred").map(|l| &l["message"]).collect();
+    assert_eq!(inferred, ["the threads' stacks hold what a Cortex-M saves: the processor is taken for one"]);
+    assert_eq!(of(&lines, "cpus")["state"], "unknown");
+    let stands = lines.iter().filter(|l| l["report"] == "threads" && l["at_how"] == "switched out").count();
+    assert_eq!(stands, 7);
+}
+
 /// The stack pointer that the crash log printed is what leads to where the running thread stands.
 #[test]
 fn registers_of_the_crash_log() {

@@ -174,9 +174,37 @@ fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
         let image = Image::serve(&["cm3.elf", "cm3.core", "--reg", psp]);
         let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
         let first = of(&text, "info threads").lines().find(|l| l.starts_with('*')).unwrap();
-        assert!(first.contains("\"watchdog\" (running, in exception 3, priority 1"), "{text}");
+        assert!(first.contains("\"watchdog\" (running, in exception 3 (HardFault), priority 1"), "{text}");
         assert_eq!(first.contains("at 0x20002f04 there are none of a thread: pc 0x"), doubt, "{text}");
     }
+}
+
+/// The CPU was in a handler, and no thread ran: its line did not say so, nor in which.
+#[test]
+fn a_handler_above_idle_had_no_name() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let scratch = std::env::temp_dir().join(format!("tx-trace-above-idle-{}", std::process::id()));
+    let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    let nm = |name: &str| {
+        let symbols = std::process::Command::new("nm").arg(fixture("cm3.elf")).output().unwrap().stdout;
+        let symbols = String::from_utf8(symbols).unwrap();
+        let line = symbols.lines().find(|l| l.ends_with(&format!(" {name}"))).unwrap();
+        usize::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap() - 0x2000_0000
+    };
+    for name in ["_tx_thread_current_ptr", "_tx_thread_execute_ptr"] {
+        ram[nm(name)..][..4].fill(0);
+    }
+    std::fs::write(&scratch, ram).unwrap();
+    let ram = format!("{}@0x20000000", scratch.display());
+    let words = ["--elf", "cm3.elf", "--image", &ram, "--reg", "xpsr=0x01000024", "--reg", "pc=0x1d74"];
+    let image = Image::serve(&[&words[..], &["--reg", "sp=0x20002c00"]].concat());
+    let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
+    let first = of(&text, "info threads").lines().find(|l| l.starts_with('*')).unwrap();
+    let what = "\"CPU\" (no thread runs: the CPU is in exception 36 (IRQ 20), which came while idle)";
+    assert!(first.contains(what), "{text}");
+    std::fs::remove_file(&scratch).unwrap();
 }
 
 /// A position-independent program lay elsewhere than GDB thought: its variables were not to be read.

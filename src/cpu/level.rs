@@ -1,0 +1,122 @@
+//! What a CPU was doing when it stopped, by its status register.
+
+use super::{Architecture, Registers, arm};
+
+/// Thread or exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// No exception: thread mode of a Cortex-M, or a mode of other ARMs in which threads run.
+    Thread,
+    /// The Cortex-M exception of this number.
+    Exception(u32),
+    /// A mode of other ARMs that only an exception enters.
+    Mode(&'static str),
+    /// The registers do not tell.
+    Unknown,
+}
+
+/// `xpsr`: the number of the exception.
+const NUMBER: u64 = 0x1FF;
+/// `xpsr`: Thumb state, without which a Cortex-M runs nothing. In a CPSR it has been 0 since Jazelle.
+pub(super) const THUMB: u64 = 1 << 24;
+/// The last exception: 16 of the architecture, 480 interrupts.
+const LAST: u64 = 495;
+
+impl Level {
+    /// By the status register of a Cortex-M.
+    fn of_xpsr(word: u64) -> Self {
+        let number = word & NUMBER;
+        let thumb = word & THUMB != 0;
+        match u32::try_from(number) {
+            // QEMU writes a CPSR into the cores of its Cortex-M; a core cannot say that a register is not known, and has 0.
+            _ if !thumb && (arm::is_cpsr(word) || number == 0) => Self::Unknown,
+            _ if number > LAST => Self::Unknown,
+            Ok(0) => Self::Thread,
+            Ok(number) => Self::Exception(number),
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    /// By the status register of an ARM of the A or R profile.
+    const fn of_cpsr(word: u64) -> Self {
+        match word & 0x1F {
+            0x10 | 0x13 | 0x1F => Self::Thread,
+            0x11 => Self::Mode("FIQ"),
+            0x12 => Self::Mode("IRQ"),
+            0x16 => Self::Mode("monitor"),
+            0x17 => Self::Mode("abort"),
+            0x1A => Self::Mode("hypervisor"),
+            0x1B => Self::Mode("undefined"),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Registers {
+    /// What this CPU was doing.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self.architecture() {
+            Architecture::CortexM => self.get("xpsr").map_or(Level::Unknown, Level::of_xpsr),
+            Architecture::Arm => self.get("cpsr").map_or(Level::Unknown, Level::of_cpsr),
+            _ => Level::Unknown,
+        }
+    }
+}
+
+/// Which ARM a status word is of: an xPSR, or a CPSR in ARM state. `None` for a CPSR in Thumb state, which QEMU also
+/// writes for a Cortex-M, and for what is neither.
+#[must_use]
+pub fn profile(status: u64) -> Option<Architecture> {
+    /// `cpsr`: Thumb state.
+    const STATE: u64 = 1 << 5;
+    if status & THUMB != 0 {
+        return (status & NUMBER <= LAST).then_some(Architecture::CortexM);
+    }
+    (arm::is_cpsr(status) && status & STATE == 0).then_some(Architecture::Arm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(word: u64) -> Level {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("xpsr", word));
+        registers.level()
+    }
+
+    /// QEMU writes a CPSR into the core of a Cortex-M: 0x1f3 was "exception 499", which no processor has.
+    #[test]
+    fn exception_499_was_believed() {
+        for cpsr in [0x6000_01F3, 0x4000_0173, 0x0000_0033, 0x2000_01D3] {
+            assert_eq!(level(cpsr), Level::Unknown, "{cpsr:#x}");
+        }
+        assert_eq!(level(0x0100_01F0), Level::Unknown, "496");
+        assert_eq!(level(0x0100_01EF), Level::Exception(495));
+        assert_eq!(level(0x6100_0003), Level::Exception(3));
+        assert_eq!(level(0x0100_0024), Level::Exception(36));
+        assert_eq!(level(0x8100_0000), Level::Thread);
+        // A fault in a handler without its Thumb bit is one still; a word that is not known is written as 0.
+        assert_eq!((level(3), level(0)), (Level::Exception(3), Level::Unknown));
+    }
+
+    #[test]
+    fn which_profile_a_status_word_is_of() {
+        assert_eq!(profile(0x6100_0003), Some(Architecture::CortexM));
+        assert_eq!(profile(0x6000_01D3), Some(Architecture::Arm), "ARM state");
+        assert_eq!([profile(0x6000_01F3), profile(0x0000_0004), profile(0x0100_01FF)], [None; 3]);
+    }
+
+    #[test]
+    fn modes_of_other_arms() {
+        let level = |word| {
+            let mut registers = Registers::new(Architecture::Arm);
+            registers.set("cpsr", word);
+            registers.level()
+        };
+        assert_eq!([level(0x13), level(0x1F), level(0x10)], [Level::Thread; 3]);
+        assert_eq!([level(0x12), level(0x17)], [Level::Mode("IRQ"), Level::Mode("abort")]);
+        assert_eq!(level(0x14), Level::Unknown);
+    }
+}
