@@ -16,6 +16,7 @@ mod qnx_real;
 mod qnx_ring;
 mod roundtrip;
 mod saved_frames;
+mod thread_frames;
 mod threadx_clock;
 mod threadx_cores;
 mod threadx_real;

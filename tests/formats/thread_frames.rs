@@ -9,11 +9,9 @@
     reason = "a test"
 )]
 
-mod support;
-
 use std::collections::HashMap;
 
-use support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
+use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
 use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::bytes::Bytes;
 use tx_trace::cpu::{Architecture, Code, Frames, Registers};
