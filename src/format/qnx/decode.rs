@@ -7,7 +7,7 @@ use super::layout::{self, CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THRE
 use super::locate::CYCLES;
 use super::parse::{self, RawElement};
 use super::people::{self, People};
-use super::time::Times;
+use super::time::{self, Times};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{looks_like_text, qnx_events};
@@ -34,13 +34,9 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         builder.event(*part);
     }
     let Builder { mut rows, times, people, cores, stamps_differ, unknown, .. } = builder;
-    let (times, inferred) = times.finish();
-    if inferred && !rows.is_empty() {
-        issues.push(Issue::new(
-            "high-word-unknown",
-            Severity::Inferred,
-            "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
-        ));
+    let (times, doubts) = times.finish();
+    if !rows.is_empty() {
+        issues.extend(time::doubted(doubts));
     }
     if unknown > 0 {
         issues.push(

@@ -6,6 +6,7 @@ use super::super::{Absence, Capture, DecodeOptions};
 use super::about::Tally;
 use super::ring::{Order, Record};
 use super::text::{self, Texts};
+use super::time::{self, Back};
 use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product};
@@ -84,6 +85,11 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     builder.take(&order);
     about::complain(capture, &order, &builder.tally, buffer.address, &mut issues);
     let clock = find_clock(&order, capture.endian, options, &mut issues);
+    let stamps: Vec<(u64, u64)> = (0..)
+        .zip(&builder.entries)
+        .filter_map(|(seq, e)| Some((seq, record::stamp(&order.bytes, &e.record, capture.endian)?)))
+        .collect();
+    let back = time::back(&stamps, &clock, &mut issues);
     let about = About {
         format: "uia",
         endian: capture.endian,
@@ -108,6 +114,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         spans,
         snapshots,
         clock: clock.clone(),
+        back,
         defs,
         texts,
         modules,
@@ -373,6 +380,7 @@ struct Source {
     spans: Vec<(u32, u32)>,
     snapshots: HashMap<u32, Snapshot>,
     clock: Clock,
+    back: Back,
     defs: HashMap<u32, Option<DefId>>,
     texts: Texts,
     modules: HashMap<u16, String>,
@@ -389,8 +397,10 @@ impl Source {
     fn event(&self, seq: u64, entry: &Entry, clock: &mut CoreClock) -> Event {
         let record = &entry.record;
         let stamp = record::stamp(&self.order.bytes, record, self.endian);
-        let delta =
-            stamp.filter(|_| clock.seen).map(|s| i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX));
+        let delta = stamp.filter(|_| clock.seen).map(|s| match self.back.binary_search_by_key(&seq, |(n, _)| *n) {
+            Ok(i) => self.back.get(i).map_or(0, |(_, ticks)| *ticks),
+            Err(_) => i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX),
+        });
         clock.ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
         if let Some(stamp) = stamp {
             clock.seen = true;
