@@ -301,8 +301,8 @@ impl Scene<'_> {
     fn older(&mut self) -> Option<Damage> {
         let (first, _) = self.event()?;
         let stamp = |p: &Place| self.places.word(&self.data, &p.stamp);
-        let all = self.places.events.iter().filter(|p| p.stamp.end <= self.data.len()).map(stamp);
-        let lap = all.clone().max()?.saturating_sub(all.min()?);
+        let ends = self.places.events.first().zip(self.places.events.last())?;
+        let lap = stamp(ends.1).wrapping_sub(stamp(ends.0)) & 0xFFFF_FFFF;
         let len = 1 + self.dice.below(40.min(self.places.events.len() - first));
         Some(self.back(first..first + len, lap + 1))
     }

@@ -146,8 +146,9 @@ pub fn round(task: &Task, all: &[Task], seed: u64, dir: &Path) -> Result<Seen, S
     let untouched: Vec<&Shown> =
         task.want.iter().zip(&task.places.events).filter(|(_, p)| !damage.hits(&p.bytes)).map(|(w, _)| w).collect();
     let wrong = listing::compare(untouched.iter().copied(), &shown);
-    let mixed = damage.mixed && untouched.len() < task.want.len();
-    let verdict = verdict(task, &damage, &bytes, wrong.any() || mixed, &listing);
+    let mixed = damage.mixed && task.places.events.iter().any(|p| damage.hits(&p.stamp));
+    let judged = Judged { task, damage: &damage, bytes: &bytes, wrong, shown: &shown };
+    let verdict = verdict(&judged, mixed, &listing);
     Ok(Seen {
         class,
         untouched: untouched.len() as u64,
@@ -174,18 +175,27 @@ fn shown(task: &Task, damage: &Damage, listing: &str) -> Vec<Shown> {
     shown
 }
 
-fn verdict(task: &Task, damage: &Damage, bytes: &[u8], wrong: bool, listing: &str) -> Verdict {
-    let refused = !listing.lines().any(|l| l.starts_with(r#"{"type":"event""#));
-    if refused && !listing.contains(r#"{"type":"trace""#) {
+/// A damaged capture, and what is shown of it.
+pub struct Judged<'j> {
+    pub task: &'j Task,
+    pub damage: &'j Damage,
+    pub bytes: &'j [u8],
+    pub wrong: Wrong,
+    pub shown: &'j [Shown],
+}
+
+fn verdict(judged: &Judged, mixed: bool, listing: &str) -> Verdict {
+    let capture = judged.task.capture;
+    if judged.shown.is_empty() && !listing.contains(r#"{"type":"trace""#) {
         return Verdict::Refused;
     }
-    if bytes == task.whole || !wrong {
+    if judged.bytes == judged.task.whole || !(judged.wrong.any() || mixed) {
         return Verdict::Right;
     }
-    let known = |code: &str, count| task.capture.issues.iter().any(|(c, _, n)| *c == code && *n == count);
+    let known = |code: &str, count| capture.issues.iter().any(|(c, _, n)| *c == code && *n == count);
     let said = listing::issues(listing);
     if said.iter().any(|(code, severity, count)| severity != "note" && !known(code, *count)) {
         return Verdict::Marked;
     }
-    sound::reason(task, damage, bytes).map_or(Verdict::Silent, Verdict::Sound)
+    sound::reason(judged).map_or(Verdict::Silent, Verdict::Sound)
 }

@@ -68,6 +68,7 @@ impl Build {
                 base: 0x2000_8000,
                 capacity: 64,
                 held: 0,
+                empty: 0,
                 wrapped: false,
                 origin: 0,
                 cores: 1,

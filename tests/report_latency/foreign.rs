@@ -73,6 +73,7 @@ fn foreign_trace(catalogue: &Catalogue, list: &[(Option<u64>, i64, u32, &[u64])]
             base: 0,
             capacity: 64,
             held: events.len() as u64,
+            empty: 0,
             wrapped: false,
             origin: 0,
             cores: 1,

@@ -84,6 +84,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         base: source.base,
         capacity: source.capacity,
         held,
+        empty: 0,
         wrapped: source.wrapped || begins_torn,
         origin: 0,
         cores,

@@ -56,7 +56,14 @@ impl Times {
     /// No event yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { cpus: [Cpu::default(); CPUS], times: Vec::new(), waiting: Vec::new(), first: None, latest: None, doubts: Doubts::default() }
+        Self {
+            cpus: [Cpu::default(); CPUS],
+            times: Vec::new(),
+            waiting: Vec::new(),
+            first: None,
+            latest: None,
+            doubts: Doubts::default(),
+        }
     }
 
     /// A control event tells the time of its processor.

@@ -166,6 +166,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
+        empty: survey.unused.saturating_add(survey.damaged),
         wrapped: ring.wrapped,
         origin: ring.first_seq(survey.skipped_front),
         cores: cores.max(seen),
@@ -317,8 +318,11 @@ fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
         issues.push(
             Issue::new(
                 "unused-slot",
-                Severity::Note,
-                format!("{} slots in the middle of the ring hold no event", survey.unused),
+                Severity::Lost,
+                format!(
+                    "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
+                    survey.unused
+                ),
             )
             .times(survey.unused)
             .at(Place { seq: survey.first_unused, ..Place::default() }),

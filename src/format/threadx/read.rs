@@ -160,8 +160,61 @@ fn agrees(located: &Located, word: Width, raw: &RawHeader) -> bool {
     raw.offset(raw.buffer_start, word) == offset(plan.start) && raw.offset(raw.buffer_end, word) == offset(plan.end)
 }
 
-/// The header, made whole where it is damaged.
+/// The header, made whole where it is damaged, with all of the ring that is there.
 fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
+    let mut header = sound_header(memory, located, head)?;
+    if let Some((end, issue)) = longer(memory, located, &header) {
+        let values = vec![("mend_buffer_end", end)];
+        header.raw = header.raw.with(&values, header.word);
+        match &mut header.mended {
+            Some(mended) => {
+                mended.values.retain(|(name, _)| *name != "mend_buffer_end");
+                mended.values.extend(values);
+            }
+            None => header.mended = Some(Mended { values, issue }),
+        }
+    }
+    Ok(header)
+}
+
+/// Slots before the ring's end that tell what its events are like.
+const BEFORE_END: u64 = 256;
+
+/// Where the ring ends, and what to say, if events go on behind where it is said to end. Only where it costs no packet to
+/// look.
+fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option<(u64, Issue)> {
+    let (raw, word) = (&header.raw, header.word);
+    let regions = memory.regions()?;
+    let entry = layout::entry_size(word) as u64;
+    let (start, end) = (raw.offset(raw.buffer_start, word), raw.offset(raw.buffer_end, word));
+    let at = located.header.checked_add(end)?;
+    let room = regions.iter().find_map(|r| r.len.checked_sub(at.checked_sub(r.start)?))?;
+    let slots = |bytes: u64| bytes.checked_div(entry).unwrap_or(0);
+    let before = slots(end.saturating_sub(start)).min(BEFORE_END).saturating_mul(entry);
+    let after = slots(room.min(LOOKED_AT)).saturating_mul(entry);
+    if after == 0 {
+        return None;
+    }
+    let mut read = |address: Addr, len: u64| memory.read_bytes(address, usize::try_from(len).ok()?).ok();
+    let described = read(located.header, start.min(LOOKED_AT))?;
+    let tail = read(at.checked_sub(before)?, before)?;
+    let behind = read(at, after)?;
+    let known = Behind { bytes: &described, endian: header.endian, word };
+    let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &tail, &behind);
+    let taken = raw.buffer_end.wrapping_add(more.saturating_mul(entry)) & word.max();
+    let issue = Issue::new(
+        "header-mended",
+        Severity::Inferred,
+        format!(
+            "the ring is said to end at {:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken",
+            raw.buffer_end
+        ),
+    );
+    (more > 0).then(|| (taken, issue.at(Place::address(located.header))))
+}
+
+/// The header, made whole where it is damaged.
+fn sound_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
     let detected = parse::detect(head);
     let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
         raw.is_sound(*word) && raw.has_clock() && agrees(located, *word, raw)

@@ -98,6 +98,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         base: buffer.address,
         capacity: (order.bytes.len() / 4) as u64,
         held: builder.entries.len() as u64,
+        empty: 0,
         wrapped: order.wrapped,
         origin: 0,
         cores: 1,

@@ -23,7 +23,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
         }
     }
     let endless = clock.mask == u64::MAX && clock.period.is_none();
-    let usual = long.len().saturating_mul(USUAL) > stamps.len();
+    let usual = long.len() > 2 && long.len().saturating_mul(USUAL) > stamps.len();
     let mut first = None;
     for (seq, on, back, stamps) in long {
         if endless || !usual && on > rest {
