@@ -1,16 +1,19 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
 mod clock;
+mod coherence;
 mod decode;
 mod entries;
 mod entry;
 pub mod layout;
 mod locate;
+mod mask;
 mod mend;
 mod met;
 mod newer;
 mod order;
 mod parse;
+mod pointer;
 mod read;
 mod registry;
 mod ring;
