@@ -188,7 +188,7 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     if doubts.falls > 0 {
         issues.push(
             Issue::new(
-                "wrap-doubtful",
+                "stamps-step-back",
                 Severity::Inferred,
                 format!(
                     "{} times the clock of a processor falls back by more than an event is late: a damaged stamp, or the clock was set back",

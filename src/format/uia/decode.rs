@@ -276,10 +276,24 @@ impl<'a> Builder<'a> {
             self.spans.push(span.unwrap_or((0, 0)));
             number
         };
-        let (context, interrupted) = self.follow(def.and_then(|d| catalogue.def(d)), words);
+        let known = def.and_then(|d| catalogue.def(d));
+        let (context, interrupted) = self.follow(known, words);
+        // Whose text is lost may have switched to another task.
+        let text_lost = known.is_none() || ids.is_some_and(|(_, module)| self.is_unnamed(known, module));
+        if text_lost {
+            self.running = ContextId(NONE);
+            self.stack.clear();
+        }
         self.entries.push(Entry { record: *record, context, interrupted, span });
         self.tally.events = self.entries.len();
         self.tally.five_bits |= record.header.kind().chained;
+    }
+
+    /// True for an event of TI's own modules that has none of their names.
+    fn is_unnamed(&self, def: Option<&EventDef>, module: u16) -> bool {
+        let Some((def, module)) = def.zip(self.modules.get(&module)) else { return false };
+        let declared = || uia_events().iter().filter(|d| d.module == module);
+        declared().next().is_some() && !declared().any(|d| d.def.name == def.name || def.name.starts_with(d.event))
     }
 
     /// Who inserts the event, as far as the events before it tell, and who runs after it.

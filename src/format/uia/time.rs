@@ -34,7 +34,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
     if let Some((seq, (before, stamp))) = first {
         issues.push(
             Issue::new(
-                "wrap-doubtful",
+                "stamps-step-back",
                 Severity::Inferred,
                 format!(
                     "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or began anew; had it gone around, that pause would be longer than all others together, so it is shown as a step back",
