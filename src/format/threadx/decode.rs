@@ -186,7 +186,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
 
 /// The steps of the clock that are not to be believed. None is where no stamp goes back.
 fn doubts(ring: &Ring, codec: Codec, ids: &Ids, found: &clock::Found, survey: &Survey) -> Doubts {
-    if !found.clock.runs || survey.backward(found.clock.direction).0 == 0 {
+    if !found.clock.runs || !survey.strays && survey.backward(found.clock.direction).0 == 0 {
         return Doubts::default();
     }
     let cores: Vec<u16> = survey.cores.keys().copied().collect();
