@@ -193,6 +193,10 @@ fn a_clock_that_begins_anew_has_gone_around() {
             }
             let trace = decoded(&buffer);
             assert!(doubted(&trace), "{name}: back by {by:#x}");
+            if name == "not wrapped" {
+                assert_eq!(issue(&trace, "wrap-doubtful").severity, Severity::Inferred, "{by:#x}");
+                assert!(trace.clock.doubts == 1);
+            }
             let span = trace.events().last().unwrap().ticks;
             assert!(span < 1 << 31, "{name}: {span} ticks");
         }
@@ -432,4 +436,30 @@ fn small_steps_back_behind_an_interrupt_are_no_damage() {
     let before = damaged.slots[events[at].slot as usize].stamp;
     damaged.slots[events[at + 1].slot as usize].stamp = before - 3;
     assert_eq!(issue(&decoded(&damaged), "stamps-step-back").severity, Severity::Inferred);
+}
+
+/// The ticks of such a trace were shown without the stamps that they were made of.
+#[cfg(feature = "cli")]
+#[test]
+fn doubtful_time_is_shown_with_its_stamps() {
+    let sound = all().into_iter().find(|s| s.name == "wrapped").unwrap();
+    let dir = std::env::temp_dir().join(format!("tx-trace-coherence-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    for (bit, stamps) in [(None, false), (Some(31), true)] {
+        let mut buffer = sound.buffer.clone();
+        buffer.slots[200].stamp ^= bit.map_or(0, |b: u32| 1 << b);
+        let (file, out) = (dir.join("one.trx"), dir.join("out.txt"));
+        std::fs::write(&file, buffer.bytes()).unwrap();
+        let run = |command: &str| {
+            let words = [command, file.to_str().unwrap(), "-o", out.to_str().unwrap()];
+            let (_, said) = tx_trace::cli::overheard(words.iter().map(Into::into).collect());
+            (std::fs::read_to_string(&out).unwrap(), said)
+        };
+        let (listing, _) = run("list");
+        assert_eq!(listing.lines().next().unwrap().contains("stamp"), stamps, "{listing:.200}");
+        let (report, said) = run("profile");
+        assert_eq!(said.contains("time stamps of 1"), stamps, "a report carries the doubt too: {said}");
+        assert_eq!(report.contains("doubtful"), stamps, "{report}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
 }

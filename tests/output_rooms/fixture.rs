@@ -80,6 +80,7 @@ impl Build {
                 period: None,
                 hz,
                 runs: true,
+                doubts: 0,
                 reason: String::new(),
             },
             contexts: Contexts::default(),

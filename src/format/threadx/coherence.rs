@@ -489,6 +489,11 @@ impl Doubts {
         }
     }
 
+    /// How many steps are not believed.
+    pub fn count(&self) -> u64 {
+        (self.steps.len() as u64).saturating_add(self.backs.count)
+    }
+
     /// Ticks of a step to an event, which its stamp alone would make `step`.
     #[inline]
     pub fn step(&self, seq: u64, step: u64) -> i64 {

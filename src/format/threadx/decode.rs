@@ -141,6 +141,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     if !options.previous {
         doubts.tell(&odd(&survey, capture, &g, &objects), &mut issues);
     }
+    found.clock.doubts = doubts.count();
     tell_gaps(&survey, &mut issues);
     let mut contexts = std::mem::take(&mut survey.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));

@@ -417,6 +417,7 @@ pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
         period: None,
         hz: None,
         runs: true,
+        doubts: 0,
         reason: String::new(),
     }
 }
