@@ -56,6 +56,7 @@ fn trace(events: u64) -> Trace {
         period: None,
         hz: None,
         runs: true,
+        doubts: 0,
         reason: String::new(),
     };
     let mut trace =

@@ -46,6 +46,8 @@ pub struct Clock {
     pub hz: Option<f64>,
     /// False where every stamp is the same: there is no time in this trace.
     pub runs: bool,
+    /// Steps from one stamp to the next that are not believed: no ticks are counted for them.
+    pub doubts: u64,
     /// One sentence on how direction and period were found.
     pub reason: String,
 }
@@ -75,7 +77,16 @@ mod tests {
     use super::*;
 
     fn clock(mask: u64, direction: Direction, period: Option<u64>) -> Clock {
-        Clock { mask, direction, direction_known: Known::Given, period, hz: None, runs: true, reason: String::new() }
+        Clock {
+            mask,
+            direction,
+            direction_known: Known::Given,
+            period,
+            hz: None,
+            runs: true,
+            doubts: 0,
+            reason: String::new(),
+        }
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Build {
                 period: None,
                 hz,
                 runs: true,
+                doubts: 0,
                 reason: String::new(),
             },
             contexts: Contexts::default(),

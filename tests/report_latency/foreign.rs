@@ -86,6 +86,7 @@ fn foreign_trace(catalogue: &Catalogue, list: &[(Option<u64>, i64, u32, &[u64])]
             period: None,
             hz: None,
             runs: true,
+            doubts: 0,
             reason: String::new(),
         },
         contexts,

@@ -86,7 +86,7 @@ pub(super) fn find(
     if period.is_none() {
         lost_laps(survey, codec, issues);
     }
-    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, runs, reason };
+    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, runs, doubts: 0, reason };
     Found { clock, per_core, facts }
 }
 

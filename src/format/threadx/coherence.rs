@@ -38,6 +38,8 @@ struct Stretch {
     seqs: (u64, u64),
     /// First and last stamp.
     stamps: (u64, u64),
+    /// The stamp before the last.
+    last_but_one: Option<u64>,
     count: u64,
     /// Ticks from the first to the last.
     elapsed: i64,
@@ -110,6 +112,11 @@ impl Default for Doubts {
     }
 }
 
+/// A step back of so little is no long step, with a clock that starts over after so many ticks.
+const fn little(range: u64) -> u64 {
+    range >> 10
+}
+
 /// Ticks until the clock starts over.
 fn range(clock: &Clock) -> u64 {
     clock.period.unwrap_or_else(|| clock.mask.saturating_add(1))
@@ -141,8 +148,9 @@ impl View<'_> {
             let stamp = entry.stamp;
             if let Some(before) = before {
                 let step = self.clock.step(before, stamp);
-                // A little back is a small step too.
-                let size = u64::BITS.saturating_sub(step.min(range.saturating_sub(step)).leading_zeros());
+                let back = range.saturating_sub(step);
+                let long = if back <= little(range) { back } else { step };
+                let size = u64::BITS.saturating_sub(long.leading_zeros());
                 if let Some(n) = usize::try_from(size).ok().and_then(|i| sizes.get_mut(i)) {
                     *n = n.saturating_add(1);
                 }
@@ -168,35 +176,75 @@ impl View<'_> {
     /// Cuts the trace; empty where it cannot be judged.
     pub fn stretches(&self, core: Option<u16>) -> Stretches {
         let Some((big, usual)) = self.scale(core) else { return Stretches::default() };
-        let range = range(self.clock);
-        let mut list: Vec<Stretch> = Vec::new();
-        let (mut too_many, mut backs, mut before) = (false, Backs::default(), None);
-        self.events(core, |seq, entry| {
-            let stamp = entry.stamp;
-            let before = before.replace(*entry);
-            if let Some(last) = list.last_mut() {
-                let step = self.clock.step(last.stamps.1, stamp);
-                let back = range.saturating_sub(step);
-                if step < big || back < big {
-                    last.seqs.1 = seq.saturating_add(1);
-                    last.stamps.1 = stamp;
-                    last.count = last.count.saturating_add(1);
-                    last.elapsed = if step < big {
-                        last.elapsed.saturating_add_unsigned(step)
-                    } else {
-                        backs.add(seq, back, before.as_ref(), entry);
-                        last.elapsed.saturating_sub_unsigned(back)
-                    };
-                    return;
+        let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs: Backs::default(), before: None };
+        self.events(core, |seq, entry| cutter.add(seq, entry));
+        if cutter.list.len() > MOST {
+            return Stretches::default();
+        }
+        Stretches { list: cutter.list, big, usual, backs: cutter.backs }
+    }
+}
+
+/// Cuts a trace event by event.
+struct Cutter<'a> {
+    clock: &'a Clock,
+    big: u64,
+    list: Vec<Stretch>,
+    backs: Backs,
+    /// The last event.
+    before: Option<Entry>,
+}
+
+impl Cutter<'_> {
+    fn add(&mut self, seq: u64, entry: &Entry) {
+        if self.list.len() > MOST {
+            return;
+        }
+        let (clock, big) = (self.clock, self.big);
+        let follows = |stamp: u64| clock.step(stamp, entry.stamp) < big;
+        let before = self.before.replace(*entry);
+        // A single event between two that follow each other is none of theirs.
+        let alone = match self.list.as_slice() {
+            [.., whole, one] => one.count == 1 && follows(whole.stamps.1),
+            _ => false,
+        };
+        if !alone && let Some(last) = self.list.last_mut() {
+            let step = clock.step(last.stamps.1, entry.stamp);
+            let back = range(clock).saturating_sub(step);
+            let little = back <= little(range(clock)).min(big);
+            if step < big || little {
+                last.last_but_one = Some(last.stamps.1);
+                last.seqs.1 = seq.saturating_add(1);
+                last.stamps.1 = entry.stamp;
+                last.count = last.count.saturating_add(1);
+                if step < big {
+                    last.elapsed = last.elapsed.saturating_add_unsigned(step);
+                } else {
+                    self.backs.add(seq, back, before.as_ref(), entry);
+                    last.elapsed = last.elapsed.saturating_sub_unsigned(back);
                 }
+                return;
             }
-            if list.len() < MOST {
-                list.push(Stretch { seqs: (seq, seq.saturating_add(1)), stamps: (stamp, stamp), count: 1, elapsed: 0 });
-            } else {
-                too_many = true;
+            // Not so far back: without the event before it, this one may follow.
+            if back < big
+                && let Some(stamp) = last.last_but_one.filter(|stamp| follows(*stamp))
+            {
+                let stray = Stretch::of(last.seqs.1.saturating_sub(1), last.stamps.1);
+                last.elapsed = last.elapsed.saturating_sub_unsigned(clock.step(stamp, last.stamps.1));
+                last.stamps.1 = stamp;
+                last.seqs.1 = last.seqs.1.saturating_sub(1);
+                last.count = last.count.saturating_sub(1);
+                self.list.push(stray);
             }
-        });
-        if too_many { Stretches::default() } else { Stretches { list, big, usual, backs } }
+        }
+        self.list.push(Stretch::of(seq, entry.stamp));
+    }
+}
+
+impl Stretch {
+    /// One event.
+    const fn of(seq: u64, stamp: u64) -> Self {
+        Self { seqs: (seq, seq.saturating_add(1)), stamps: (stamp, stamp), last_but_one: None, count: 1, elapsed: 0 }
     }
 }
 
@@ -229,6 +277,7 @@ impl Stretches {
                 let joined = Stretch {
                     seqs: (before.seqs.0, after.seqs.1),
                     stamps: (before.stamps.0, after.stamps.1),
+                    last_but_one: after.last_but_one,
                     count: before.count.saturating_add(after.count),
                     elapsed: before.elapsed.saturating_add(after.elapsed),
                 };
@@ -253,15 +302,24 @@ impl Stretches {
     }
 
     /// The event that is the oldest by its stamp, where it is another than the first: the newest is followed by the first as
-    /// by any other, and there is one place where none of the stretches goes on.
+    /// by any other, and one step in between is longer than all the rest.
     pub fn oldest(&self, clock: &Clock) -> Option<u64> {
-        let found = self.sift(clock);
-        let [newer, older] = found.kept.as_slice() else { return None };
-        let around = clock.step(older.stamps.1, newer.stamps.0);
-        let step = clock.step(newer.stamps.1, older.stamps.0);
-        let ordinary = 0u64.saturating_add_signed(newer.elapsed).saturating_add_signed(older.elapsed);
-        let apart = step > ordinary || step >= self.usual.saturating_mul(16);
-        (around <= self.usual && apart).then_some(older.seqs.0)
+        let kept = self.sift(clock).kept;
+        let (first, last) = kept.first().zip(kept.last())?;
+        if clock.step(last.stamps.1, first.stamps.0) > self.usual {
+            return None;
+        }
+        let cuts = || {
+            kept.windows(2).filter_map(|pair| match pair {
+                [a, b] => Some((clock.step(a.stamps.1, b.stamps.0), b.seqs.0)),
+                _ => None,
+            })
+        };
+        let (step, seq) = cuts().max()?;
+        let ordinary = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
+        let others = cuts().fold(ordinary, |sum, (one, _)| sum.saturating_add(one)).saturating_sub(step);
+        let alone = kept.len() == 2 && step >= self.usual.saturating_mul(16);
+        (step > others || alone).then_some(seq)
     }
 
     /// What is counted in place of steps that are not believed.
@@ -316,7 +374,7 @@ fn strays_aside(found: &Found, list: &[Stretch], big: u64, clock: &Clock) -> Vec
 fn signed(clock: &Clock, before: u64, now: u64, big: u64) -> i64 {
     let step = clock.step(before, now);
     let back = range(clock).saturating_sub(step);
-    if step >= big && back < big {
+    if step >= big && back <= little(range(clock)).min(big) {
         return i64::try_from(back).unwrap_or(i64::MAX).saturating_neg();
     }
     i64::try_from(step).unwrap_or(i64::MAX)
@@ -431,6 +489,11 @@ impl Doubts {
         }
     }
 
+    /// How many steps are not believed.
+    pub fn count(&self) -> u64 {
+        (self.steps.len() as u64).saturating_add(self.backs.count)
+    }
+
     /// Ticks of a step to an event, which its stamp alone would make `step`.
     #[inline]
     pub fn step(&self, seq: u64, step: u64) -> i64 {
@@ -444,7 +507,7 @@ impl Doubts {
             return *counted;
         }
         let back = self.range.saturating_sub(step);
-        if back < self.big {
+        if back <= little(self.range).min(self.big) {
             return i64::try_from(back).unwrap_or(i64::MAX).saturating_neg();
         }
         i64::try_from(step).unwrap_or(i64::MAX)

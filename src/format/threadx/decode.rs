@@ -141,6 +141,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     if !options.previous {
         doubts.tell(&odd(&survey, capture, &g, &objects), &mut issues);
     }
+    found.clock.doubts = doubts.count();
     tell_gaps(&survey, &mut issues);
     let mut contexts = std::mem::take(&mut survey.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
@@ -187,7 +188,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
 
 /// The steps of the clock that are not to be believed. None is where no stamp goes back.
 fn doubts(ring: &Ring, codec: Codec, ids: &Ids, found: &clock::Found, survey: &Survey) -> Doubts {
-    if !found.clock.runs || survey.backward(found.clock.direction).0 == 0 {
+    if !found.clock.runs || !survey.strays && survey.backward(found.clock.direction).0 == 0 {
         return Doubts::default();
     }
     let cores: Vec<u16> = survey.cores.keys().copied().collect();

@@ -103,10 +103,8 @@ impl<'a> Slots<'a> {
             _ => None,
         });
         // One of them may be where the ring begins.
-        let mut steps: Vec<u64> = steps.collect();
-        steps.sort_unstable();
-        let [.., usual, _] = steps.as_slice() else { return false };
-        let most = usual.saturating_mul(4);
+        let ordinary = steps.filter(|step| *step <= self.codec.mask >> 3);
+        let most = ordinary.fold(0u64, u64::saturating_add);
         let (Some(newest), Some(here), Some(next)) = (before.first(), at(0), at(1)) else { return false };
         clock.step(*newest, here).max(clock.step(here, next)) <= most && most > 0
     }
@@ -121,7 +119,8 @@ impl<'a> Slots<'a> {
         used > unused
     }
 
-    fn captured(&self) -> u64 {
+    /// How many there are.
+    pub fn captured(&self) -> u64 {
         let slots = |b: &Bytes| (b.len() as u64).checked_div(self.codec.size() as u64).unwrap_or(0);
         self.parts.iter().fold(0, |n, (_, b)| n.saturating_add(slots(b)))
     }
@@ -418,6 +417,7 @@ pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
         period: None,
         hz: None,
         runs: true,
+        doubts: 0,
         reason: String::new(),
     }
 }

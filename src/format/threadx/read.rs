@@ -1,7 +1,9 @@
 //! The read plan: which bytes a question needs, the same for a probe, a core and a file.
 
 use super::super::{Absence, Block, Capture, Extent, Located};
+use super::entry::Codec;
 use super::mend::{self, Mended};
+use super::order::Slots;
 use super::parse::RawHeader;
 use super::ring::{self, Geometry};
 use super::walk::Behind;
@@ -396,8 +398,11 @@ impl Reader<'_> {
         ring: Option<Block>,
     ) -> Result<(), Absence> {
         let g = *self.geometry;
+        // Pointers that contradict each other are decided by all of the stamps. In a target that runs they were read at
+        // different moments.
+        let sure = g.differing().is_none() || self.memory.changes();
         let (first, second) = match (extent, g.current) {
-            (Extent::Newest(n), Some(current)) => ring::newest(g.capacity, current, n),
+            (Extent::Newest(n), Some(current)) if sure => ring::newest(g.capacity, current, n),
             (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
             // Without a pointer all of it is needed to find the order.
             (Extent::All | Extent::Newer | Extent::Newest(_), _) => ((0, g.capacity), None),
@@ -438,17 +443,36 @@ impl Reader<'_> {
             let result = self.memory.read_bytes(address, len);
             self.take_ring(Some(result), address, len)?;
         }
+        if matches!(extent, Extent::Newest(_)) && self.goes_on() {
+            self.capture.blocks.retain(|b| b.role != "ring");
+            let (address, len) = (g.ring, g.bytes(g.capacity));
+            let result = self.memory.read_bytes(address, len);
+            self.take_ring(Some(result), address, len)?;
+        }
         Ok(())
+    }
+
+    /// True where the slot at the current pointer follows the one before it: the pointer was written over, and all of the
+    /// ring is needed to find the newest events.
+    fn goes_on(&self) -> bool {
+        let g = self.geometry;
+        let codec = Codec { endian: g.endian, word: g.word, mask: g.time_mask, smp: false };
+        let slots = Slots::of(self.capture, g, codec);
+        slots.captured() < g.capacity && g.current.is_some_and(|current| slots.goes_on(current))
     }
 
     fn has_wrapped(&self) -> bool {
         let g = self.geometry;
         let Some(current) = g.current else { return true };
-        let address = g.address(current);
-        self.capture.blocks("ring").any(|b| {
-            let offset = address.checked_sub(b.address).and_then(|o| usize::try_from(o).ok());
-            offset.and_then(|o| g.endian.word(g.word, &b.bytes, o)).is_some_and(|w| w != 0)
-        })
+        let is_used = |slot: u64| {
+            let address = g.address(slot);
+            self.capture.blocks("ring").any(|b| {
+                let offset = address.checked_sub(b.address).and_then(|o| usize::try_from(o).ok());
+                offset.and_then(|o| g.endian.word(g.word, &b.bytes, o)).is_some_and(|w| w != 0)
+            })
+        };
+        // The one behind it is used where the one at the pointer alone was cleared.
+        is_used(current) || is_used(current.saturating_add(1))
     }
 
     fn read_registry(

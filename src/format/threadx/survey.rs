@@ -99,6 +99,8 @@ pub(super) struct Survey {
     /// Events of threads with a priority word that no kernel stores.
     pub odd: u64,
     pub first_odd: Option<u64>,
+    /// True where stamps that do not fit the others were passed over.
+    pub strays: bool,
     pub skipped_front: u64,
     pub votes: Votes,
     /// By core: the last stamp, and how its own stamps went.
@@ -140,7 +142,7 @@ impl Survey {
         previous: bool,
         strays: &[Range<u64>],
     ) -> Self {
-        let mut this = Self { least: u64::MAX, ..Self::default() };
+        let mut this = Self { least: u64::MAX, strays: !strays.is_empty(), ..Self::default() };
         let clock = rough_clock(codec.mask, direction);
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
         this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);

@@ -382,7 +382,7 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
         ));
     }
     let mask = if wide { u64::MAX } else { Width::W4.max() };
-    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, runs, reason }
+    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, runs, doubts: 0, reason }
 }
 
 /// The events of a capture.
