@@ -9,7 +9,7 @@ use super::text::{self, Texts};
 use super::time::{self, Back};
 use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
-use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product};
+use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product, uia_events};
 use crate::trace::{
     About, Clock, ContextId, ContextKind, Contexts, CoreClock, DefId, Direction, Event, Events, Extra, Issue, Known,
     ObjectTable, Severity, Trace, WalkState, Words,
@@ -293,7 +293,10 @@ impl<'a> Builder<'a> {
     fn is_unnamed(&self, def: Option<&EventDef>, module: u16) -> bool {
         let Some((def, module)) = def.zip(self.modules.get(&module)) else { return false };
         let declared = || uia_events().iter().filter(|d| d.module == module);
-        declared().next().is_some() && !declared().any(|d| d.def.name == def.name || def.name.starts_with(d.event))
+        let called = |name: &str| def.name.starts_with(name);
+        // Those that differ in nothing but their names are called by the module.
+        let short = module.rsplit('.').next().unwrap_or(module);
+        declared().next().is_some() && !called(short) && !declared().any(|d| called(&d.def.name))
     }
 
     /// Who inserts the event, as far as the events before it tell, and who runs after it.
