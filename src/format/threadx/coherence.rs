@@ -13,8 +13,9 @@ use crate::trace::{Clock, ContextKind, Direction, Issue, Place, Severity};
 
 /// With fewer events nothing is out of the ordinary.
 const FEWEST: u64 = 8;
-/// One step in so many, or two, may be larger than what is called ordinary.
+/// One step in so many may be larger than what is called ordinary; two at least, and so many at the most.
 const EXCEPTIONS: u64 = 32;
+const MOST_EXCEPTIONS: u64 = 32;
 /// A step is out of the ordinary where it is so many times as long as the ordinary ones, as a power of two.
 const FACTOR: u32 = 3;
 /// Stretches that are kept; a trace with more cuts is not judged.
@@ -161,7 +162,7 @@ impl View<'_> {
         if events < FEWEST {
             return None;
         }
-        let allowed = (events / EXCEPTIONS).max(2);
+        let allowed = (events / EXCEPTIONS).clamp(2, MOST_EXCEPTIONS);
         let mut larger = 0u64;
         let bits = (0..=64u32).rev().zip(sizes.iter().rev()).find_map(|(bits, n)| {
             larger = larger.saturating_add(*n);
@@ -205,7 +206,10 @@ impl Cutter<'_> {
         let before = self.before.replace(*entry);
         // A single event between two that follow each other is none of theirs.
         let alone = match self.list.as_slice() {
-            [.., whole, one] => one.count == 1 && follows(whole.stamps.1),
+            [.., whole, one] => {
+                let cut = clock.step(whole.stamps.1, one.stamps.0) >= big;
+                cut && one.count == 1 && follows(whole.stamps.1)
+            }
             _ => false,
         };
         if !alone && let Some(last) = self.list.last_mut() {
@@ -258,20 +262,31 @@ struct Found {
 }
 
 impl Stretches {
+    /// True where a stretch makes a whole turn of the clock of what is a short time without it. Up to four times as long as
+    /// others its events may have taken, which are not there any more.
+    fn is_stray(&self, before: &Stretch, stray: &Stretch, after: &Stretch, pace: u64, clock: &Clock) -> bool {
+        let range = range(clock);
+        let step = clock.step(before.stamps.1, after.stamps.0);
+        let back = range.saturating_sub(step);
+        let taken = pace.saturating_mul(4).saturating_mul(stray.count).min(range >> 3);
+        let joins = step < self.big.saturating_add(taken) || back < self.big;
+        let to = clock.step(before.stamps.1, stray.stamps.0);
+        let from = clock.step(stray.stamps.1, after.stamps.0);
+        let turns = to.saturating_add_signed(stray.elapsed).saturating_add(from) > step;
+        let short = 0u64.saturating_add_signed(stray.elapsed) <= range >> 2;
+        joins && turns && short && stray.count < before.count.saturating_add(after.count)
+    }
+
     /// Takes out what does not fit.
     fn sift(&self, clock: &Clock) -> Found {
         let mut found = Found::default();
         let sum = |value: fn(&Stretch) -> u64| self.list.iter().fold(0u64, |sum, s| sum.saturating_add(value(s)));
         let (elapsed, events) = (sum(|s| 0u64.saturating_add_signed(s.elapsed)), sum(|s| s.count));
-        let usual_pace = elapsed.checked_div(events).unwrap_or(0).saturating_mul(4);
+        let usual_pace = elapsed.checked_div(events).unwrap_or(0);
         for next in &self.list {
             found.kept.push(*next);
             while let [.., before, stray, after] = found.kept.as_slice() {
-                let step = clock.step(before.stamps.1, after.stamps.0);
-                let back = range(clock).saturating_sub(step);
-                let taken = usual_pace.saturating_mul(stray.count).min(range(clock) >> 3);
-                let joins = step < self.big.saturating_add(taken) || back < self.big;
-                if !joins || stray.count >= before.count.saturating_add(after.count) {
+                if !self.is_stray(before, stray, after, usual_pace, clock) {
                     break;
                 }
                 let joined = Stretch {
@@ -306,18 +321,19 @@ impl Stretches {
     pub fn oldest(&self, clock: &Clock) -> Option<u64> {
         let kept = self.sift(clock).kept;
         let (first, last) = kept.first().zip(kept.last())?;
-        if clock.step(last.stamps.1, first.stamps.0) > self.usual {
+        let cuts = kept.windows(2).filter_map(|pair| match pair {
+            [a, b] => Some((clock.step(a.stamps.1, b.stamps.0), b.seqs.0)),
+            _ => None,
+        });
+        let mut cuts: Vec<(u64, u64)> = cuts.collect();
+        cuts.sort_unstable();
+        let (step, seq) = cuts.pop()?;
+        let usual = cuts.last().map_or(self.usual, |(pause, _)| self.usual.max(*pause));
+        if clock.step(last.stamps.1, first.stamps.0) > usual {
             return None;
         }
-        let cuts = || {
-            kept.windows(2).filter_map(|pair| match pair {
-                [a, b] => Some((clock.step(a.stamps.1, b.stamps.0), b.seqs.0)),
-                _ => None,
-            })
-        };
-        let (step, seq) = cuts().max()?;
         let ordinary = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
-        let others = cuts().fold(ordinary, |sum, (one, _)| sum.saturating_add(one)).saturating_sub(step);
+        let others = cuts.iter().fold(ordinary, |sum, (one, _)| sum.saturating_add(*one));
         let alone = kept.len() == 2 && step >= self.usual.saturating_mul(16);
         (step > others || alone).then_some(seq)
     }
