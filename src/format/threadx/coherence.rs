@@ -57,9 +57,20 @@ pub(super) struct Stretches {
     backs: Backs,
 }
 
+/// What steps are ordinary.
+struct Scale {
+    /// Steps from here on are out of the ordinary.
+    big: u64,
+    /// The largest ordinary step, as a power of two.
+    usual: u64,
+    /// So far back goes time at the most where an interrupt comes between reading the clock and storing the event.
+    nested: u64,
+}
+
 /// Small steps back that nothing explains.
 #[derive(Debug, Default, Clone, Copy)]
 struct Backs {
+    nested: u64,
     count: u64,
     most: u64,
     first: Option<u64>,
@@ -69,7 +80,10 @@ impl Backs {
     /// Notes a step back. One is no surprise where an interrupt inserted its events after an event had read the clock, or
     /// where cores read it.
     fn add(&mut self, seq: u64, ticks: u64, before: Option<&Entry>, now: &Entry) {
-        if before.is_none_or(|before| kind_of(before.context) == ContextKind::Isr || before.core != now.core) {
+        let explained = |before: &Entry| {
+            kind_of(before.context) == ContextKind::Isr && ticks <= self.nested || before.core != now.core
+        };
+        if before.is_none_or(explained) {
             return;
         }
         self.count = self.count.saturating_add(1);
@@ -79,6 +93,7 @@ impl Backs {
 
     fn join(self, other: Self) -> Self {
         Self {
+            nested: self.nested.max(other.nested),
             count: self.count.saturating_add(other.count),
             most: self.most.max(other.most),
             first: self.first.into_iter().chain(other.first).min(),
@@ -139,9 +154,8 @@ impl View<'_> {
         }
     }
 
-    /// Steps from here on are out of the ordinary, and the largest ordinary one as a power of two. `None` where long steps
-    /// are nothing out of the ordinary.
-    fn scale(&self, core: Option<u16>) -> Option<(u64, u64)> {
+    /// What steps are ordinary. `None` where long steps are nothing out of the ordinary.
+    fn scale(&self, core: Option<u16>) -> Option<Scale> {
         let range = range(self.clock);
         let mut sizes = [0u64; 65];
         let (mut before, mut events) = (None, 0u64);
@@ -169,15 +183,22 @@ impl View<'_> {
             (larger > allowed).then_some(bits)
         })?;
         let usual = 1u64.checked_shl(bits)?;
+        let mut shorter = 0u64;
+        let middle = (0..=64u32).zip(&sizes).find_map(|(bits, n)| {
+            shorter = shorter.saturating_add(*n);
+            (shorter > events / 2).then_some(bits)
+        })?;
+        let nested = 1u64.checked_shl(middle.saturating_add(1))?;
         let most = range >> 3;
         let big = 1u64.checked_shl(bits.saturating_add(FACTOR)).unwrap_or(u64::MAX).min(most);
-        (bits > 0 && usual <= most).then_some((big, usual))
+        (bits > 0 && usual <= most).then_some(Scale { big, usual, nested })
     }
 
     /// Cuts the trace; empty where it cannot be judged.
     pub fn stretches(&self, core: Option<u16>) -> Stretches {
-        let Some((big, usual)) = self.scale(core) else { return Stretches::default() };
-        let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs: Backs::default(), before: None };
+        let Some(Scale { big, usual, nested }) = self.scale(core) else { return Stretches::default() };
+        let backs = Backs { nested, ..Backs::default() };
+        let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs, before: None };
         self.events(core, |seq, entry| cutter.add(seq, entry));
         if cutter.list.len() > MOST {
             return Stretches::default();
