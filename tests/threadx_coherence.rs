@@ -91,6 +91,7 @@ fn all() -> Vec<Sound> {
         sound("16 bits, many turns", BITS_16, 7, &busy(600, 90, 1100), 512),
         sound("24 bits, one turn", BITS_24, (1 << 24) - 1_000_000, &busy(500, 900, 60_000), 256),
         sound("nanoseconds of a second", SECOND, 990_000_000, &busy(600, 90_000, 5_000_000), 256),
+        sound("nearly a second, and its end", SECOND, 60_000_000, &busy(2200, 9000, 10_000_000), 1300),
         sound("long pauses", WORD, 0x8000_0000, &idle, 256),
         sound("a turn within a pause", WORD, 0xF8F0_0000, &idle, 256),
         sound("a count of events", WORD, 0, &vec![1; 500], 256),
@@ -430,6 +431,10 @@ fn small_steps_back_behind_an_interrupt_are_no_damage() {
     let backs = events.iter().filter(|e| e.delta == Some(-3)).count();
     assert_eq!(backs, nested.len());
     assert!(events.last().unwrap().ticks < 1 << 30);
+    // One that goes far back behind an interrupt is damage too.
+    let mut damaged = sound.buffer.clone();
+    damaged.slots[nested[3] as usize].stamp += 50_000;
+    assert_eq!(issue(&decoded(&damaged), "stamps-step-back").count, 1);
     // A thread's event that is older than another thread's is damage.
     let at = events.windows(2).position(|w| !isr(w[0].slot) && !isr(w[1].slot)).unwrap();
     let mut damaged = sound.buffer.clone();

@@ -13,8 +13,9 @@ use crate::trace::{Clock, ContextKind, Direction, Issue, Place, Severity};
 
 /// With fewer events nothing is out of the ordinary.
 const FEWEST: u64 = 8;
-/// One step in so many, or two, may be larger than what is called ordinary.
+/// One step in so many may be larger than what is called ordinary; two at least, and so many at the most.
 const EXCEPTIONS: u64 = 32;
+const MOST_EXCEPTIONS: u64 = 32;
 /// A step is out of the ordinary where it is so many times as long as the ordinary ones, as a power of two.
 const FACTOR: u32 = 3;
 /// Stretches that are kept; a trace with more cuts is not judged.
@@ -56,9 +57,20 @@ pub(super) struct Stretches {
     backs: Backs,
 }
 
+/// What steps are ordinary.
+struct Scale {
+    /// Steps from here on are out of the ordinary.
+    big: u64,
+    /// The largest ordinary step, as a power of two.
+    usual: u64,
+    /// So far back goes time at the most where an interrupt comes between reading the clock and storing the event.
+    nested: u64,
+}
+
 /// Small steps back that nothing explains.
 #[derive(Debug, Default, Clone, Copy)]
 struct Backs {
+    nested: u64,
     count: u64,
     most: u64,
     first: Option<u64>,
@@ -68,7 +80,10 @@ impl Backs {
     /// Notes a step back. One is no surprise where an interrupt inserted its events after an event had read the clock, or
     /// where cores read it.
     fn add(&mut self, seq: u64, ticks: u64, before: Option<&Entry>, now: &Entry) {
-        if before.is_none_or(|before| kind_of(before.context) == ContextKind::Isr || before.core != now.core) {
+        let explained = |before: &Entry| {
+            kind_of(before.context) == ContextKind::Isr && ticks <= self.nested || before.core != now.core
+        };
+        if before.is_none_or(explained) {
             return;
         }
         self.count = self.count.saturating_add(1);
@@ -78,6 +93,7 @@ impl Backs {
 
     fn join(self, other: Self) -> Self {
         Self {
+            nested: self.nested.max(other.nested),
             count: self.count.saturating_add(other.count),
             most: self.most.max(other.most),
             first: self.first.into_iter().chain(other.first).min(),
@@ -138,9 +154,8 @@ impl View<'_> {
         }
     }
 
-    /// Steps from here on are out of the ordinary, and the largest ordinary one as a power of two. `None` where long steps
-    /// are nothing out of the ordinary.
-    fn scale(&self, core: Option<u16>) -> Option<(u64, u64)> {
+    /// What steps are ordinary. `None` where long steps are nothing out of the ordinary.
+    fn scale(&self, core: Option<u16>) -> Option<Scale> {
         let range = range(self.clock);
         let mut sizes = [0u64; 65];
         let (mut before, mut events) = (None, 0u64);
@@ -161,22 +176,29 @@ impl View<'_> {
         if events < FEWEST {
             return None;
         }
-        let allowed = (events / EXCEPTIONS).max(2);
+        let allowed = (events / EXCEPTIONS).clamp(2, MOST_EXCEPTIONS);
         let mut larger = 0u64;
         let bits = (0..=64u32).rev().zip(sizes.iter().rev()).find_map(|(bits, n)| {
             larger = larger.saturating_add(*n);
             (larger > allowed).then_some(bits)
         })?;
         let usual = 1u64.checked_shl(bits)?;
+        let mut shorter = 0u64;
+        let middle = (0..=64u32).zip(&sizes).find_map(|(bits, n)| {
+            shorter = shorter.saturating_add(*n);
+            (shorter > events / 2).then_some(bits)
+        })?;
+        let nested = 1u64.checked_shl(middle.saturating_add(1))?;
         let most = range >> 3;
         let big = 1u64.checked_shl(bits.saturating_add(FACTOR)).unwrap_or(u64::MAX).min(most);
-        (bits > 0 && usual <= most).then_some((big, usual))
+        (bits > 0 && usual <= most).then_some(Scale { big, usual, nested })
     }
 
     /// Cuts the trace; empty where it cannot be judged.
     pub fn stretches(&self, core: Option<u16>) -> Stretches {
-        let Some((big, usual)) = self.scale(core) else { return Stretches::default() };
-        let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs: Backs::default(), before: None };
+        let Some(Scale { big, usual, nested }) = self.scale(core) else { return Stretches::default() };
+        let backs = Backs { nested, ..Backs::default() };
+        let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs, before: None };
         self.events(core, |seq, entry| cutter.add(seq, entry));
         if cutter.list.len() > MOST {
             return Stretches::default();
@@ -205,7 +227,10 @@ impl Cutter<'_> {
         let before = self.before.replace(*entry);
         // A single event between two that follow each other is none of theirs.
         let alone = match self.list.as_slice() {
-            [.., whole, one] => one.count == 1 && follows(whole.stamps.1),
+            [.., whole, one] => {
+                let cut = clock.step(whole.stamps.1, one.stamps.0) >= big;
+                cut && one.count == 1 && follows(whole.stamps.1)
+            }
             _ => false,
         };
         if !alone && let Some(last) = self.list.last_mut() {
@@ -258,20 +283,31 @@ struct Found {
 }
 
 impl Stretches {
+    /// True where a stretch makes a whole turn of the clock of what is a short time without it. Up to four times as long as
+    /// others its events may have taken, which are not there any more.
+    fn is_stray(&self, before: &Stretch, stray: &Stretch, after: &Stretch, pace: u64, clock: &Clock) -> bool {
+        let range = range(clock);
+        let step = clock.step(before.stamps.1, after.stamps.0);
+        let back = range.saturating_sub(step);
+        let taken = pace.saturating_mul(4).saturating_mul(stray.count).min(range >> 3);
+        let joins = step < self.big.saturating_add(taken) || back < self.big;
+        let to = clock.step(before.stamps.1, stray.stamps.0);
+        let from = clock.step(stray.stamps.1, after.stamps.0);
+        let turns = to.saturating_add_signed(stray.elapsed).saturating_add(from) > step;
+        let short = 0u64.saturating_add_signed(stray.elapsed) <= range >> 2;
+        joins && turns && short && stray.count < before.count.saturating_add(after.count)
+    }
+
     /// Takes out what does not fit.
     fn sift(&self, clock: &Clock) -> Found {
         let mut found = Found::default();
         let sum = |value: fn(&Stretch) -> u64| self.list.iter().fold(0u64, |sum, s| sum.saturating_add(value(s)));
         let (elapsed, events) = (sum(|s| 0u64.saturating_add_signed(s.elapsed)), sum(|s| s.count));
-        let usual_pace = elapsed.checked_div(events).unwrap_or(0).saturating_mul(4);
+        let usual_pace = elapsed.checked_div(events).unwrap_or(0);
         for next in &self.list {
             found.kept.push(*next);
             while let [.., before, stray, after] = found.kept.as_slice() {
-                let step = clock.step(before.stamps.1, after.stamps.0);
-                let back = range(clock).saturating_sub(step);
-                let taken = usual_pace.saturating_mul(stray.count).min(range(clock) >> 3);
-                let joins = step < self.big.saturating_add(taken) || back < self.big;
-                if !joins || stray.count >= before.count.saturating_add(after.count) {
+                if !self.is_stray(before, stray, after, usual_pace, clock) {
                     break;
                 }
                 let joined = Stretch {
@@ -306,18 +342,19 @@ impl Stretches {
     pub fn oldest(&self, clock: &Clock) -> Option<u64> {
         let kept = self.sift(clock).kept;
         let (first, last) = kept.first().zip(kept.last())?;
-        if clock.step(last.stamps.1, first.stamps.0) > self.usual {
+        let cuts = kept.windows(2).filter_map(|pair| match pair {
+            [a, b] => Some((clock.step(a.stamps.1, b.stamps.0), b.seqs.0)),
+            _ => None,
+        });
+        let mut cuts: Vec<(u64, u64)> = cuts.collect();
+        cuts.sort_unstable();
+        let (step, seq) = cuts.pop()?;
+        let usual = cuts.last().map_or(self.usual, |(pause, _)| self.usual.max(*pause));
+        if clock.step(last.stamps.1, first.stamps.0) > usual {
             return None;
         }
-        let cuts = || {
-            kept.windows(2).filter_map(|pair| match pair {
-                [a, b] => Some((clock.step(a.stamps.1, b.stamps.0), b.seqs.0)),
-                _ => None,
-            })
-        };
-        let (step, seq) = cuts().max()?;
         let ordinary = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
-        let others = cuts().fold(ordinary, |sum, (one, _)| sum.saturating_add(one)).saturating_sub(step);
+        let others = cuts.iter().fold(ordinary, |sum, (one, _)| sum.saturating_add(*one));
         let alone = kept.len() == 2 && step >= self.usual.saturating_mul(16);
         (step > others || alone).then_some(seq)
     }

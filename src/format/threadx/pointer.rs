@@ -111,16 +111,18 @@ impl Judge<'_> {
 }
 
 fn misplaced(g: &Geometry, slot: u64, certain: bool) -> Issue {
-    let (code, what) = if certain {
-        (
+    let issue = if certain {
+        Issue::new(
             "current-misplaced",
+            Severity::Inferred,
             "the current pointer leads into the middle of the events; order is recovered from the time stamps",
         )
     } else {
-        (
+        Issue::new(
             "current-doubtful",
+            Severity::Inferred,
             "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
         )
     };
-    Issue::new(code, Severity::Inferred, what).at(Place::address(g.address(slot)))
+    issue.at(Place::address(g.address(slot)))
 }

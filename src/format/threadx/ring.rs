@@ -132,7 +132,7 @@ impl Geometry {
     fn slot_of_offset(&self, offset: u64) -> Option<u64> {
         let entry = layout::entry_size(self.word) as u64;
         let slot = offset.checked_div(entry).filter(|slot| *slot <= self.capacity)?;
-        (offset.checked_rem(entry) == Some(0)).then(|| if slot == self.capacity { 0 } else { slot })
+        (offset.checked_rem(entry) == Some(0)).then_some(if slot == self.capacity { 0 } else { slot })
     }
 
     /// The slots of the kernel's pointer and of the header's copy where no kernel leaves them so: it stores its own first, so
