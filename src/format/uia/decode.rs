@@ -277,13 +277,12 @@ impl<'a> Builder<'a> {
             number
         };
         let known = def.and_then(|d| catalogue.def(d));
-        let (context, interrupted) = self.follow(known, words);
-        // Whose text is lost may have switched to another task.
-        let text_lost = known.is_none() || ids.is_some_and(|(_, module)| self.is_unnamed(known, module));
-        if text_lost {
+        // One whose text is lost may be an interrupt's first, or switch to another task.
+        if known.is_none() || ids.is_some_and(|(_, module)| self.is_unnamed(known, module)) {
             self.running = ContextId(NONE);
             self.stack.clear();
         }
+        let (context, interrupted) = self.follow(known, words);
         self.entries.push(Entry { record: *record, context, interrupted, span });
         self.tally.events = self.entries.len();
         self.tally.five_bits |= record.header.kind().chained;
