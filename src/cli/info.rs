@@ -164,7 +164,9 @@ fn fill(trace: &Trace) -> String {
         }
         _ => format!(", {ticks} ticks from the oldest to the newest"),
     };
-    format!("{} of {} slots hold events ({wrapped}){span}", about.held, about.capacity)
+    let events = about.held.saturating_sub(about.empty);
+    let empty = if about.empty > 0 { format!("; {} others hold none", about.empty) } else { String::new() };
+    format!("{events} of {} slots hold events ({wrapped}{empty}){span}", about.capacity)
 }
 
 fn mask(bits: u64) -> String {

@@ -55,6 +55,16 @@ impl Origin {
     }
 }
 
+/// Says beside each table of times that not all of the trace's time is known.
+fn mark_doubts(doubts: u64, reports: &mut [Report]) {
+    let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
+    for report in timed.filter(|_| doubts > 0) {
+        report
+            .notes
+            .push(format!("{doubts} time stamps do not follow the one before: the times across them are doubtful"));
+    }
+}
+
 /// Makes the reports and prints them.
 pub fn print(
     wish: &Wish,
@@ -68,7 +78,8 @@ pub fn print(
     for note in query.notes() {
         message::say(&format!("tx-trace: {note}"));
     }
-    let reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
+    let mut reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
+    mark_doubts(view.trace.clock.doubts, &mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     if let Some(origin) = origin {

@@ -28,7 +28,7 @@ impl Events for List {
 /// A trace with these events, and what else another one knows.
 fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
     let mut about = trace.about.clone();
-    about.held = events.len() as u64;
+    (about.held, about.empty) = (events.len() as u64, 0);
     // What came before is not among them.
     about.wrapped = true;
     about.origin = events.first().map_or(0, |e| e.seq);

@@ -100,7 +100,7 @@ pub(super) fn trace(out: &mut Vec<u8>, trace: &Trace, source: &str, digits: u32)
     key(out, "capacity");
     num::dec(out, about.capacity);
     key(out, "events");
-    num::dec(out, about.held);
+    num::dec(out, about.held.saturating_sub(about.empty));
     key(out, "wrapped");
     boolean(out, about.wrapped);
     key(out, "time_mask");

@@ -160,7 +160,8 @@ impl<W: Write> Table<W> {
             if wide {
                 layout.time = time.max(width_of("time ").saturating_add(self.time.unit.len()));
             }
-            if widest {
+            // Ticks that are not to be believed stand beside what they were made of.
+            if widest || clock.doubts > 0 {
                 layout.stamp = usize::try_from(view.stamp_digits()).unwrap_or(16).saturating_add(2);
             }
         }

@@ -287,7 +287,7 @@ fn one_thread(text: &str, scope: &Scope<'_>) -> Vec<bool> {
 
 /// True where nothing of the ring was left unread: what is not in the trace is then nowhere.
 fn is_whole(scope: &Scope<'_>) -> bool {
-    scope.trace.len() >= scope.trace.about.held
+    scope.trace.len().saturating_add(scope.trace.about.empty) >= scope.trace.about.held
 }
 
 /// A thread that inserted nothing here may still be in the registry.

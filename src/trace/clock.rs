@@ -59,6 +59,8 @@ pub struct Clock {
     pub hz: Option<f64>,
     /// What its ticks are.
     pub counts: Counts,
+    /// Steps from one stamp to the next that are not believed: no ticks are counted for them.
+    pub doubts: u64,
     /// One sentence on how direction and period were found.
     pub reason: String,
 }
@@ -96,7 +98,7 @@ mod tests {
 
     fn clock(mask: u64, direction: Direction, period: Option<u64>) -> Clock {
         let (direction_known, counts) = (Known::Given, Counts::Time);
-        Clock { mask, direction, direction_known, period, hz: None, counts, reason: String::new() }
+        Clock { mask, direction, direction_known, period, hz: None, counts, doubts: 0, reason: String::new() }
     }
 
     #[test]

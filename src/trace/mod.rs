@@ -56,8 +56,10 @@ pub struct About {
     pub base: Addr,
     /// Number of event slots in the buffer.
     pub capacity: u64,
-    /// Number of events that the buffer holds, read or not.
+    /// Number of slots of the buffer that the kernel wrote, read or not.
     pub held: u64,
+    /// Slots among these that were read and hold none: something cleared them, or wrote over them.
+    pub empty: u64,
     /// True once the ring has overwritten its first event.
     pub wrapped: bool,
     /// Sequence number of the event that `ticks` count from.

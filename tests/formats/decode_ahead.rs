@@ -43,6 +43,7 @@ fn trace(events: u64) -> Trace {
         base: 0,
         capacity: events,
         held: events,
+        empty: 0,
         wrapped: false,
         origin: 0,
         cores: 1,
@@ -55,6 +56,7 @@ fn trace(events: u64) -> Trace {
         period: None,
         hz: None,
         counts: Counts::Time,
+        doubts: 0,
         reason: String::new(),
     };
     let mut trace =

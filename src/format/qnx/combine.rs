@@ -236,6 +236,6 @@ impl Assembler {
             torn,
         );
         say(damaged, "event-damaged", Severity::Lost, "elements are no events: bits are set that mean nothing", broken);
-        say(empty, "unused-slot", Severity::Note, "slots that were counted hold no event", unused);
+        say(empty, "unused-slot", Severity::Lost, "slots that were counted hold no event", unused);
     }
 }

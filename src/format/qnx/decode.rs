@@ -7,7 +7,7 @@ use super::layout::{self, CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THRE
 use super::locate::CYCLES;
 use super::parse::{self, RawElement};
 use super::people::{self, People};
-use super::time::Times;
+use super::time::{self, Times};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{looks_like_text, qnx_events};
@@ -34,13 +34,9 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         builder.event(*part);
     }
     let Builder { mut rows, times, people, cores, stamps_differ, unknown, .. } = builder;
-    let (times, inferred) = times.finish();
-    if inferred && !rows.is_empty() {
-        issues.push(Issue::new(
-            "high-word-unknown",
-            Severity::Inferred,
-            "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
-        ));
+    let (times, doubts) = times.finish();
+    if !rows.is_empty() {
+        issues.extend(time::doubted(doubts));
     }
     if unknown > 0 {
         issues.push(
@@ -76,6 +72,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
         hz: options.hz.or_else(|| capture.value(CYCLES).map(|c| c as f64)),
         counts: if stamps_differ || held < 2 { Counts::Time } else { Counts::Nothing },
+        doubts: 0,
         reason: "control events tell the high word, for each processor".to_owned(),
     };
     let mut facts = source.facts;
@@ -88,6 +85,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         base: source.base,
         capacity: source.capacity,
         held,
+        empty: 0,
         wrapped: source.wrapped || begins_torn,
         origin: 0,
         cores,

@@ -1,11 +1,15 @@
 //! Time: the low word that an event stores, and the high word that control events tell for each processor.
 
+use crate::trace::{Issue, Place, Severity};
+
 /// Bits of an event's stamp.
 const LOW: u64 = 0xFFFF_FFFF;
 /// A stamp that is smaller than the one before it by more than this has passed the end of the low word.
 const HALF: u64 = 1 << 31;
 /// How far around the end of the low word an event may have been overtaken by the control event that tells of it.
 const NEAR: u64 = 1 << 24;
+/// How far the clock of one processor is believed to step back: an event is put behind those that interrupted it.
+const BACK: u64 = 1 << 20;
 /// Number of processors that an element can name.
 const CPUS: usize = 64;
 
@@ -31,13 +35,35 @@ pub struct Times {
     first: Option<u64>,
     /// The last time that is known of any processor.
     latest: Option<u64>,
+    /// What does not fit.
+    doubts: Doubts,
+}
+
+/// What of the clock does not fit what is known of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// True where no processor ever told a high word.
+    pub untold: bool,
+    /// Turns of the low word that no control event told.
+    pub turns: u64,
+    /// Steps of a processor's clock that lead far back, and the event behind the first.
+    pub falls: u64,
+    /// The event behind the first of these steps.
+    pub first_fall: Option<u64>,
 }
 
 impl Times {
     /// No event yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { cpus: [Cpu::default(); CPUS], times: Vec::new(), waiting: Vec::new(), first: None, latest: None }
+        Self {
+            cpus: [Cpu::default(); CPUS],
+            times: Vec::new(),
+            waiting: Vec::new(),
+            first: None,
+            latest: None,
+            doubts: Doubts::default(),
+        }
     }
 
     /// A control event tells the time of its processor.
@@ -87,17 +113,22 @@ impl Times {
             Some(last) if last.saturating_sub(time) > HALF => {
                 time = time.saturating_add(LOW).saturating_add(1);
                 state.told = Some(told.saturating_add(LOW).saturating_add(1));
+                self.doubts.turns = self.doubts.turns.saturating_add(1);
             }
             _ => {}
+        }
+        if state.last.is_some_and(|last| last.saturating_sub(time) > BACK) {
+            self.doubts.falls = self.doubts.falls.saturating_add(1);
+            self.doubts.first_fall = self.doubts.first_fall.or(Some(index as u64));
         }
         state.last = Some(time);
         self.latest = Some(time);
         self.times.push(time);
     }
 
-    /// The times of all events; true where no processor ever told a high word.
+    /// The times of all events, and what is to be doubted of them.
     #[must_use]
-    pub fn finish(mut self) -> (Vec<u64>, bool) {
+    pub fn finish(mut self) -> (Vec<u64>, Doubts) {
         let waiting = std::mem::take(&mut self.waiting);
         match self.first {
             // What came before anybody told is near the first who did; the rest has its time from its neighbours.
@@ -105,7 +136,7 @@ impl Times {
                 let untold = |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
                 let mine = waiting.into_iter().filter(untold).collect();
                 self.settle(mine, first);
-                (self.times, false)
+                (self.times, self.doubts)
             }
             None => {
                 let mut last = waiting.first().map_or(0, |(_, _, stamp)| u64::from(*stamp));
@@ -115,7 +146,7 @@ impl Times {
                         *time = last;
                     }
                 }
-                (self.times, true)
+                (self.times, Doubts { untold: true, ..self.doubts })
             }
         }
     }
@@ -130,6 +161,45 @@ impl Times {
             }
         }
     }
+}
+
+/// What is said of times that are in doubt.
+pub fn doubted(doubts: Doubts) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    if doubts.untold {
+        issues.push(Issue::new(
+            "high-word-unknown",
+            Severity::Inferred,
+            "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
+        ));
+    } else if doubts.turns > 0 {
+        issues.push(
+            Issue::new(
+                "high-word-unknown",
+                Severity::Inferred,
+                format!(
+                    "the low word of the clock falls back {} times and no control event tells of a new turn: one is taken, and a stamp may be damaged instead",
+                    doubts.turns
+                ),
+            )
+            .times(doubts.turns),
+        );
+    }
+    if doubts.falls > 0 {
+        issues.push(
+            Issue::new(
+                "stamps-step-back",
+                Severity::Inferred,
+                format!(
+                    "{} times the clock of a processor falls back by more than an event is late: a damaged stamp, or the clock was set back",
+                    doubts.falls
+                ),
+            )
+            .times(doubts.falls)
+            .at(Place { seq: doubts.first_fall, ..Place::default() }),
+        );
+    }
+    issues
 }
 
 /// The time with this low word that is nearest to another time.

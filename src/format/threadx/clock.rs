@@ -33,8 +33,7 @@ pub(super) fn find(
     let runs = survey.least != survey.most || survey.events < 2;
     let (direction, direction_known, mut reason) = direction(survey, options, voted, decided);
     let (all, own) = survey.backward(direction);
-    // Private timers are right each for itself and jump back and forth between cores.
-    let per_core = survey.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2);
+    let per_core = is_per_core(survey, direction);
     let backward = if per_core { own } else { all };
     let mut period = options.period;
     let mut hz = options.hz;
@@ -98,8 +97,23 @@ pub(super) fn find(
         }
         lost_laps(survey, codec, issues);
     }
-    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, reason };
+    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, doubts: 0, reason };
     Found { clock, per_core, facts }
+}
+
+/// Private timers are right each for itself and jump back and forth between cores.
+pub(super) fn is_per_core(survey: &Survey, direction: Direction) -> bool {
+    let (all, own) = survey.backward(direction);
+    survey.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2)
+}
+
+/// The period that the stamps show by themselves, where it is not the mask's.
+pub(super) fn shown_period(survey: &Survey, codec: Codec, direction: Direction) -> Option<u64> {
+    let (_, own) = survey.backward(direction);
+    match find_period(survey, codec, direction, own, false)? {
+        Period::Second | Period::Hosted => Some(SECOND_IN_NS),
+        Period::Reload(ticks) => Some(ticks),
+    }
 }
 
 /// Each core's own stamps vote; between cores they need not follow each other.

@@ -5,14 +5,16 @@ use std::ops::Range;
 
 use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::clock;
+use super::coherence::{self, Doubts, Odd, View};
 use super::cores;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
 use super::layout;
 use super::order::{Ring, Slots};
+use super::pointer::{Judge, Ordered};
 use super::ring::Geometry;
 use super::survey::{self, Ids, Survey};
-use super::{order_name, parse, registry};
+use super::{mask, order_name, parse, registry};
 use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
@@ -50,7 +52,7 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
     let none = || Absence::broken("usage", "no trace buffer was given", "give one with --trace");
     let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
     let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
-    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false);
+    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false, &[]);
     prepared.facts.push(("joined", format!("{} buffers", captures.len())));
     Ok(finish(last, prepared, ids, catalogue, options))
 }
@@ -68,47 +70,28 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let mut facts = facts(capture, &g, &raw);
     let cores = cores(capture, &Slots::of(capture, &g, codec), codec, ids, &mut facts, &mut issues);
     codec.cores = cores;
+    codec.mask = mask::believed(&Slots::of(capture, &g, codec), codec, &mut issues);
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
-    let mut ring = if capture.extent == Extent::Newer {
-        Ring::newer(capture, &g, codec)
+    let survey = |ring: &Ring| Survey::of(ring, codec, direction, ids, options.previous, &[]);
+    let ordered = if capture.extent == Extent::Newer {
+        let ring = Ring::newer(capture, &g, codec);
+        Ordered { survey: survey(&ring), ring }
     } else if options.previous {
-        previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?
+        let ring = previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?;
+        Ordered { survey: survey(&ring), ring }
     } else {
-        // By the stamps alone: a wrong --direction is the user's to find out.
-        Ring::order(&slots, capture.extent, &torn(capture, &g), slots.direction(), &mut issues)
+        let judge = Judge { slots: &slots, g: &g, codec, ids, options };
+        judge.order(capture, &torn(capture, &g), &mut issues)
     };
-    let mut survey = Survey::of(&ring, codec, direction, ids, options.previous);
-    match misplaced(&ring, &survey, &g, codec, options).filter(|_| !options.previous) {
-        Some((current, true)) => {
-            issues.push(
-                Issue::new(
-                    "current-misplaced",
-                    Severity::Inferred,
-                    "the current pointer leads into the middle of the events; order is recovered from the time stamps",
-                )
-                .at(Place::address(g.address(current))),
-            );
-            ring = Ring::at(&slots, capture.extent, current, true, &[]);
-            survey = Survey::of(&ring, codec, direction, ids, false);
-        }
-        Some((current, false)) => issues.push(
-            Issue::new(
-                "current-doubtful",
-                Severity::Note,
-                "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
-            )
-            .at(Place::address(g.address(current))),
-        ),
-        None => {}
-    }
+    let Ordered { ring, survey } = ordered;
     Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
 fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
     let (a, b) = (before.codec, next.codec);
-    if (a.endian, a.word, a.mask) != (b.endian, b.word, b.mask) {
+    if (a.endian, a.word, before.g.time_mask) != (b.endian, b.word, next.g.time_mask) {
         return Err(Absence::broken(
             "different-runs",
             "the trace buffers differ in byte order, width or time mask: they are not of one run",
@@ -123,7 +106,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
         let direction = before.survey.votes.direction().0;
         let clock = super::order::rough_clock(a.mask, direction);
         let step = clock.step(last, first);
-        let usual = before.survey.largest.into_iter().chain(next.survey.largest).map(|(s, _)| s).max().unwrap_or(0);
+        let usual = before.survey.largest.max(next.survey.largest).unwrap_or(0);
         if step > usual {
             // A clock that counts events tells how many are missing.
             let slots = before.survey.counts_events(direction).and_then(|each| step.checked_div(each));
@@ -145,6 +128,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
     before.issues.extend(next.issues);
     before.g.capacity = before.g.capacity.saturating_add(next.g.capacity);
     before.cores = before.cores.max(next.cores);
+    before.codec.mask = a.mask.max(b.mask);
     before.survey = next.survey;
     Ok(before)
 }
@@ -152,8 +136,13 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let Prepared { g, codec, ring, mut survey, objects, cores, mut facts, mut issues } = prepared;
     let hosted = survey.most < 1_000_000_000 && is_hosted(&ring, codec, &ids, catalogue, &objects);
-    let found = clock::find(&survey, codec, options, capture.value("core_clock"), hosted, &mut issues);
-    facts.extend(found.facts);
+    let mut found = clock::find(&survey, codec, options, capture.value("core_clock"), hosted, &mut issues);
+    facts.append(&mut found.facts);
+    let doubts = if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, &survey) };
+    if !options.previous {
+        doubts.tell(&odd(&survey, capture, &g, &objects), &mut issues);
+    }
+    found.clock.doubts = doubts.count();
     tell_gaps(&survey, &mut issues);
     let mut contexts = std::mem::take(&mut survey.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
@@ -167,6 +156,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
+        empty: survey.unused.saturating_add(survey.damaged),
         wrapped: ring.wrapped,
         origin: ring.first_seq(survey.skipped_front),
         cores: cores.max(seen),
@@ -177,6 +167,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         runs: ring.runs,
         codec,
         clock: found.clock.clone(),
+        doubts,
         per_core: found.per_core,
         // Kernels before version 6 stored neither; their registries hold no priorities.
         stores_interrupted: survey.marks_threshold
@@ -194,6 +185,32 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
     trace.issues.extend(registry::full(capture, &g, &trace, catalogue));
     trace
+}
+
+/// The steps of the clock that are not to be believed. None is where no stamp goes back.
+fn doubts(ring: &Ring, codec: Codec, ids: &Ids, found: &clock::Found, survey: &Survey) -> Doubts {
+    if !found.clock.runs() || !survey.strays && survey.backward(found.clock.direction).0 == 0 {
+        return Doubts::default();
+    }
+    let cores: Vec<u16> = survey.cores.keys().copied().collect();
+    let view = View { ring, codec, ids, clock: &found.clock, previous: false };
+    coherence::doubts(view, found.per_core.then_some(cores.as_slice()))
+}
+
+/// Events that no kernel inserts so.
+fn odd(survey: &Survey, capture: &Capture, g: &Geometry, objects: &ObjectTable) -> Odd {
+    let mut strangers: Vec<u64> = Vec::new();
+    // An entry that was never used would have been given to them.
+    if registry::has_room(capture, g) {
+        let unknown =
+            survey.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
+        let last =
+            |id: crate::trace::ContextId| usize::try_from(id.0).ok().and_then(|i| survey.last_of.get(i)).copied();
+        strangers.extend(unknown.filter_map(|(id, _)| last(id)));
+    }
+    let met = strangers.iter().copied().filter(|seq| *seq != u64::MAX);
+    let first = survey.first_odd.into_iter().chain(met).min();
+    Odd { events: survey.odd, first, strangers: strangers.len() as u64 }
 }
 
 /// Number of cores whose numbers stand in the ids' top bytes; 1 where there are none.
@@ -275,26 +292,6 @@ fn previous_run(
     Ok(ring)
 }
 
-/// The slot that is the oldest by the stamps where the current pointer says otherwise: all events but the one before
-/// it follow each other closely, and the newest is followed closely by what the pointer calls the oldest. False where a clock
-/// that reloads far below its mask would look the same.
-fn misplaced(ring: &Ring, survey: &Survey, g: &Geometry, codec: Codec, options: &DecodeOptions) -> Option<(u64, bool)> {
-    if !ring.complete || !ring.wrapped || options.period.is_some() || codec.cores > 1 || survey.events < 8 {
-        return None;
-    }
-    // A clock that reloads far below its mask falls back anywhere.
-    let certain = survey.most >= codec.mask >> 2;
-    let (step, seq) = survey.largest?;
-    let others = survey.elapsed.checked_sub(step)?;
-    let clock = super::order::rough_clock(codec.mask, options.direction.unwrap_or_else(|| survey.votes.direction().0));
-    let around = clock.step(survey.last_stamp?, survey.first_stamp?);
-    let little = codec.mask >> 6;
-    let apart = others.saturating_add(around) <= little && step >= codec.mask.saturating_sub(little);
-    let start = ring.runs.first()?.first_slot;
-    let slot = apart.then(|| start.saturating_add(seq).checked_rem(g.capacity)).flatten()?;
-    Some((slot, certain))
-}
-
 /// True where threads run on stacks that the kernel did not give them: a port to an operating system.
 fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, objects: &ObjectTable) -> bool {
     let (mut inside, mut outside) = (0u32, 0u32);
@@ -322,8 +319,11 @@ fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
         issues.push(
             Issue::new(
                 "unused-slot",
-                Severity::Note,
-                format!("{} slots in the middle of the ring hold no event", survey.unused),
+                Severity::Lost,
+                format!(
+                    "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
+                    survey.unused
+                ),
             )
             .times(survey.unused)
             .at(Place { seq: survey.first_unused, ..Place::default() }),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
+use super::coherence::Doubts;
 use super::entry::{Codec, Entry, id, kind_of};
 use super::met::Met;
 use super::order::Run;
@@ -15,6 +16,8 @@ pub(super) struct Entries {
     pub runs: Vec<Run>,
     pub codec: Codec,
     pub clock: Clock,
+    /// Steps of the clock that are not what the stamps alone tell.
+    pub doubts: Doubts,
     /// True where each core has a clock of its own.
     pub per_core: bool,
     pub stores_interrupted: bool,
@@ -57,14 +60,19 @@ impl Entries {
         self.by_word.get(&(kind, address)).copied().unwrap_or_default()
     }
 
+    #[inline]
+    fn step(&self, seq: u64, before: u64, now: u64) -> i64 {
+        self.doubts.step(seq, self.clock.step(before, now))
+    }
+
     /// Ticks and delta of an entry. One clock serves all cores unless each has its own.
     #[inline]
-    fn time(&self, entry: &Entry, state: &mut WalkState) -> (i64, Option<i64>) {
+    fn time(&self, entry: &Entry, seq: u64, state: &mut WalkState) -> (i64, Option<i64>) {
         if self.codec.cores < 2
             && !self.per_core
             && let Some(only) = state.cores.first_mut()
         {
-            let delta = only.seen.then(|| step(&self.clock, only.stamp, entry.stamp));
+            let delta = only.seen.then(|| self.step(seq, only.stamp, entry.stamp));
             let ticks = only.ticks.saturating_add(delta.unwrap_or(0));
             *only = CoreClock { seen: true, stamp: entry.stamp, ticks };
             state.ticks = ticks;
@@ -79,11 +87,11 @@ impl Entries {
             let Some(own) = state.cores.get_mut(index) else { return (0, None) };
             // A core that begins later begins where the others are.
             let before = if own.seen { own.ticks } else { latest };
-            let delta = own.seen.then(|| step(&self.clock, own.stamp, entry.stamp));
+            let delta = own.seen.then(|| self.step(seq, own.stamp, entry.stamp));
             (before.saturating_add(delta.unwrap_or(0)), delta)
         } else {
             let Some(shared) = state.cores.first_mut() else { return (0, None) };
-            let delta = shared.seen.then(|| step(&self.clock, shared.stamp, entry.stamp));
+            let delta = shared.seen.then(|| self.step(seq, shared.stamp, entry.stamp));
             let ticks = shared.ticks.saturating_add(delta.unwrap_or(0));
             *shared = CoreClock { seen: true, stamp: entry.stamp, ticks };
             if self.codec.cores < 2 {
@@ -140,7 +148,7 @@ impl Entries {
         recent: &mut Recent,
         place: &mut Event,
     ) {
-        let (ticks, delta) = self.time(entry, state);
+        let (ticks, delta) = self.time(entry, seq, state);
         let kind = kind_of(entry.context);
         let (mut priority, mut threshold, mut interrupted) = (None, None, None);
         let context = match kind {
@@ -205,10 +213,6 @@ impl Entries {
 /// True where the priority word is one that the kernel stores for a thread.
 const fn marks_thread(entry: &Entry) -> bool {
     entry.priority & 0x8000_0000 != 0 && entry.priority & super::entry::PRIORITY_UNUSED == 0
-}
-
-fn step(clock: &Clock, before: u64, now: u64) -> i64 {
-    i64::try_from(clock.step(before, now)).unwrap_or(i64::MAX)
 }
 
 impl Events for Entries {

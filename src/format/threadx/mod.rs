@@ -1,6 +1,7 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
 mod clock;
+mod coherence;
 mod cores;
 mod decode;
 mod entries;
@@ -8,11 +9,13 @@ mod entry;
 mod kernel_ticks;
 pub mod layout;
 mod locate;
+mod mask;
 mod mend;
 mod met;
 mod newer;
 mod order;
 mod parse;
+mod pointer;
 mod read;
 mod registry;
 mod ring;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::{Capture, Extent};
 use super::entry::Codec;
 use super::ring::Geometry;
+use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
 
@@ -73,7 +74,53 @@ impl<'a> Slots<'a> {
         self.get(slot).map(|b| self.codec.read(b)).filter(|e| e.context != 0).map(|e| e.stamp)
     }
 
-    fn captured(&self) -> u64 {
+    /// Where the trace describes itself.
+    pub const fn header(&self) -> Addr {
+        self.g.header
+    }
+
+    /// True where a slot holds an event.
+    pub fn is_used(&self, slot: u64) -> bool {
+        self.context(slot).is_some_and(|word| word != 0)
+    }
+
+    /// True where the last slot was never used, and the first one was.
+    pub fn never_wrapped(&self) -> bool {
+        let last = self.g.capacity.saturating_sub(1);
+        self.is_used(0) && self.context(last) == Some(0)
+    }
+
+    /// True where the events from a slot on follow those before it as any other does: it is not where the ring begins.
+    pub fn goes_on(&self, slot: u64) -> bool {
+        /// Steps before it that it is compared with.
+        const COMPARED: u64 = 16;
+        let capacity = self.g.capacity;
+        let at = |offset: u64| slot.saturating_add(offset).checked_rem(capacity).and_then(|slot| self.stamp(slot));
+        let clock = rough_clock(self.codec.mask, self.direction());
+        let before: Vec<u64> = (1..=COMPARED.min(capacity)).map_while(|n| at(capacity.saturating_sub(n))).collect();
+        let steps = before.windows(2).filter_map(|w| match w {
+            [after, before] => Some(clock.step(*before, *after)),
+            _ => None,
+        });
+        // One of them may be where the ring begins.
+        let ordinary = steps.filter(|step| *step <= self.codec.mask >> 3);
+        let most = ordinary.fold(0u64, u64::saturating_add);
+        let (Some(newest), Some(here), Some(next)) = (before.first(), at(0), at(1)) else { return false };
+        clock.step(*newest, here).max(clock.step(here, next)) <= most && most > 0
+    }
+
+    /// True where most of the slots from this one on hold events.
+    fn mostly_used(&self, first: u64) -> bool {
+        let (mut used, mut unused) = (0u64, 0u64);
+        for (_, slot) in self.iter().filter(|(number, _)| *number >= first) {
+            let count = if self.codec.context(slot) == 0 { &mut unused } else { &mut used };
+            *count = count.saturating_add(1);
+        }
+        used > unused
+    }
+
+    /// How many there are.
+    pub fn captured(&self) -> u64 {
         let slots = |b: &Bytes| (b.len() as u64).checked_div(self.codec.size() as u64).unwrap_or(0);
         self.parts.iter().fold(0, |n, (_, b)| n.saturating_add(slots(b)))
     }
@@ -100,12 +147,11 @@ impl Ring {
     /// Puts the slots in order: the oldest is at the current pointer once the ring has wrapped.
     pub fn order(
         slots: &Slots<'_>,
-        extent: Extent,
+        g: &Geometry,
         torn: &[Range<u64>],
         direction: Direction,
         issues: &mut Vec<Issue>,
     ) -> Self {
-        let g = slots.g;
         let current = g.current.unwrap_or_else(|| recover(slots, direction, issues));
         let mut out: Vec<Range<u64>> = torn.to_vec();
         let mut wrapped = match slots.context(current) {
@@ -120,7 +166,11 @@ impl Ring {
             }
         };
         let after = current.saturating_add(1);
-        if wrapped && after < g.capacity && slots.context(after) == Some(0) {
+        // A slot that holds no event where most behind it do was cleared by something else than `tx_trace_enable`.
+        let used_behind = || slots.mostly_used(after);
+        if !wrapped && used_behind() {
+            wrapped = true;
+        } else if wrapped && after < g.capacity && slots.context(after) == Some(0) && !used_behind() {
             // The context word of the next event is stored first: it was being inserted when all stopped.
             wrapped = false;
             issues.push(in_progress(g, current));
@@ -128,7 +178,7 @@ impl Ring {
             out.push(current..after);
             issues.push(in_progress(g, current));
         }
-        Self::at(slots, extent, current, wrapped, &out)
+        Self::at(slots, current, wrapped, &out)
     }
 
     /// Slots that were captured in the order in which they were written.
@@ -143,16 +193,9 @@ impl Ring {
     }
 
     /// The order that begins at this slot.
-    pub fn at(slots: &Slots<'_>, extent: Extent, current: u64, wrapped: bool, out: &[Range<u64>]) -> Self {
+    pub fn at(slots: &Slots<'_>, current: u64, wrapped: bool, out: &[Range<u64>]) -> Self {
         let g = slots.g;
         let held = if wrapped { g.capacity } else { current };
-        // Which sequence numbers were asked for.
-        let from = match extent {
-            Extent::All | Extent::Newer => 0,
-            Extent::Nothing => held,
-            // All was read to find the order, and the newest of it are wanted.
-            Extent::Newest(n) => held.saturating_sub(n),
-        };
         let mut runs: Vec<Run> = Vec::new();
         for (first, bytes) in &slots.parts {
             let count = (bytes.len() as u64).checked_div(slots.codec.size() as u64).unwrap_or(0);
@@ -163,9 +206,7 @@ impl Ring {
                     if !wrapped && piece.start >= current {
                         continue;
                     }
-                    let seq = g.seq(piece.start, current, wrapped);
-                    let skip = from.saturating_sub(seq).min(piece.end.saturating_sub(piece.start));
-                    let (low, seq) = (piece.start.saturating_add(skip), seq.saturating_add(skip));
+                    let (low, seq) = (piece.start, g.seq(piece.start, current, wrapped));
                     let offset = g.bytes(low.saturating_sub(*first));
                     let len = g.bytes(piece.end.saturating_sub(low));
                     if let Some(cut) = bytes.cut(offset, len).filter(|c| !c.is_empty()) {
@@ -176,7 +217,28 @@ impl Ring {
             }
         }
         runs.sort_by_key(|r| r.first_seq);
-        Self { runs, held, wrapped, complete: slots.captured() >= held && extent == Extent::All }
+        Self { runs, held, wrapped, complete: slots.captured() >= held }
+    }
+
+    /// Only those that were asked for.
+    pub fn newest(mut self, extent: Extent, codec: Codec) -> Self {
+        let from = match extent {
+            Extent::All | Extent::Newer => 0,
+            Extent::Nothing => self.held,
+            Extent::Newest(n) => self.held.saturating_sub(n),
+        };
+        self.runs.retain_mut(|run| {
+            let skip = from.saturating_sub(run.first_seq).min(run.count as u64);
+            let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
+            let offset = skipped.saturating_mul(codec.size());
+            let Some(rest) = run.bytes.cut(offset, run.bytes.len().saturating_sub(offset)) else { return false };
+            run.bytes = rest;
+            run.count = run.count.saturating_sub(skipped);
+            run.first_slot = run.first_slot.saturating_add(skip);
+            run.first_seq = run.first_seq.saturating_add(skip);
+            run.count > 0
+        });
+        self
     }
 
     /// The slots that this run has not written yet and the run before a reset had: `tx_trace_enable` clears only their
@@ -355,6 +417,7 @@ pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
         period: None,
         hz: None,
         counts: Counts::Time,
+        doubts: 0,
         reason: String::new(),
     }
 }

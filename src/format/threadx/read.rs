@@ -1,7 +1,9 @@
 //! The read plan: which bytes a question needs, the same for a probe, a core and a file.
 
 use super::super::{Absence, Block, Capture, Extent, Located};
+use super::entry::Codec;
 use super::mend::{self, Mended};
+use super::order::Slots;
 use super::parse::RawHeader;
 use super::ring::{self, Geometry};
 use super::walk::Behind;
@@ -160,8 +162,61 @@ fn agrees(located: &Located, word: Width, raw: &RawHeader) -> bool {
     raw.offset(raw.buffer_start, word) == offset(plan.start) && raw.offset(raw.buffer_end, word) == offset(plan.end)
 }
 
-/// The header, made whole where it is damaged.
+/// The header, made whole where it is damaged, with all of the ring that is there.
 fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
+    let mut header = sound_header(memory, located, head)?;
+    if let Some((end, issue)) = longer(memory, located, &header) {
+        let values = vec![("mend_buffer_end", end)];
+        header.raw = header.raw.with(&values, header.word);
+        match &mut header.mended {
+            Some(mended) => {
+                mended.values.retain(|(name, _)| *name != "mend_buffer_end");
+                mended.values.extend(values);
+            }
+            None => header.mended = Some(Mended { values, issue }),
+        }
+    }
+    Ok(header)
+}
+
+/// Slots before the ring's end that tell what its events are like.
+const BEFORE_END: u64 = 256;
+
+/// Where the ring ends, and what to say, if events go on behind where it is said to end. Only where it costs no packet to
+/// look.
+fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option<(u64, Issue)> {
+    let (raw, word) = (&header.raw, header.word);
+    let regions = memory.regions()?;
+    let entry = layout::entry_size(word) as u64;
+    let (start, end) = (raw.offset(raw.buffer_start, word), raw.offset(raw.buffer_end, word));
+    let at = located.header.checked_add(end)?;
+    let room = regions.iter().find_map(|r| r.len.checked_sub(at.checked_sub(r.start)?))?;
+    let slots = |bytes: u64| bytes.checked_div(entry).unwrap_or(0);
+    let before = slots(end.saturating_sub(start)).min(BEFORE_END).saturating_mul(entry);
+    let after = slots(room.min(LOOKED_AT)).saturating_mul(entry);
+    if after == 0 {
+        return None;
+    }
+    let mut read = |address: Addr, len: u64| memory.read_bytes(address, usize::try_from(len).ok()?).ok();
+    let described = read(located.header, start.min(LOOKED_AT))?;
+    let tail = read(at.checked_sub(before)?, before)?;
+    let behind = read(at, after)?;
+    let known = Behind { bytes: &described, endian: header.endian, word };
+    let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &tail, &behind);
+    let taken = raw.buffer_end.wrapping_add(more.saturating_mul(entry)) & word.max();
+    let issue = Issue::new(
+        "header-mended",
+        Severity::Inferred,
+        format!(
+            "the ring is said to end at {:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken",
+            raw.buffer_end
+        ),
+    );
+    (more > 0).then(|| (taken, issue.at(Place::address(located.header))))
+}
+
+/// The header, made whole where it is damaged.
+fn sound_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
     let detected = parse::detect(head);
     let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
         raw.is_sound(*word) && raw.has_clock() && agrees(located, *word, raw)
@@ -343,8 +398,11 @@ impl Reader<'_> {
         ring: Option<Block>,
     ) -> Result<(), Absence> {
         let g = *self.geometry;
+        // Pointers that contradict each other are decided by all of the stamps. In a target that runs they were read at
+        // different moments.
+        let sure = g.differing().is_none() || self.memory.changes();
         let (first, second) = match (extent, g.current) {
-            (Extent::Newest(n), Some(current)) => ring::newest(g.capacity, current, n),
+            (Extent::Newest(n), Some(current)) if sure => ring::newest(g.capacity, current, n),
             (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
             // Without a pointer all of it is needed to find the order.
             (Extent::All | Extent::Newer | Extent::Newest(_), _) => ((0, g.capacity), None),
@@ -385,17 +443,36 @@ impl Reader<'_> {
             let result = self.memory.read_bytes(address, len);
             self.take_ring(Some(result), address, len)?;
         }
+        if matches!(extent, Extent::Newest(_)) && self.goes_on() {
+            self.capture.blocks.retain(|b| b.role != "ring");
+            let (address, len) = (g.ring, g.bytes(g.capacity));
+            let result = self.memory.read_bytes(address, len);
+            self.take_ring(Some(result), address, len)?;
+        }
         Ok(())
+    }
+
+    /// True where the slot at the current pointer follows the one before it: the pointer was written over, and all of the
+    /// ring is needed to find the newest events.
+    fn goes_on(&self) -> bool {
+        let g = self.geometry;
+        let codec = Codec { endian: g.endian, word: g.word, mask: g.time_mask, cores: 1 };
+        let slots = Slots::of(self.capture, g, codec);
+        slots.captured() < g.capacity && g.current.is_some_and(|current| slots.goes_on(current))
     }
 
     fn has_wrapped(&self) -> bool {
         let g = self.geometry;
         let Some(current) = g.current else { return true };
-        let address = g.address(current);
-        self.capture.blocks("ring").any(|b| {
-            let offset = address.checked_sub(b.address).and_then(|o| usize::try_from(o).ok());
-            offset.and_then(|o| g.endian.word(g.word, &b.bytes, o)).is_some_and(|w| w != 0)
-        })
+        let is_used = |slot: u64| {
+            let address = g.address(slot);
+            self.capture.blocks("ring").any(|b| {
+                let offset = address.checked_sub(b.address).and_then(|o| usize::try_from(o).ok());
+                offset.and_then(|o| g.endian.word(g.word, &b.bytes, o)).is_some_and(|w| w != 0)
+            })
+        };
+        // The one behind it is used where the one at the pointer alone was cleared.
+        is_used(current) || is_used(current.saturating_add(1))
     }
 
     fn read_registry(

@@ -88,6 +88,12 @@ pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
     }
 }
 
+/// True where an entry was never used: the kernel takes it before any that was, so every object since the trace was
+/// enabled is there.
+pub(super) fn has_room(capture: &Capture, g: &Geometry) -> bool {
+    entries(capture, g).any(|(_, raw)| raw.available == 1 && raw.kind == 0 && raw.pointer == 0)
+}
+
 /// The most objects that are counted: a damaged trace makes any number of them.
 const COUNTED: usize = 1 << 16;
 

@@ -22,6 +22,8 @@ pub(super) struct Geometry {
     /// The slot that the next event goes to: the oldest one once the ring has wrapped. `None` where the pointer leads
     /// nowhere.
     pub current: Option<u64>,
+    /// The slots that the kernel's own pointer and the header's copy of it lead to.
+    pub pointers: (Option<u64>, Option<u64>),
     pub time_mask: u64,
 }
 
@@ -83,11 +85,14 @@ impl Geometry {
             ring: header.wrapping_add(start),
             capacity,
             current: None,
+            pointers: (None, None),
             time_mask: raw.time_mask,
         };
         // The kernel's pointer is a full address, the header's copy may be a low half: both as differences.
         let from_kernel = current.map(|p| p.wrapping_sub(header).wrapping_sub(start));
         let from_header = raw.offset(raw.current_ptr(), word).wrapping_sub(start);
+        let leads = |offset: u64| this.slot_of_offset(offset);
+        this.pointers = (from_kernel.and_then(leads), leads(from_header));
         this.current = this.slot_at(from_kernel.unwrap_or(from_header), issues);
         if this.current.is_none() && from_kernel.is_some() {
             this.current = this.slot_at(from_header, issues);
@@ -121,6 +126,21 @@ impl Geometry {
         }
         // One past the last slot is where no kernel leaves it, but dumps edited by hand do.
         Some(if slot == self.capacity { 0 } else { slot })
+    }
+
+    /// The slot that begins so many bytes into the ring.
+    fn slot_of_offset(&self, offset: u64) -> Option<u64> {
+        let entry = layout::entry_size(self.word) as u64;
+        let slot = offset.checked_div(entry).filter(|slot| *slot <= self.capacity)?;
+        (offset.checked_rem(entry) == Some(0)).then_some(if slot == self.capacity { 0 } else { slot })
+    }
+
+    /// The slots of the kernel's pointer and of the header's copy where no kernel leaves them so: it stores its own first, so
+    /// that the copy may be one slot behind.
+    pub fn differing(&self) -> Option<(u64, u64)> {
+        let (kernel, header) = (self.pointers.0?, self.pointers.1?);
+        let behind = header.checked_add(1)?.checked_rem(self.capacity)?;
+        (kernel != header && kernel != behind).then_some((kernel, header))
     }
 
     /// Address of a slot.

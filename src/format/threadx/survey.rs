@@ -1,7 +1,7 @@
 //! One pass over the captured slots: what they tell together, before any is handed out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, is_user, kind_of};
 use super::kernel_ticks::KernelTicks;
@@ -97,6 +97,11 @@ pub(super) struct Survey {
     pub first_unused: Option<u64>,
     pub damaged: u64,
     pub first_damaged: Option<u64>,
+    /// Events of threads with a priority word that no kernel stores.
+    pub odd: u64,
+    pub first_odd: Option<u64>,
+    /// True where stamps that do not fit the others were passed over.
+    pub strays: bool,
     pub skipped_front: u64,
     pub votes: Votes,
     /// By core: the last stamp, and how its own stamps went.
@@ -112,8 +117,8 @@ pub(super) struct Survey {
     /// Ticks of all steps down, and of all steps up, each core against its own stamps.
     pub fallen: u64,
     pub risen: u64,
-    /// The largest step, and the event behind it.
-    pub largest: Option<(u64, u64)>,
+    /// The largest step.
+    pub largest: Option<u64>,
     /// Ticks from the first event to the last, by the mask alone.
     pub elapsed: u64,
     pub marks_threshold: bool,
@@ -131,9 +136,17 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Looks at every captured slot once. `previous` is for slots whose context word was cleared.
-    pub fn of(ring: &Ring, codec: Codec, direction: Direction, ids: &Ids, previous: bool) -> Self {
-        let mut this = Self { least: u64::MAX, ..Self::default() };
+    /// Looks at every captured slot once. `previous` is for slots whose context word was cleared. The stamps of `strays` do
+    /// not fit the others.
+    pub fn of(
+        ring: &Ring,
+        codec: Codec,
+        direction: Direction,
+        ids: &Ids,
+        previous: bool,
+        strays: &[Range<u64>],
+    ) -> Self {
+        let mut this = Self { least: u64::MAX, strays: !strays.is_empty(), ..Self::default() };
         let clock = rough_clock(codec.mask, direction);
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
         this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
@@ -141,7 +154,14 @@ impl Survey {
         for run in &ring.runs {
             let mut seq = run.first_seq;
             codec.entries(run.bytes.as_slice(), |entry| {
-                this.slot(&entry, (seq, previous), (ids, codec.cores), &clock, (&mut met, &mut met_interrupted));
+                this.slot(
+                    &entry,
+                    seq,
+                    (previous, strays),
+                    (ids, codec.cores),
+                    &clock,
+                    (&mut met, &mut met_interrupted),
+                );
                 seq = seq.saturating_add(1);
                 ControlFlow::Continue(())
             });
@@ -155,7 +175,8 @@ impl Survey {
     fn slot(
         &mut self,
         entry: &Entry,
-        (seq, previous): (u64, bool),
+        seq: u64,
+        (previous, strays): (bool, &[Range<u64>]),
         (ids, cores): (&Ids, u16),
         clock: &Clock,
         (met, interrupted): (&mut Met, &mut Met),
@@ -170,7 +191,10 @@ impl Survey {
             self.first_damaged = self.first_damaged.or(Some(seq));
             return self.skip();
         }
-        self.time(entry, seq, clock);
+        self.events = self.events.saturating_add(1);
+        if strays.is_empty() || !strays.iter().any(|s| s.contains(&seq)) {
+            self.time(entry, seq, clock);
+        }
         let kind = kind_of(entry.context);
         match kind {
             ContextKind::Isr => {
@@ -179,6 +203,9 @@ impl Survey {
                 interrupted.get(entry.priority, || self.contexts.intern(what, entry.priority));
             }
             ContextKind::Thread => {
+                if entry.priority & PRIORITY_UNUSED != 0 {
+                    self.odd(seq);
+                }
                 let marked = entry.priority & 0x8000_0000 != 0;
                 self.marks_threshold |= marked;
                 self.unmarked |= !marked;
@@ -187,6 +214,11 @@ impl Survey {
         }
         let context = met.get(entry.context, || self.contexts.intern(kind, entry.context));
         self.seen(context, seq);
+    }
+
+    fn odd(&mut self, seq: u64) {
+        self.odd = self.odd.saturating_add(1);
+        self.first_odd = self.first_odd.or(Some(seq));
     }
 
     fn skip(&mut self) {
@@ -222,7 +254,6 @@ impl Survey {
 
     #[inline]
     fn time(&mut self, entry: &Entry, seq: u64, clock: &Clock) {
-        self.events = self.events.saturating_add(1);
         self.least = self.least.min(entry.stamp);
         self.most = self.most.max(entry.stamp);
         if let Some(before) = self.last_stamp {
@@ -237,9 +268,7 @@ impl Survey {
             } else {
                 self.step = step.checked_div(slots).unwrap_or(0);
             }
-            if self.largest.is_none_or(|(most, _)| step > most) {
-                self.largest = Some((step, seq));
-            }
+            self.largest = self.largest.max(Some(step));
             self.elapsed = self.elapsed.saturating_add(step);
         }
         self.first_stamp = self.first_stamp.or(Some(entry.stamp));

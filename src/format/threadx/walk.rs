@@ -49,6 +49,46 @@ impl Behind<'_> {
         self.endian.word(self.word, slot, n.saturating_mul(self.word.bytes()))
     }
 
+    /// How many slots behind the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
+    /// registry know, their stamps as close to each other. None where the last slot was never used.
+    pub fn going_on(&self, object: usize, tail: &[u8], behind: &[u8]) -> u64 {
+        let size = layout::entry_size(self.word);
+        let known = self.contexts(object, tail.chunks_exact(size));
+        let is_event = |slot: &[u8]| {
+            let context = self.field(slot, 0).is_some_and(|c| known.contains(&c));
+            // SMP kernels store the core above the id.
+            context && self.field(slot, 2).is_some_and(|id| (1..=0xFFFF).contains(&(id & 0x00FF_FFFF)))
+        };
+        let stamp = |slot: &[u8]| self.field(slot, 3).and_then(|s| u32::try_from(s & 0xFFFF_FFFF).ok()).unwrap_or(0);
+        let apart = |a: u32, b: u32| a.wrapping_sub(b).min(b.wrapping_sub(a));
+        let stamps: Vec<u32> = tail.chunks_exact(size).filter(|slot| is_event(slot)).map(stamp).collect();
+        let (Some(mut last), true) = (stamps.last().copied(), tail.chunks_exact(size).last().is_some_and(is_event))
+        else {
+            return 0;
+        };
+        let steps = stamps.windows(2).filter_map(|w| Some(apart(*w.first()?, *w.last()?)));
+        let mut steps: Vec<u32> = steps.collect();
+        steps.sort_unstable();
+        // One of them may be where the ring begins.
+        let [.., usual, _] = steps.as_slice() else { return 0 };
+        let follows = |slot: &&[u8]| {
+            let before = std::mem::replace(&mut last, stamp(slot));
+            is_event(slot) && apart(before, last) <= *usual
+        };
+        behind.chunks_exact(size).take_while(follows).count() as u64
+    }
+
+    /// The context words of these slots, those of registered objects, and those that every kernel has.
+    fn contexts<'s>(&self, object: usize, slots: impl Iterator<Item = &'s [u8]>) -> HashSet<u64> {
+        let registry = self.bytes.get(layout::header_size(self.word)..).unwrap_or_default();
+        let pointers = registry.chunks_exact(object.max(1)).filter_map(|entry| self.field(entry, 1));
+        let mut known: HashSet<u64> = slots.filter_map(|slot| self.field(slot, 0)).chain(pointers).collect();
+        known.extend([CONTEXT_ISR, CONTEXT_INIT]);
+        // What was never registered, and never ran.
+        known.remove(&0);
+        known
+    }
+
     /// How many slots from `start` on are the ring's, where its end is lost: those before the current pointer, and behind it up
     /// to the last event of a context that is known: of an event before it, or of a thread in the registry. Stamps do
     /// not help here: a clock may run down, or around several times.
@@ -57,14 +97,9 @@ impl Behind<'_> {
         let (described, ring) = self.bytes.split_at_checked(start).unwrap_or((self.bytes, &[]));
         let slots = || ring.chunks_exact(layout::entry_size(self.word));
         let before = current.and_then(|c| usize::try_from(c).ok()).unwrap_or(0);
-        let registry = described.get(layout::header_size(self.word)..).unwrap_or_default();
-        let pointers = registry.chunks_exact(object.max(1)).filter_map(|entry| self.field(entry, 1));
-        let mut known: HashSet<u64> =
-            slots().take(before).filter_map(|slot| self.field(slot, 0)).chain(pointers).collect();
-        // What was never registered, and never ran.
-        known.remove(&0);
-        let has_known = !known.is_empty();
-        known.extend([CONTEXT_ISR, CONTEXT_INIT]);
+        let described = Behind { bytes: described, ..*self };
+        let known = described.contexts(object, slots().take(before));
+        let has_known = known.iter().any(|c| ![CONTEXT_ISR, CONTEXT_INIT].contains(c));
         let is_event = |slot: &[u8]| {
             let context = self.field(slot, 0).is_some_and(|c| c != 0 && (!has_known || known.contains(&c)));
             context && self.field(slot, 2).is_some_and(|id| (1..=0xFFFF).contains(&id))

@@ -35,7 +35,12 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
             "packet-damaged",
             Severity::Inferred,
             1,
-            "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown".to_owned(),
+            if order.wrapped {
+                "the packet's header is damaged: where the older events end was found by what they say of each other, and some may be missing"
+            } else {
+                "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown"
+            }
+            .to_owned(),
             Place::address(base),
         );
     }

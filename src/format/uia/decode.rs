@@ -6,9 +6,10 @@ use super::super::{Absence, Capture, DecodeOptions};
 use super::about::Tally;
 use super::ring::{Order, Record};
 use super::text::{self, Texts};
+use super::time::{self, Back};
 use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
-use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product};
+use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product, uia_events};
 use crate::trace::{
     About, Clock, ContextId, ContextKind, Contexts, CoreClock, Counts, DefId, Direction, Event, Events, Extra, Issue,
     Known, ObjectTable, Severity, Trace, WalkState, Words,
@@ -84,6 +85,11 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     builder.take(&order);
     about::complain(capture, &order, &builder.tally, buffer.address, &mut issues);
     let clock = find_clock(&order, capture.endian, options, &mut issues);
+    let stamps: Vec<(u64, u64)> = (0..)
+        .zip(&builder.entries)
+        .filter_map(|(seq, e)| Some((seq, record::stamp(&order.bytes, &e.record, capture.endian)?)))
+        .collect();
+    let back = time::back(&stamps, &clock, &mut issues);
     let about = About {
         format: "uia",
         endian: capture.endian,
@@ -92,6 +98,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         base: buffer.address,
         capacity: (order.bytes.len() / 4) as u64,
         held: builder.entries.len() as u64,
+        empty: 0,
         wrapped: order.wrapped,
         origin: 0,
         cores: 1,
@@ -108,6 +115,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         spans,
         snapshots,
         clock: clock.clone(),
+        back,
         defs,
         texts,
         modules,
@@ -268,10 +276,26 @@ impl<'a> Builder<'a> {
             self.spans.push(span.unwrap_or((0, 0)));
             number
         };
-        let (context, interrupted) = self.follow(def.and_then(|d| catalogue.def(d)), words);
+        let known = def.and_then(|d| catalogue.def(d));
+        // One whose text is lost may be an interrupt's first, or switch to another task.
+        if known.is_none() || ids.is_some_and(|(_, module)| self.is_unnamed(known, module)) {
+            self.running = ContextId(NONE);
+            self.stack.clear();
+        }
+        let (context, interrupted) = self.follow(known, words);
         self.entries.push(Entry { record: *record, context, interrupted, span });
         self.tally.events = self.entries.len();
         self.tally.five_bits |= record.header.kind().chained;
+    }
+
+    /// True for an event of TI's own modules that has none of their names.
+    fn is_unnamed(&self, def: Option<&EventDef>, module: u16) -> bool {
+        let Some((def, module)) = def.zip(self.modules.get(&module)) else { return false };
+        let declared = || uia_events().iter().filter(|d| d.module == module);
+        let called = |name: &str| def.name.starts_with(name);
+        // Those that differ in nothing but their names are called by the module.
+        let short = module.rsplit('.').next().unwrap_or(module);
+        declared().next().is_some() && !called(short) && !declared().any(|d| called(&d.def.name))
     }
 
     /// Who inserts the event, as far as the events before it tell, and who runs after it.
@@ -361,7 +385,7 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
     }
     let mask = if wide { u64::MAX } else { Width::W4.max() };
     let counts = if runs { Counts::Time } else { Counts::Nothing };
-    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, counts, reason }
+    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, counts, doubts: 0, reason }
 }
 
 /// The events of a capture.
@@ -374,6 +398,7 @@ struct Source {
     spans: Vec<(u32, u32)>,
     snapshots: HashMap<u32, Snapshot>,
     clock: Clock,
+    back: Back,
     defs: HashMap<u32, Option<DefId>>,
     texts: Texts,
     modules: HashMap<u16, String>,
@@ -390,8 +415,10 @@ impl Source {
     fn event(&self, seq: u64, entry: &Entry, clock: &mut CoreClock) -> Event {
         let record = &entry.record;
         let stamp = record::stamp(&self.order.bytes, record, self.endian);
-        let delta =
-            stamp.filter(|_| clock.seen).map(|s| i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX));
+        let delta = stamp.filter(|_| clock.seen).map(|s| match self.back.binary_search_by_key(&seq, |(n, _)| *n) {
+            Ok(i) => self.back.get(i).map_or(0, |(_, ticks)| *ticks),
+            Err(_) => i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX),
+        });
         clock.ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
         if let Some(stamp) = stamp {
             clock.seen = true;

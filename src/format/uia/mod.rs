@@ -12,6 +12,7 @@ mod record;
 mod ring;
 mod salvage;
 mod text;
+mod time;
 
 use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
 use crate::abi::Addr;

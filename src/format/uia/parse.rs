@@ -124,6 +124,12 @@ impl Header {
         layout::header_type(self.number)
     }
 
+    /// True where it says that its logger wrote a record before it.
+    #[must_use]
+    pub fn is_preceded(&self) -> bool {
+        self.previous.is_some_and(|p| p > 0) || self.sequence.is_some_and(|s| s > 0)
+    }
+
     /// The bits of the sequence number.
     #[must_use]
     pub fn sequence_mask(&self) -> u16 {

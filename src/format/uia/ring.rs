@@ -59,8 +59,8 @@ pub struct Order {
     pub packet: Option<Packet>,
     /// Where the next record goes, where that is known: an offset in the buffer.
     pub write: Option<usize>,
-    /// True where the packet's header is none, or has an impossible length: nothing tells whether older records lie
-    /// behind the newest.
+    /// True where the packet's header is none, or its length contradicts the records: nothing but these tells whether
+    /// older ones lie behind the newest.
     pub damaged: bool,
 }
 
@@ -223,8 +223,14 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
             tail = leading_to(bytes, full, write.saturating_add(4), endian);
         }
     }
+    // The first record of all has none before it: where there was one, the buffer was filled, whatever its length says.
+    order.damaged |= full == 0 && head.first().is_some_and(|r| r.header.is_preceded());
     if let Some(write) = write.filter(|w| *w < bytes.len()) {
         older(bytes, write, full, &mut tail, head.first(), &mut order, endian);
+    }
+    // The first record of a lap knows the length of the last one before it.
+    if let (Some(last), Some(first)) = (tail.last(), head.first()) {
+        order.damaged |= first.header.previous.is_some_and(|p| p != last.header.length);
     }
     order.records = tail;
     let broken = match (end, known.write) {
@@ -259,7 +265,7 @@ fn older(
     endian: Endian,
 ) {
     let bounded = full > write && full <= bytes.len();
-    if !bounded && !order.damaged {
+    if !bounded && !order.damaged && !first.is_some_and(|r| r.header.is_preceded()) {
         return;
     }
     let from = write.saturating_add(4);
@@ -273,6 +279,8 @@ fn older(
         return;
     }
     order.wrapped = true;
+    // A lap cannot have ended before where the next one writes, and left records behind it.
+    order.damaged |= !bounded;
     let start = found.first().map_or(from, |r| r.at);
     found.append(tail);
     gaps(start, &found, 0, &mut order.lost);

@@ -1,0 +1,128 @@
+//! Whether the current pointer leads to where the stamps say that the oldest event is.
+
+use super::super::{Capture, DecodeOptions, Extent};
+use super::clock;
+use super::coherence::View;
+use super::entry::Codec;
+use super::order::{Ring, Slots, rough_clock};
+use super::ring::Geometry;
+use super::survey::{Ids, Survey};
+use crate::trace::{Clock, Direction, Issue, Place, Severity};
+
+/// The order of the slots that were read, and what they tell together.
+pub(super) struct Ordered {
+    pub ring: Ring,
+    pub survey: Survey,
+}
+
+/// What is needed to judge an order.
+pub(super) struct Judge<'a> {
+    pub slots: &'a Slots<'a>,
+    pub g: &'a Geometry,
+    pub codec: Codec,
+    pub ids: &'a Ids,
+    pub options: &'a DecodeOptions,
+}
+
+impl Judge<'_> {
+    fn survey(&self, ring: &Ring) -> Survey {
+        Survey::of(ring, self.codec, self.direction(), self.ids, false, &[])
+    }
+
+    fn direction(&self) -> Direction {
+        self.options.direction.unwrap_or_else(|| self.slots.direction())
+    }
+
+    /// What the slots tell together without stamps that do not fit: one damaged stamp would hide a clock's period.
+    fn without_strays(&self, ordered: Ordered) -> Ordered {
+        let Ordered { ring, survey } = ordered;
+        let clock = self.clock(&survey);
+        if survey.backward(clock.direction).0 == 0 || clock::is_per_core(&survey, clock.direction) {
+            return Ordered { ring, survey };
+        }
+        let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
+        let strays = view.stretches(None).strays(&clock);
+        if strays.is_empty() {
+            return Ordered { ring, survey };
+        }
+        let survey = Survey::of(&ring, self.codec, self.direction(), self.ids, false, &strays);
+        Ordered { ring, survey }
+    }
+
+    /// A clock good enough to tell a long step from a short one.
+    fn clock(&self, survey: &Survey) -> Clock {
+        let direction = self.options.direction.unwrap_or_else(|| survey.votes.direction().0);
+        let period = self.options.period.or_else(|| clock::shown_period(survey, self.codec, direction));
+        Clock { period, ..rough_clock(self.codec.mask, direction) }
+    }
+
+    /// The slot that is the oldest by the stamps, where this order begins elsewhere.
+    fn oldest(&self, ring: &Ring, survey: &Survey) -> Option<u64> {
+        let clock = self.clock(survey);
+        if clock::is_per_core(survey, clock.direction) {
+            return None;
+        }
+        let view = View { ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
+        let seq = view.stretches(None).oldest(&clock)?;
+        let start = ring.runs.first()?.first_slot;
+        start.checked_add(seq)?.checked_rem(self.g.capacity)
+    }
+
+    /// The kernel's pointer and the header's copy of it, where they differ by more than the slot that is being written:
+    /// one of them is written over.
+    fn settle(&self, issues: &mut Vec<Issue>) -> Option<u64> {
+        let (kernel, header) = self.g.differing()?;
+        let taken = if self.slots.goes_on(kernel) && !self.slots.goes_on(header) { header } else { kernel };
+        issues.push(
+            Issue::new(
+                "current-differs",
+                Severity::Inferred,
+                format!(
+                    "the kernel's current pointer leads to slot {kernel}, and the header's copy of it to slot {header}: one of them was written over; by the time stamps slot {taken} is taken"
+                ),
+            )
+            .at(Place::address(self.g.address(taken))),
+        );
+        Some(taken)
+    }
+
+    /// The slots in the order in which they were written, as the pointers say where the stamps do not say otherwise.
+    pub fn order(&self, capture: &Capture, torn: &[std::ops::Range<u64>], issues: &mut Vec<Issue>) -> Ordered {
+        let settled = if capture.value("torn_first").is_none() { self.settle(issues) } else { None };
+        let g = Geometry { current: settled.or(self.g.current), ..*self.g };
+        // By the stamps alone: a wrong --direction is the user's to find out.
+        let mut ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
+        let mut survey = self.survey(&ring);
+        if let Some(slot) = self.oldest(&ring, &survey).filter(|_| ring.complete && ring.wrapped) {
+            // A clock that reloads far below its mask falls back anywhere.
+            let certain = survey.most >= self.codec.mask >> 2 || settled.is_some() || self.slots.never_wrapped();
+            issues.push(misplaced(self.g, slot, certain));
+            if certain {
+                ring = Ring::at(self.slots, slot, true, &[]);
+                survey = self.survey(&ring);
+            }
+        }
+        if capture.extent != Extent::All {
+            ring = ring.newest(capture.extent, self.codec);
+            survey = self.survey(&ring);
+        }
+        self.without_strays(Ordered { ring, survey })
+    }
+}
+
+fn misplaced(g: &Geometry, slot: u64, certain: bool) -> Issue {
+    let issue = if certain {
+        Issue::new(
+            "current-misplaced",
+            Severity::Inferred,
+            "the current pointer leads into the middle of the events; order is recovered from the time stamps",
+        )
+    } else {
+        Issue::new(
+            "current-doubtful",
+            Severity::Inferred,
+            "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
+        )
+    };
+    issue.at(Place::address(g.address(slot)))
+}
