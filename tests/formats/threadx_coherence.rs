@@ -11,13 +11,13 @@
     clippy::arithmetic_side_effects
 )]
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 
-use support::builder::{Buffer, Entry};
-use support::flat::Flat;
-use support::threadx::*;
+use crate::support::builder::{Buffer, Entry};
+use crate::support::flat::Flat;
+use crate::support::threadx::*;
 use tx_trace::catalogue::Names;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{DecodeOptions, Extent, Format};

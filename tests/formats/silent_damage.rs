@@ -11,12 +11,8 @@
     reason = "a test"
 )]
 
-#[path = "support/qnx.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod qnx;
-#[path = "support/uia.rs"]
-#[allow(dead_code, unreachable_pub, clippy::precedence)]
-mod uia;
+use crate::support::qnx;
+use crate::support::uia;
 
 use std::ffi::OsString;
 use std::path::Path;
