@@ -61,6 +61,7 @@ mod tests {
             period: None,
             hz: None,
             runs: true,
+            doubts: 0,
             reason: String::new(),
         };
         let numbered: Vec<(u64, u64)> = (0..).zip(stamps.iter().copied()).collect();
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn long_pauses_are_no_steps_back_where_they_are_usual() {
-        let stamps: Vec<u64> = (0..40).map(|i| i * 0xC000_0000 & 0xFFFF_FFFF).collect();
+        let stamps: Vec<u64> = (0..40).map(|i| (i * 0xC000_0000) & 0xFFFF_FFFF).collect();
         assert_eq!(steps(0xFFFF_FFFF, &stamps), (vec![], 0));
     }
 
