@@ -393,13 +393,14 @@ fn hostile_debug_information_is_survived() {
 
 #[test]
 fn a_user_event_on_another_core_has_the_same_name() {
-    // A SMP kernel stores its core above the low 24 bits of the id.
+    // A SMP kernel stores its core above the low 24 bits of the id: the thread that inserts this event runs on core 1.
+    // Slots: thread, priority, id, stamp and four words, from 0x20004f8c + 0x4b0 to the end of the buffer.
     let mut bytes = std::fs::read(fixtures().join("cm3.trx")).unwrap();
+    let slots = &mut bytes[0x4b0..0x24b0];
     let id = 4105u32.to_le_bytes();
-    let at: Vec<usize> = (0..bytes.len() - 4).step_by(4).filter(|i| bytes[*i..*i + 4] == id).collect();
-    assert!(!at.is_empty());
-    for at in at {
-        bytes[at + 3] = 1;
+    let thread: [u8; 4] = slots.chunks(32).find(|s| s[8..12] == id).unwrap()[..4].try_into().unwrap();
+    for slot in slots.chunks_mut(32).filter(|s| s[..4] == thread) {
+        slot[11] = 1;
     }
     let scratch = Scratch::new("smp");
     let file = scratch.write("smp.trx", &bytes);
