@@ -116,7 +116,7 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     // A core has the code; the build id in it is the ELF's.
     let core = fixture("cm3.core");
     let info = json("info", &elf, &["--core", core.to_str().unwrap()]);
-    assert_eq!(belonging(&info), "match: the build id is the same");
+    assert_eq!(belonging(&info), "match: 10 of 10 thread entries begin a function, the build id is the same");
     // Of another build it is not called the same.
     let other = fixture("cm3-never.elf");
     let info = json("info", &other, &ram);
