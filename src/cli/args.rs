@@ -25,7 +25,7 @@ pub enum Command {
     List(Read),
     /// Events in full, by sequence number; -1 is the newest
     Show(Read),
-    /// What was found: source, layout, clock, kernel, and whether ELF and memory belong together
+    /// What was found: source, layout, clock, kernel, and whether ELF and memory match
     Info(Read),
     /// The objects that the trace registered: threads, queues, mutexes and the rest
     Objects(Objects),

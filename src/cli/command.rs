@@ -179,8 +179,9 @@ impl Reader<'_, '_> {
                 let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
                 let info = info::gather(self.session, &loaded);
-                // Of files it is said with every command.
-                loaded.trace.issues.extend(info.issue().filter(|_| self.session.is_live()));
+                // Of files code and names are looked at for every command.
+                let said = loaded.trace.issues.iter().any(|issue| issue.code == "elf-mismatch");
+                loaded.trace.issues.extend(info.issue().filter(|_| !said));
                 return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
         };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::catalogue::mask_names;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{CodeMatch, Identity, Loaded, Session};
+use crate::session::{CodeMatch, Entries, Identity, Loaded, Session};
 use crate::trace::{Counts, Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
@@ -91,7 +91,7 @@ impl Info {
         rows.extend(self.elf.as_ref().map(|e| ("ELF", e.clone())));
         rows.extend(self.build_id.as_ref().map(|id| ("build id", id.clone())));
         rows.extend(self.load.as_ref().map(|l| ("load offset", l.clone())));
-        rows.push(("ELF and memory", self.belonging()));
+        rows.push(("ELF and memory", self.match_of_elf()));
         if !self.events.is_empty() {
             rows.push(("user events", self.events.join("; ")));
         }
@@ -105,16 +105,17 @@ impl Info {
         self.identity.issue()
     }
 
-    fn belonging(&self) -> String {
-        let Identity { agreement, code, .. } = self.identity;
+    fn match_of_elf(&self) -> String {
+        let Identity { agreement, code, entries, .. } = &self.identity;
         let mut agree = Vec::new();
         agree.extend(agreement.map(|a| format!("{} of {} thread names agree", a.same, a.compared)));
+        agree.extend(entries.as_ref().map(Entries::describe));
         agree.extend(code.map(CodeMatch::describe));
         let agree = agree.join(", ");
         let holds = self.issue().is_none();
         match (agree.is_empty(), holds, &self.elf) {
-            (false, true, _) => format!("belong together: {agree}"),
-            (false, false, _) if code.is_none_or(|c| c.is_another()) => {
+            (false, true, _) => format!("match: {agree}"),
+            (false, false, _) if self.identity.is_another() => {
                 format!("{agree}: this ELF is of another build")
             }
             (false, false, _) => format!("{agree}: this ELF may be of another build"),

@@ -124,7 +124,7 @@ pub trait Format: Sync {
     /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
     ///
     /// # Errors
-    /// [`Absence`] when they do not belong together, or the format knows no such buffers.
+    /// [`Absence`] when they are not of one run, or the format knows no such buffers.
     fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
         match captures {
             [one] => self.decode(one, catalogue, options),

@@ -3,7 +3,7 @@
 use super::{Kernel, Stop};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level, Registers};
-use crate::sym::{Exceptions, Symbols};
+use crate::sym::{Exceptions, Symbol, Symbols};
 
 /// The exception in which a Cortex-M switches threads, and waits for one while there is none.
 const PENDSV: u32 = 14;
@@ -49,7 +49,7 @@ pub enum Above {
     Exception(u32, Option<String>),
     /// A mode of other ARMs that only an exception enters.
     Mode(&'static str),
-    /// An interrupt, by the kernel's own count.
+    /// An interrupt, or an exception that the port counts as one, by the kernel's own count.
     Interrupt,
     /// It is not known whether anything has.
     Unknown,
@@ -63,7 +63,7 @@ impl Above {
             Self::Nothing | Self::Unknown => return None,
             Self::Exception(number, name) => exception(*number, name.as_deref()),
             Self::Mode(name) => format!("{name} mode"),
-            Self::Interrupt => "an interrupt".to_owned(),
+            Self::Interrupt => "an interrupt or exception".to_owned(),
         })
     }
 }
@@ -162,8 +162,7 @@ impl Kernel {
         };
         let above = self.above(core, under, registers, symbols);
         let pc = registers.and_then(Registers::pc);
-        let function = pc.and_then(|pc| symbols.function(pc)).map(|s| s.name);
-        let function = function.filter(|name| !is_named_after_another(name, &above));
+        let function = pc.and_then(|pc| function(pc, &above, symbols)).map(|s| s.name);
         Cpu { under, above, pc, function }
     }
 
@@ -191,6 +190,22 @@ impl Kernel {
         let sp = registers.and_then(Registers::sp);
         sp.zip(self.thread(thread)).is_some_and(|(sp, thread)| thread.holds(sp))
     }
+}
+
+/// The function at this place of a CPU; `None` where its name is that of another exception's handler.
+fn function(pc: Addr, above: &Above, symbols: &dyn Symbols) -> Option<Symbol> {
+    symbols.function(pc).filter(|function| !is_named_after_another(&function.name, above))
+}
+
+/// A place of a CPU for a sentence: `0x80000c56 (trap_handler+0x12)`.
+pub(super) fn place(pc: Addr, above: &Above, symbols: &dyn Symbols) -> String {
+    let named = function(pc, above, symbols).and_then(|f| {
+        Some(match pc.checked_sub(f.address)? {
+            0 => f.name,
+            into => format!("{}+{into:#x}", f.name),
+        })
+    });
+    named.map_or_else(|| format!("{pc:#x}"), |name| format!("{pc:#x} ({name})"))
 }
 
 /// True for a function or label of the scheduler.

@@ -69,6 +69,8 @@ pub struct Kernel {
     pub execute: Vec<Addr>,
     /// By core: interrupts that are under way, or that the kernel has not started yet.
     pub system_state: Vec<u64>,
+    /// The ELF is of another build: `current`, `execute` and `system_state` are not known.
+    pub other_build: bool,
     /// All other objects, by kind, in the order of their creation.
     pub objects: Vec<Object>,
     /// The processor, once it is known where threads stand.
@@ -126,6 +128,7 @@ impl Kernel {
             current: globals.each_core(memory, shape, "_tx_thread_current_ptr", shape.pointer),
             execute: globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer),
             system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
+            other_build: false,
             objects: Vec::new(),
             processor: None,
             cpus: Vec::new(),

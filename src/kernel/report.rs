@@ -1,5 +1,6 @@
 //! What is told of a kernel: reports.
 
+use super::stand::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind as CellKind, Report};
@@ -157,7 +158,9 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
     }
     for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.stand.how.is_empty()) {
         let cpu = thread.core.and_then(|core| kernel.cpus.get(core));
-        if thread.stand.pc.is_none() || cpu.is_some_and(Cpu::is_interrupted) {
+        // Also where an exception is but inferred, the thread is not where the CPU is.
+        let interrupted = cpu.is_some_and(|c| c.is_interrupted() || c.above == Above::Unknown);
+        if thread.stand.pc.is_none() || (interrupted && thread.stand.how != RUNS) {
             notes.push(format!("{}: {}", thread.label(), thread.stand.how));
         }
     }

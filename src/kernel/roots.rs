@@ -93,12 +93,28 @@ fn search_part(
 }
 
 impl Kernel {
+    /// Where the ELF is of another build nothing at its addresses is the kernel's: which thread runs is not known.
+    pub fn forget_running(&mut self) {
+        self.other_build = true;
+        self.current.clear();
+        self.execute.clear();
+        self.system_state.clear();
+        for thread in self.threads.iter_mut().filter(|t| t.core.is_some()) {
+            thread.core = None;
+            thread.stand_at(thread.saved);
+        }
+    }
+
     /// Where no variable of the kernel tells which thread runs: by the stack that the only CPU is on.
     pub fn find_running(&mut self, stop: &Stop) {
         if !self.current.is_empty() {
             return;
         }
-        const WHY: &str = "no symbol _tx_thread_current_ptr, or it cannot be read";
+        let why = if self.other_build {
+            "the ELF is of another build, and does not show which thread runs"
+        } else {
+            "no symbol _tx_thread_current_ptr, or it cannot be read"
+        };
         let pointers = match stop.cpus.as_slice() {
             [cpu] => [cpu.sp(), cpu.get("psp")],
             _ => [None, None],
@@ -112,7 +128,7 @@ impl Kernel {
                 thread.core = Some(0);
                 thread.stand_at(None);
                 self.current = vec![thread.address];
-                format!("{WHY}: {} is taken for the running thread: the CPU is on its stack", thread.label())
+                format!("{why}: {} is taken for the running thread: the CPU is on its stack", thread.label())
             }
             None => {
                 let ready = |t: &&super::Thread| t.state == Some(super::State::READY) && t.run_count != Some(0);
@@ -121,7 +137,7 @@ impl Kernel {
                     return;
                 }
                 format!(
-                    "{WHY}: one of {ready} ready threads may be running; what it shows of its stack, and where it goes on, is then from its last switch"
+                    "{why}: one of {ready} ready threads may be running; what it shows of its stack, and where it goes on, is then from its last switch"
                 )
             }
         };

@@ -1,7 +1,7 @@
 //! Where each thread stands: its registers, from the frame that it saved or from the CPU that runs it.
 
 use super::thread::{Stacks, Thread};
-use super::{Above, Kernel, State};
+use super::{Above, Kernel, State, cpus};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Code, Frames, Level, Registers, SavedError, SavedKind};
 use crate::mem::Memory;
@@ -36,6 +36,8 @@ pub struct Stop {
     pub typed: Vec<(String, u64)>,
 }
 
+/// How it is known where a thread is that nothing has interrupted.
+pub(super) const RUNS: &str = "it runs";
 /// What a Cortex-M thread saves first has these bits.
 const EXC_RETURN: u64 = 0xFFFF_FF80;
 /// Number of the exception in a Cortex-M's status register.
@@ -70,7 +72,8 @@ impl Kernel {
         let endian = self.layout.shape.endian;
         for thread in self.threads.iter_mut().filter(|t| t.stacks != Stacks::System) {
             let Some(cpu) = thread.core.and_then(|core| self.cpus.get(core)) else { continue };
-            run(thread, memory, stop, cores, &cpu.above, endian);
+            let place = |pc| cpus::place(pc, &cpu.above, symbols);
+            run(thread, memory, stop, cores, &cpu.above, endian, &place);
             let sp = thread.stand.registers.as_ref().and_then(Registers::sp);
             if let Some(sp) = sp.filter(|sp| !thread.holds(*sp) && thread.stacks != Stacks::Unknown) {
                 let message = format!("thread {}: its stack pointer {sp:#x} lies outside of its stack", thread.label());
@@ -189,7 +192,16 @@ fn settle(thread: &mut Thread, registers: Registers, how: &str) {
 }
 
 /// A running thread's registers are those of its CPU; in an interrupt they are the interrupt's.
-fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, above: &Above, endian: Endian) {
+/// `place`: an address of code in words.
+fn run(
+    thread: &mut Thread,
+    memory: &mut dyn Memory,
+    stop: &Stop,
+    cores: usize,
+    above: &Above,
+    endian: Endian,
+    place: &dyn Fn(Addr) -> String,
+) {
     let on_its_stack = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.holds(sp)));
     let only = stop.cpus.first().filter(|_| cores == 1);
     let Some(cpu) = on_its_stack.or(only) else {
@@ -204,9 +216,9 @@ fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, 
         // A Cortex-M in thread mode runs the thread, wherever its stack pointer has come to.
         let in_thread = cpu.architecture() == Architecture::CortexM && cpu.level() == Level::Thread;
         if on_its_stack.is_some() || in_thread || cpu.sp().is_none() || thread.stacks == Stacks::Unknown {
-            settle(thread, cpu.clone(), "it runs");
+            settle(thread, cpu.clone(), RUNS);
         } else {
-            let at = cpu.pc().map_or("an unknown place".to_owned(), |pc| format!("{pc:#x}"));
+            let at = cpu.pc().map_or("an unknown place".to_owned(), place);
             thread.stand.how = match above.words() {
                 Some(above) => format!("interrupted: the CPU is in {above}, at {at}, on another stack"),
                 None => format!("interrupted, or in the kernel: the CPU is at {at}, on another stack"),
@@ -220,7 +232,13 @@ fn run(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize, 
             format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
         Some(psp) => match hardware_frame(memory, psp, endian, thread.holds(psp)) {
-            Some(Ok(frame)) => return settle(thread, frame, &format!("interrupted by {by}")),
+            Some(Ok(frame)) => {
+                let from = match above {
+                    Above::Unknown => format!(", as what an exception pushes lies at psp={psp:#x}"),
+                    _ => String::new(),
+                };
+                return settle(thread, frame, &format!("interrupted by {by}{from}"));
+            }
             Some(Err((pc, status))) => format!(
                 "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {pc:#010x}, xPSR {status:#010x}"
             ),

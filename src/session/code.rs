@@ -61,10 +61,10 @@ impl CodeMatch {
         self.build_id.map_or(self.same.saturating_mul(2) < self.compared, |same| !same)
     }
 
-    /// True where thread names can still show another build.
+    /// True where thread names and entries can still show another build.
     #[must_use]
     pub fn leaves_open(self) -> bool {
-        self.holds() && self.build_id.is_none()
+        self.build_id.is_none() && !self.is_another()
     }
 
     /// In words: `8 of 8 samples of code agree`.

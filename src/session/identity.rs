@@ -1,7 +1,8 @@
-//! Whether ELF and memory belong together, and which kernel runs.
+//! Whether ELF and memory match, and which kernel runs.
 
 use super::Session;
 use super::code::{self, CodeMatch, Compared};
+use super::entries::Entries;
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -21,16 +22,38 @@ pub struct Identity {
     pub enable_bits: Option<u64>,
     /// How many thread names agree between memory and ELF.
     pub agreement: Option<Agreement>,
+    /// How many thread entries are functions of the ELF.
+    pub entries: Option<Entries>,
     /// How much of the code does.
     pub code: Option<CodeMatch>,
 }
 
 impl Identity {
-    /// The sentence that a mismatch deserves. Where code tells, that says it all.
+    /// The thread names, unless code decides.
+    pub(super) fn names(&self) -> Option<Agreement> {
+        self.agreement.filter(|_| self.code.is_none_or(CodeMatch::leaves_open))
+    }
+
+    /// The thread entries, unless code decides.
+    fn entries(&self) -> Option<&Entries> {
+        self.entries.as_ref().filter(|_| self.code.is_none_or(CodeMatch::leaves_open))
+    }
+
+    /// True where something shows that the ELF is of another build: then nothing follows from what lies at its addresses.
+    #[must_use]
+    pub fn is_another(&self) -> bool {
+        self.code.is_some_and(CodeMatch::is_another)
+            || self.names().is_some_and(|names| !names.holds())
+            || self.entries().is_some_and(Entries::is_another)
+    }
+
+    /// The sentence that a mismatch deserves: what is sure before what is not, code before names before entries.
     #[must_use]
     pub fn issue(&self) -> Option<Issue> {
-        let names = self.agreement.filter(|_| self.code.is_none_or(CodeMatch::leaves_open));
-        self.code.and_then(CodeMatch::issue).or_else(|| names?.issue())
+        let sure = self.code.filter(|code| code.is_another()).and_then(CodeMatch::issue);
+        let sure = sure.or_else(|| self.names()?.issue());
+        let sure = sure.or_else(|| self.entries().filter(|e| e.is_another())?.issue());
+        sure.or_else(|| self.code?.issue()).or_else(|| self.entries()?.issue())
     }
 }
 
@@ -74,11 +97,13 @@ const MOST: usize = 32;
 const BLOCK: usize = 160;
 /// The first word of a thread's control block: `THRD`.
 const THREAD_MARK: u64 = 0x5448_5244;
+/// The member that holds a thread's function.
+const ENTRY: &str = "tx_thread_entry";
 /// The longest version string.
 const LONGEST: usize = 160;
 
 impl Session<'_> {
-    /// Reads what tells whether ELF and memory belong together. Costs reads: for `info`, not for `last`.
+    /// Reads what shows whether ELF and memory match. Costs reads: for `info`, not for `last`.
     pub fn identity(&mut self, trace: &Trace) -> Identity {
         let endian = trace.about.endian;
         let mut identity = Identity { version: self.kernel_version(), ..Identity::default() };
@@ -87,8 +112,15 @@ impl Session<'_> {
             identity.enable_bits = word_at(self.memory.memory(), symbol.address, endian, width);
         }
         identity.agreement = self.agreement(trace);
+        identity.entries = self.entries(trace);
         identity.code = self.code_match();
         identity
+    }
+
+    /// What thread names and the code of files show: it costs no read of a live target.
+    pub(super) fn by_names(&mut self, trace: &Trace) -> Identity {
+        let agreement = if self.is_live() { None } else { self.agreement(trace) };
+        Identity { agreement, code: self.code.found(), ..Identity::default() }
     }
 
     /// How much of the code in memory is the ELF's. Costs reads of a live target, and none of files.
@@ -101,7 +133,7 @@ impl Session<'_> {
     }
 
     /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, code, or names
-    /// of threads. `None` where nothing shows it; that is no proof that they match.
+    /// or entries of threads. `None` where nothing shows it; that is no proof that they match.
     pub fn mismatch(&mut self) -> Option<String> {
         let elf = self.elf.clone()?;
         let code = self.code_match();
@@ -118,7 +150,8 @@ impl Session<'_> {
         }
         let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
         let issue = super::other_order(&elf, &loaded.trace);
-        issue.or_else(|| self.agreement(&loaded.trace)?.issue()).map(|issue| issue.message)
+        let issue = issue.or_else(|| self.agreement(&loaded.trace)?.issue());
+        issue.or_else(|| self.entries(&loaded.trace)?.issue()).map(|issue| issue.message)
     }
 
     /// The version strings of the kernel in the ELF and in memory, where they differ.
@@ -172,8 +205,10 @@ impl Session<'_> {
         let some = blocks.get(..2.min(blocks.len())).unwrap_or(&[]);
         let in_ram = |offset: &usize| {
             some.iter().all(|(name, block)| {
-                let text =
-                    endian.word(pointer, block, *offset).and_then(|at| text_at(self.memory.memory(), at, LONGEST));
+                let Some(at) = endian.word(pointer, block, *offset) else { return false };
+                // A name among what the ELF has for constants is no such name, whatever memory has there.
+                let made_up = !matches!(constant(&elf, at, load_offset), Constant::Text(_));
+                let text = text_at(self.memory.memory(), at, LONGEST).filter(|_| made_up);
                 text.is_some_and(|text| is_name(text.as_bytes(), name))
             })
         };
@@ -185,6 +220,27 @@ impl Session<'_> {
         let offsets: Vec<usize> = told.map_or_else(|| usual.collect(), |at| vec![at]);
         let best = offsets.into_iter().map(score).max_by_key(|s| (s.same, s.compared));
         best.filter(|b| b.compared > 0)
+    }
+
+    /// Holds the entries of threads in memory against the ELF's functions. `None` where they cannot be compared.
+    fn entries(&mut self, trace: &Trace) -> Option<Entries> {
+        let elf = self.elf.clone()?;
+        let pointer = elf.width();
+        if pointer != trace.about.word {
+            return None;
+        }
+        let endian = trace.about.endian;
+        let blocks = self.control_blocks(trace, pointer);
+        let told = self.symbols.member_offset("TX_THREAD_STRUCT", ENTRY);
+        let usual =
+            || Layout::measured(Some(endian), Some(pointer)).iter().filter_map(|l| l.thread.offset(ENTRY)).collect();
+        let offsets: Vec<u64> = told.map_or_else(usual, |at| vec![at]);
+        let at = |offset: u64| {
+            let offset = usize::try_from(offset).ok()?;
+            let entries = blocks.iter().filter_map(|(_, block)| endian.word(pointer, block, offset));
+            Entries::of(&elf, self.load_offset, entries)
+        };
+        offsets.into_iter().filter_map(at).max_by_key(|e| (e.same, e.compared))
     }
 
     /// The control blocks of live threads with the names that the trace has for them: only those that begin as one does.

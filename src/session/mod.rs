@@ -1,6 +1,7 @@
 //! Memory, symbols and a format become a trace; and in words what was tried.
 
 mod code;
+mod entries;
 pub mod events;
 mod evidence;
 mod file;
@@ -19,6 +20,7 @@ mod stub;
 mod told;
 
 pub use code::CodeMatch;
+pub use entries::Entries;
 pub use evidence::Evidence;
 pub use identity::{Agreement, Identity};
 pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};
@@ -265,7 +267,8 @@ impl<'m> Session<'m> {
     pub fn locate(&mut self) -> Result<(&'static dyn Format, &Located), Absence> {
         if self.place.is_none() {
             let found = scan::find(self);
-            self.place = Some(found.map_err(|absence| program::blame(self.elf.as_deref(), absence))?);
+            let another = self.code.found().is_some_and(CodeMatch::is_another);
+            self.place = Some(found.map_err(|absence| program::blame(self.elf.as_deref(), another, absence))?);
         }
         self.place.as_ref().map(|(f, l)| (*f, l)).ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }
@@ -289,9 +292,12 @@ impl<'m> Session<'m> {
             let running = self.read_while_running();
             loaded.trace.issues.extend(running);
         } else {
-            // In a file this costs nothing; over a link `info` asks for it. Where code tells, that says it all.
-            let named = self.agreement(trace).and_then(Agreement::issue);
-            trace.issues.extend(named.filter(|_| self.code.found().is_none_or(CodeMatch::leaves_open)));
+            // In a file this costs nothing; over a link `info` asks for it.
+            let identity = self.by_names(trace);
+            trace.issues.extend(identity.names().and_then(Agreement::issue));
+            if identity.is_another() {
+                program::doubt_left_over(&mut trace.issues);
+            }
         }
         Ok(loaded)
     }

@@ -450,7 +450,7 @@ impl<'m> Opened<'m> {
                 if let Some(sentence) = core.disagreement(elf) {
                     return Err(Absence::broken(
                         "core-mismatch",
-                        format!("{} and {} do not belong together: {sentence}", path.display(), elf_path.display()),
+                        format!("{} and {} do not match: {sentence}", path.display(), elf_path.display()),
                         "take the core of the target, and the ELF that ran on it",
                     ));
                 }

@@ -1,10 +1,11 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
+use super::entries::Entries;
 use super::registry::{self, registered};
-use super::{Session, program, stub};
+use super::{Identity, LoadOffset, Session, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{self, Architecture, Code, Frames, Registers};
-use crate::elf::Machine;
+use crate::elf::{Elf, Machine};
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
 use crate::mem::core::Core;
@@ -132,6 +133,9 @@ impl Session<'_> {
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
         let before = stop.frames.map(|f| f.architecture);
+        let mut identity =
+            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_names(t)) };
+        let said = identity.issue().is_some();
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
@@ -141,7 +145,11 @@ impl Session<'_> {
             stacks: true,
         };
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
-        let mut kernel = Kernel::read(memory, &about).map_err(|none| program::blame(elf, absence(none)))?;
+        let blame = |none| program::blame(elf, identity.is_another(), absence(none));
+        let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
+        judge(&mut kernel, &mut identity, elf, self.load_offset);
+        // What else shows another build is said where the trace or the source is told of.
+        issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         kernel.find_running(stop);
         kernel.place(memory, stop, &self.symbols);
         if stop.frames.map(|f| f.architecture) != before {
@@ -161,6 +169,7 @@ impl Session<'_> {
     /// # Errors
     /// As [`Session::kernel`].
     pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Absence> {
+        let mut identity = self.by_names(trace);
         let about = About {
             symbols: &self.symbols,
             endian: self.hints.endian,
@@ -170,7 +179,10 @@ impl Session<'_> {
             stacks: false,
         };
         let elf = self.elf.as_deref();
-        Kernel::read(self.memory.memory(), &about).map_err(|none| program::blame(elf, absence(none)))
+        let blame = |none| program::blame(elf, identity.is_another(), absence(none));
+        let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
+        judge(&mut kernel, &mut identity, elf, self.load_offset);
+        Ok(kernel)
     }
 
     /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.
@@ -243,6 +255,14 @@ impl Session<'_> {
             format!("the core does not tell which ARM it is of: by its status register {}{doubt}", architecture.name());
         issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
         (Some(Frames::new(architecture, endian)), profile.is_none())
+    }
+}
+
+/// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
+fn judge(kernel: &mut Kernel, identity: &mut Identity, elf: Option<&Elf>, load: LoadOffset) {
+    identity.entries = elf.and_then(|elf| Entries::of(elf, load, kernel.threads.iter().filter_map(|t| t.entry)));
+    if identity.is_another() {
+        kernel.forget_running();
     }
 }
 

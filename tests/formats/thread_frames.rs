@@ -297,6 +297,52 @@ fn the_exception_that_interrupted_a_thread_was_a_number() {
     assert!(told(&k).starts_with("watcher: interrupted by exception 36 (IRQ 20); its own"), "{}", told(&k));
 }
 
+/// A PSP that was typed, and nothing else of the CPU: that the thread was interrupted is inferred from what lies there, and
+/// nothing said so; where nothing lies there, "it runs" was all that was said.
+#[test]
+fn what_psp_alone_shows_was_not_marked() {
+    let mut b = Builder::new(CORTEX_M, false).build();
+    let psp = b.at["stack watcher"] + 128;
+    for (i, word) in [0, 1, 2, 3, 12, 0x8101, 0x8200, 0x2100_0000].into_iter().enumerate() {
+        b.put(psp + 4 * i as u64, word, 4);
+    }
+    let of = |psp| {
+        let typed = vec![registers(Architecture::CortexM, &[("psp", psp)])];
+        kernel(&b, &Names::of(&b), stop(Architecture::CortexM, typed))
+    };
+    let k = of(psp);
+    let watcher = thread(&k, "watcher");
+    assert_eq!((watcher.stand.pc, watcher.stack.used), (Some(0x8200), Some(STACK as u64 - 128)));
+    let how = format!(
+        "interrupted by an exception, which one is not known, as what an exception pushes lies at psp={psp:#x}"
+    );
+    assert_eq!((watcher.stand.how.as_str(), told(&k)), (how.as_str(), format!("watcher: {how}")));
+    let k = of(psp + 64);
+    assert_eq!(thread(&k, "watcher").stand.pc, None);
+    let none = format!("its own registers lie at PSP, but at {:#x} there are none of a thread", psp + 64);
+    assert!(told(&k).contains(&none), "{}", told(&k));
+}
+
+/// On processors whose ports count every trap a fault was "an interrupt"; and where the CPU is was a bare number.
+#[test]
+fn a_fault_was_called_an_interrupt_and_its_place_had_no_name() {
+    let mut b = Builder::new(CORTEX_A64, false).build();
+    let mut names = Names::of(&b);
+    names.functions = vec![("trap_handler", 0x4000_9100, 64)];
+    let cpu = || registers(Architecture::Aarch64, &[("pc", 0x4000_9104), ("sp", 0x4100_0000)]);
+    let note = |b: &Builder, names: &Names| told(&kernel(b, names, stop(Architecture::Aarch64, vec![cpu()])));
+    let text = "interrupted, or in the kernel: the CPU is at 0x40009104 (trap_handler+0x4), on another stack";
+    assert_eq!(note(&b, &names), format!("watcher: {text}"));
+    b.put(b.at["_tx_thread_system_state"], 1, 4);
+    let text =
+        "interrupted: the CPU is in an interrupt or exception, at 0x40009104 (trap_handler+0x4), on another stack";
+    assert_eq!(note(&b, &names), format!("watcher: {text}"));
+    names.functions = vec![("trap_handler", 0x4000_9104, 64)];
+    assert!(note(&b, &names).contains("at 0x40009104 (trap_handler), on"));
+    names.functions.clear();
+    assert!(note(&b, &names).contains("at 0x40009104, on"));
+}
+
 /// A Cortex-A leaves its stack pointer on the stack of the thread that ran last while it waits: that thread was given
 /// the registers of the CPU.
 #[test]
@@ -325,7 +371,7 @@ fn a_waiting_cpu_was_taken_for_the_thread_that_ran_last() {
     assert_eq!(told(&of(&b, 0x6000_0197, 0x4000_9104)).lines().next(), Some(abort));
     // The kernel counts interrupts itself.
     b.put(b.at["_tx_thread_system_state"], 1, 4);
-    let isr = "no thread runs: the CPU is in an interrupt, which came while idle";
+    let isr = "no thread runs: the CPU is in an interrupt or exception, which came while idle";
     assert_eq!(told(&of(&b, 0x1F, 0x4000_9104)).lines().next(), Some(isr));
 }
 

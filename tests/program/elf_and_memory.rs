@@ -1,4 +1,4 @@
-//! Whether ELF and memory belong together: what can be compared, and what cannot.
+//! Whether ELF and memory match: what can be compared, and what cannot.
 
 #![cfg(feature = "cli")]
 #![allow(
@@ -103,7 +103,8 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
         assert_eq!(mismatches(&json(command, &elf, &ram)), Vec::<String>::new(), "{command}");
     }
     let info = json("info", &elf, &ram);
-    assert!(belonging(&info).starts_with("not compared"), "{}", belonging(&info));
+    // Its symbols are left: they show where functions begin.
+    assert_eq!(belonging(&info), "match: 10 of 10 thread entries begin a function");
     // Its segments' bytes are no code and no names: threads are named by the registry.
     let threads = json("threads", &elf, &ram);
     let names = threads.iter().filter(|l| l["report"] == "threads").map(|l| l["thread"]["name"].as_str().unwrap());
@@ -112,7 +113,7 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     // A core has the code; the build id in it is the ELF's.
     let core = fixture("cm3.core");
     let info = json("info", &elf, &["--core", core.to_str().unwrap()]);
-    assert_eq!(belonging(&info), "belong together: the build id is the same");
+    assert_eq!(belonging(&info), "match: 10 of 10 thread entries begin a function, the build id is the same");
     // Of another build it is not called the same.
     let other = fixture("cm3-never.elf");
     let info = json("info", &other, &ram);
@@ -139,7 +140,10 @@ fn an_elf_of_another_build_with_the_same_names_was_accepted() {
     // A dump of RAM has no code: only names can be compared.
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
     let info = json("info", &other, &["--image", &image]);
-    assert_eq!((mismatches(&info).len(), belonging(&info)), (0, "belong together: 10 of 10 thread names agree".into()));
+    assert_eq!(
+        (mismatches(&info).len(), belonging(&info)),
+        (0, "match: 10 of 10 thread names agree, 10 of 10 thread entries begin a function".into())
+    );
     // Each program with its own memory.
     for (elf, core) in
         [("cm3.elf", "cm3.core"), ("host.elf", "host.core"), ("be.elf", "be.core"), ("smp.elf", "smp.core")]
@@ -147,7 +151,152 @@ fn an_elf_of_another_build_with_the_same_names_was_accepted() {
         let core = fixture(core);
         let info = json("info", &fixture(elf), &["--core", core.to_str().unwrap()]);
         assert_eq!(mismatches(&info), Vec::<String>::new(), "{elf}");
-        assert!(belonging(&info).starts_with("belong together: "), "{elf}: {}", belonging(&info));
+        assert!(belonging(&info).starts_with("match: "), "{elf}: {}", belonging(&info));
+    }
+}
+
+/// Gives symbols of an ELF of `cm3.elf`'s kind other addresses: `to` says which, by name, type and address.
+fn moved(mut elf: Vec<u8>, to: impl Fn(&str, u8, usize) -> usize) -> Vec<u8> {
+    let all = sections(&elf);
+    let (header, .., offset, size) = *all.iter().find(|(_, kind, ..)| *kind == 2).unwrap();
+    let (.., names, _) = all[word(&elf, header + 24)];
+    for at in (offset..offset + size).step_by(16) {
+        let name = &elf[names + word(&elf, at)..];
+        let name = String::from_utf8(name[..name.iter().position(|b| *b == 0).unwrap()].to_vec()).unwrap();
+        let address = to(&name, elf[at + 12] & 15, word(&elf, at + 4)) as u32;
+        elf[at + 4..at + 8].copy_from_slice(&address.to_le_bytes());
+    }
+    elf
+}
+
+/// The dump of RAM that belongs to `cm3.elf`.
+fn ram() -> String {
+    format!("{}@0x20000000", fixture("cm3.ram.bin").display())
+}
+
+/// A dump of RAM holds no code, and all names of threads agreed: an ELF whose functions lie elsewhere was a match, and
+/// threads had the entries of others.
+#[test]
+fn thread_entries_within_functions_were_a_match() {
+    const FUNCTION: u8 = 2;
+    let files = Scratch::new("entries");
+    let own = std::fs::read(fixture("cm3.elf")).unwrap();
+    let later = moved(own.clone(), |_, kind, at| if kind == FUNCTION { at - 8 } else { at });
+    let later = put(&files, "later.elf", later);
+    let (image, core) = (ram(), fixture("cm3.core"));
+    let source = ["--image", image.as_str()];
+    let info = json("info", &later, &source);
+    let text = "10 of 10 thread names agree, 0 of 10 thread entries begin a function: this ELF is of another build";
+    assert_eq!((belonging(&info).as_str(), mismatches(&info).len()), (text, 1));
+    let threads = json("threads", &later, &source);
+    let said = mismatches(&threads);
+    assert!(said.len() == 1 && said[0].contains("0 of 10 thread entries begin a function"), "{said:?}");
+    assert!(said[0].contains("+0x8)") && said[0].contains("this ELF is of another build"), "{said:?}");
+    // Its variables are where this ELF does not say.
+    let rows = |lines: &[Value]| lines.iter().filter(|l| l["report"] == "threads").cloned().collect::<Vec<_>>();
+    assert!(rows(&threads).iter().all(|l| l["running"].is_null()), "{threads:?}");
+    // One that differs may be a control block that was written over.
+    let one = put(&files, "one.elf", moved(own, |name, _, at| if name == "watchdog_entry" { at - 8 } else { at }));
+    let threads = json("threads", &one, &source);
+    let said = mismatches(&threads);
+    assert!(
+        said.len() == 1 && said[0].contains("9 of 10 thread entries") && said[0].contains("may be wrong"),
+        "{said:?}"
+    );
+    assert!(rows(&threads).iter().any(|l| l["running"] == true));
+    // Where code is there it decides: by the build id these are one program.
+    let info = json("info", &later, &["--core", core.to_str().unwrap()]);
+    assert_eq!(mismatches(&info), Vec::<String>::new());
+    for command in ["info", "threads"] {
+        assert_eq!(mismatches(&json(command, &fixture("cm3.elf"), &source)), Vec::<String>::new(), "{command}");
+    }
+}
+
+/// An ELF of another build, by the names in it; its variables are where this memory is 0.
+fn elsewhere() -> Vec<u8> {
+    let dump = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    let zeros = 0x2000_0000 + 64 * dump.chunks(64).position(|c| c.iter().all(|b| *b == 0)).unwrap();
+    let kernel = ["_tx_trace_header_ptr", "_tx_thread_current_ptr", "_tx_thread_execute_ptr"];
+    let mut elf = moved(
+        std::fs::read(fixture("cm3.elf")).unwrap(),
+        |name, _, at| if kernel.contains(&name) { zeros } else { at },
+    );
+    for name in [
+        "System Timer Thread",
+        "watchdog",
+        "startup",
+        "control",
+        "sensor",
+        "comms",
+        "filter",
+        "updater",
+        "logger",
+        "low_task",
+    ] {
+        let text = [name.as_bytes(), b"\0"].concat();
+        let found: Vec<usize> = (0..elf.len() - text.len()).filter(|at| elf[*at..].starts_with(&text)).collect();
+        found.into_iter().for_each(|at| elf[at] = b'~');
+    }
+    elf
+}
+
+/// "The trace was not enabled since the last start", "no thread runs (idle)": both from variables that lie elsewhere.
+#[test]
+fn under_another_build_the_trace_was_left_over_and_the_kernel_idle() {
+    let files = Scratch::new("elsewhere");
+    let other = put(&files, "other.elf", elsewhere());
+    let image = ram();
+    let source = ["--image", image.as_str()];
+    for command in ["last", "info", "threads", "stats"] {
+        let lines = json(command, &other, &source);
+        assert_eq!(mismatches(&lines).len(), 1, "{command}");
+        let issue = |code: &str| lines.iter().find(|l| l["type"] == "issue" && l["code"] == code).cloned();
+        assert_eq!(issue("left-over"), None, "{command}");
+        let found = issue("found-by-search").unwrap();
+        assert!(found["message"].as_str().unwrap().starts_with("this ELF is of another build"), "{found}");
+        assert!(found["where"]["address"].is_string(), "{found}");
+    }
+    let lines = json("threads", &other, &source);
+    let rows: Vec<_> = lines.iter().filter(|l| l["report"] == "threads").collect();
+    assert!(rows.len() == 10 && rows.iter().all(|l| l["running"].is_null()), "{rows:?}");
+    assert!(lines.iter().all(|l| l["report"] != "cpus"), "what the CPU does is not known");
+    let unknown =
+        lines.iter().any(|l| l["message"].as_str().is_some_and(|m| m.contains("does not show which thread runs")));
+    assert!(unknown, "{lines:?}");
+    let table = tx_trace(&["threads", other.to_str().unwrap(), "--image", &image]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(!table.contains("no thread runs") && !table.contains("\n* "), "{table}");
+    // The program's own ELF knows: it was enabled, and watchdog runs.
+    let own = json("threads", &fixture("cm3.elf"), &source);
+    let runs = own.iter().find(|l| l["running"] == true).unwrap();
+    assert_eq!(runs["thread"]["name"], "watchdog");
+}
+
+/// "The trace was not enabled", "the kernel has no threads": of a memory whose code is not this ELF's nothing is said.
+#[test]
+fn under_another_build_there_was_no_trace_and_no_thread() {
+    let files = Scratch::new("nothing");
+    let never = std::fs::read(fixture("cm3-never.elf")).unwrap();
+    let (_, _, _, offset, size) = *sections(&never).iter().find(|(.., flags, _, _)| *flags & 4 != 0).unwrap();
+    let address = sections(&never).iter().find(|(.., flags, _, _)| *flags & 4 != 0).map(|s| word(&never, s.0 + 12));
+    let code = put(&files, "code.bin", never[offset..offset + size].to_vec());
+    let empty = put(&files, "empty.bin", vec![0; 0x8000]);
+    let other = put(&files, "other.elf", other_code(never));
+    let code = format!("{}@{:#x}", code.display(), address.unwrap());
+    let empty = format!("{}@0x20000000", empty.display());
+    let run = |command: &str, elf: &Path| {
+        let out = tx_trace(&[command, "--elf", elf.to_str().unwrap(), "--image", &code, "--image", &empty]);
+        (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    for (command, own, what) in [
+        ("last", "was not enabled since the last start", "where a trace would be"),
+        ("threads", "the kernel has no threads", "where threads would be"),
+    ] {
+        let (status, said) = run(command, &fixture("cm3-never.elf"));
+        assert!(status == 1 && said.contains(own), "{command}: {status} {said}");
+        let (status, said) = run(command, &other);
+        assert!(status == 2 && said.contains("this ELF is of another build") && said.contains(what), "{said}");
+        assert!(!said.contains(own), "{said}");
     }
 }
 

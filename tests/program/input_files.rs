@@ -104,9 +104,7 @@ fn the_right_elf_of_another_port_was_told_to_be_of_another_build() {
     }
     let path = scratch.path("ram.bin");
     std::fs::write(&path, ram).unwrap();
-    for (elf, said) in
-        [("cm3.stripped.elf", "belong together: 10 of 10"), ("cm3-never.elf", "0 of 10 thread names agree")]
-    {
+    for (elf, said) in [("cm3.stripped.elf", "match: 10 of 10"), ("cm3-never.elf", "0 of 10 thread names agree")] {
         let out = tx_trace(&["info", fixture(elf).to_str().unwrap(), path.to_str().unwrap(), "--width", "120"]);
         assert!(text(&out.stdout).contains(said), "{elf}: {}", text(&out.stdout));
     }

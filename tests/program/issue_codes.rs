@@ -183,7 +183,7 @@ fn files_that_are_not_what_they_should_be() {
     error("last nofile", 2, "file", "nofile does not exist");
     error("last --elf cm3.ram.bin cm3.core", 2, "not-elf", "cm3.ram.bin: not an ELF file");
     error("last --core cm3.elf", 2, "not-a-core", "this is an ELF program");
-    error("last --elf cm3.elf --core host.core", 2, "core-mismatch", "do not belong together");
+    error("last --elf cm3.elf --core host.core", 2, "core-mismatch", "do not match");
     let overlapping = "last --image cm3.ram.bin@0x20000000 --image cm3.ram.bin@0x20001000";
     error(overlapping, 2, "image", "overlap");
     let xz = files.put("ram.xz", b"\xFD7zXZ\0rest");
