@@ -20,17 +20,17 @@
     clippy::cast_precision_loss
 )]
 
-#[path = "../tests/support/machine.rs"]
-mod machine;
 mod support;
+#[path = "../tests/support/mod.rs"]
+mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use machine::{Running, free_port, symbol, wait_for};
 use support::proxy::{Proxy, Tally};
 use support::{fixture, goal, installed, kept, table, time, tx_trace};
+use targets::machine::{Running, free_port, symbol, wait_for};
 
 const RUNS: usize = 5;
 /// Bytes of the buffer, and where QEMU's board has room for it.

@@ -19,22 +19,18 @@
     clippy::cast_precision_loss
 )]
 
-#[path = "../tests/support/cortex_m/mod.rs"]
-mod cortex_m;
-#[path = "../tests/support/machine.rs"]
-mod machine;
-#[path = "../tests/support/servers.rs"]
-mod servers;
 mod support;
+#[path = "../tests/support/mod.rs"]
+mod targets;
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use cortex_m::{CortexM, Setup, State};
-use machine::{Qemu, gdbserver_at_the_end};
-use servers::{Config, OpenOcd, PyOcd};
 use support::proxy::Proxy;
 use support::{fixture, installed, table, time, tx_trace};
+use targets::cortex_m::{CortexM, Setup, State};
+use targets::machine::{self, Qemu, gdbserver_at_the_end};
+use targets::servers::{Config, OpenOcd, PyOcd};
 
 const COMMANDS: [&[&str]; 4] = [&["last", "50"], &["threads"], &["info"], &["control", "show"]];
 

@@ -311,7 +311,7 @@ fn every_code_is_provoked_by_a_test() {
     let (codes, _) = codes();
     let missing: Vec<&String> =
         codes.keys().filter(|c| !provoked.contains(*c) && !UNREACHED.contains(&c.as_str())).collect();
-    assert!(missing.is_empty(), "no test provokes {missing:?}: tests/provoked.rs is the place for one");
+    assert!(missing.is_empty(), "no test provokes {missing:?}: tests/program/issue_codes.rs is the place for one");
     for code in UNREACHED {
         assert!(codes.contains_key(*code) && !provoked.contains(*code), "{code} is not UNREACHED any more");
     }

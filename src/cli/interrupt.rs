@@ -130,26 +130,53 @@ mod signals {
         });
     }
 
+    /// What a signal does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Effect {
+        /// Ends the waiting; the guard's owner leaves the target and ends.
+        Interrupts,
+        /// Ends the program at once.
+        Ends,
+        /// What it would do to a program without handlers.
+        Default,
+        /// Nothing: what the first one asked for is being done.
+        Nothing,
+    }
+
+    /// `since_first`: how long after the first signal that a guard took; `None` where none was.
+    fn effect(is_attached: bool, since_first: Option<Duration>) -> Effect {
+        match (is_attached, since_first) {
+            (true, None) => Effect::Interrupts,
+            (true, Some(time)) if time < ONE_WISH => Effect::Interrupts,
+            (true, Some(_)) => Effect::Ends,
+            (false, Some(time)) if time < ONE_WISH => Effect::Nothing,
+            (false, _) => Effect::Default,
+        }
+    }
+
     /// Runs in a signal handler: only atomics, unlink(2), clock_gettime(2), signal(2) and _exit(2).
     fn on_signal(signal: c_int, was_ignored: bool) {
-        if ATTACHED.load(Ordering::SeqCst) == 0 {
+        let is_attached = ATTACHED.load(Ordering::SeqCst) != 0;
+        let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let first = if is_attached {
+            FIRST.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|first| first)
+        } else {
+            FIRST.load(Ordering::SeqCst)
+        };
+        let since_first = (first != 0).then(|| Duration::from_millis(now.saturating_sub(first)));
+        match effect(is_attached, since_first) {
+            Effect::Interrupts => INTERRUPT.store(true, Ordering::SeqCst),
+            Effect::Ends => {
+                remove_files();
+                low_level::exit(FAILED);
+            }
             // As by `nohup`.
-            if !was_ignored {
+            Effect::Default if was_ignored => {}
+            Effect::Default => {
                 remove_files();
                 drop(low_level::emulate_default_handler(signal));
             }
-            return;
-        }
-        let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-        let first = match FIRST.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => now,
-            Err(first) => first,
-        };
-        if u128::from(now.saturating_sub(first)) < ONE_WISH.as_millis() {
-            INTERRUPT.store(true, Ordering::SeqCst);
-        } else {
-            remove_files();
-            low_level::exit(FAILED);
+            Effect::Nothing => {}
         }
     }
 
@@ -209,5 +236,25 @@ mod signals {
         // SAFETY: it came from `CString::into_raw`, and whoever takes it out of the list owns it.
         #[allow(unsafe_code, reason = "the list holds plain pointers, which a signal handler can read")]
         drop(unsafe { CString::from_raw(name) });
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// `timeout` sends two signals. Where the target was left before the second one came, that one ended the program, and
+        /// its exit status was not that of the command.
+        #[test]
+        fn the_second_signal_of_one_wish_ended_a_program_that_had_left_its_target() {
+            let after = |ms| Some(Duration::from_millis(ms));
+            assert_eq!(effect(false, after(0)), Effect::Nothing);
+            assert_eq!(effect(false, after(999)), Effect::Nothing);
+            // A later one is a wish of its own, as is one that no guard's signal came before.
+            assert_eq!(effect(false, after(1000)), Effect::Default);
+            assert_eq!(effect(false, None), Effect::Default);
+            assert_eq!(effect(true, None), Effect::Interrupts);
+            assert_eq!(effect(true, after(999)), Effect::Interrupts);
+            assert_eq!(effect(true, after(1000)), Effect::Ends);
+        }
     }
 }

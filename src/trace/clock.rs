@@ -59,7 +59,7 @@ pub struct Clock {
     pub hz: Option<f64>,
     /// What its ticks are.
     pub counts: Counts,
-    /// Steps from one stamp to the next that are not believed: no ticks are counted for them.
+    /// Steps from one stamp to the next that are not believed: what is counted for them is not known to be right.
     pub doubts: u64,
     /// One sentence on how direction and period were found.
     pub reason: String,

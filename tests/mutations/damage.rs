@@ -274,14 +274,15 @@ impl Scene<'_> {
     /// Sets the stamps of some events back by the same.
     fn back(&mut self, events: Range<usize>, by: u64) -> Damage {
         let mut damage = Damage { mixed: true, ..Damage::default() };
-        for place in self.places.events[events.clone()].to_vec() {
+        let places = self.places;
+        for place in &places.events[events.clone()] {
             if place.stamp.is_empty() || place.stamp.end > self.data.len() {
                 continue;
             }
             let old = self.places.word(&self.data, &place.stamp);
             let wide = if place.stamp.len() == 4 { 0xFFFF_FFFF } else { u64::MAX };
             self.places.store(&mut self.data, &place.stamp, old.wrapping_sub(by) & wide);
-            damage.touched.push(place.stamp);
+            damage.touched.push(place.stamp.clone());
         }
         damage.what = format!("events {}..{} by {by:#x}", events.start, events.end);
         damage

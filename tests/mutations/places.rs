@@ -84,7 +84,7 @@ pub fn places(kind: Kind, bytes: &[u8], want: &[Shown]) -> Places {
             let start = find(bytes, &0xFFFF_5794u32.to_le_bytes()).unwrap() - 4;
             let event = |s: &Shown| {
                 let at = start + s.slot as usize * 16;
-                qnx(s, at, at + 16 * ((sizes(s).0 + 1) / 2 + 4))
+                qnx(s, at, at + 16 * (sizes(s).0.div_ceil(2) + 4))
             };
             Places {
                 events: want.iter().map(event).collect(),

@@ -1,7 +1,7 @@
 //! A proxy between a client and a stub that does what bad lines and bad stubs do. It frames packets by itself and
 //! knows nothing of the crate; what it does comes from a seed.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,25 +1,17 @@
 //! Real targets for tests: QEMU with the fixture firmware, gdbserver with its native build; and the binary itself.
 
-#![allow(dead_code)]
-
-#[path = "children.rs"]
-mod children;
-#[path = "programs.rs"]
-mod programs;
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::Leave;
 
-#[allow(unused_imports, reason = "each test file uses a part")]
-pub use children::{Running, connect, quiet};
-#[allow(unused_imports, reason = "each test file uses a part")]
-pub use programs::{free_port, installed};
+pub use super::children::{Running, connect, quiet};
+pub use super::programs::{free_port, installed};
+pub use super::wait::wait_for;
 
 /// A committed fixture.
 pub fn fixture(name: &str) -> PathBuf {
@@ -49,7 +41,9 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("tx-trace-{name}-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("tx-trace-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         Self(dir)
     }
@@ -61,15 +55,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Waits until something is so.
-pub fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !so() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -1,27 +1,44 @@
-//! What several test files share.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
+//! What the test files share: one module of each test program.
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "each test program uses a part")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::precedence,
+    unsafe_code,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "tests say what they expect by failing"
 )]
 
 pub mod builder;
+pub mod children;
+#[cfg(feature = "cli")]
+pub mod cortex_m;
 pub mod decode;
 pub mod dice;
+pub mod fake_stub;
+pub mod faults;
 pub mod flat;
 pub mod generate;
 #[cfg(feature = "cli")]
 pub mod golden;
 pub mod kernel;
+#[cfg(feature = "cli")]
+pub mod machine;
+pub mod openocd;
+pub mod programs;
 pub mod qnx;
+#[cfg(feature = "cli")]
+pub mod servers;
 pub mod simulated;
 pub mod threadx;
+#[cfg(feature = "cli")]
+pub mod tools;
 pub mod uia;
+pub mod wait;
 
 use std::path::PathBuf;
 

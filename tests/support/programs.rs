@@ -1,5 +1,5 @@
 //! What tests need of the machine that they run on: programs, and ports for them to listen on.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
 #![allow(clippy::arithmetic_side_effects, reason = "tests")]
 
 use std::net::TcpListener;

@@ -1,6 +1,4 @@
-//! Real debug servers in front of the simulated chip. A test file that uses this has `mod machine` and `mod cortex_m`.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect by failing")]
+//! Real debug servers in front of the simulated chip.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::cortex_m::CortexM;
-use crate::machine::{Running, Scratch, free_port, wait_for};
+use super::cortex_m::CortexM;
+use super::machine::{Running, Scratch, free_port, wait_for};
 
 /// The real OpenOCD. It ends when it is dropped.
 pub struct OpenOcd {

@@ -72,7 +72,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
         hz: options.hz.or_else(|| capture.value(CYCLES).map(|c| c as f64)),
         counts: if stamps_differ || held < 2 { Counts::Time } else { Counts::Nothing },
-        doubts: 0,
+        doubts: doubts.turns.saturating_add(doubts.falls),
         reason: "control events tell the high word, for each processor".to_owned(),
     };
     let mut facts = source.facts;

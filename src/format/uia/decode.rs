@@ -84,12 +84,13 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     let mut builder = Builder::new(capture, catalogue);
     builder.take(&order);
     about::complain(capture, &order, &builder.tally, buffer.address, &mut issues);
-    let clock = find_clock(&order, capture.endian, options, &mut issues);
+    let mut clock = find_clock(&order, capture.endian, options, &mut issues);
     let stamps: Vec<(u64, u64)> = (0..)
         .zip(&builder.entries)
         .filter_map(|(seq, e)| Some((seq, record::stamp(&order.bytes, &e.record, capture.endian)?)))
         .collect();
     let back = time::back(&stamps, &clock, &mut issues);
+    clock.doubts = back.len() as u64;
     let about = About {
         format: "uia",
         endian: capture.endian,

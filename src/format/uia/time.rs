@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn long_pauses_are_no_steps_back_where_they_are_usual() {
-        let stamps: Vec<u64> = (0..40).map(|i| i * 0xC000_0000 & 0xFFFF_FFFF).collect();
+        let stamps: Vec<u64> = (0..40).map(|i| (i * 0xC000_0000) & 0xFFFF_FFFF).collect();
         assert_eq!(steps(0xFFFF_FFFF, &stamps), (vec![], 0));
     }
 

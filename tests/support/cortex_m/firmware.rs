@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use super::super::machine::symbol;
 use super::chip::{Chip, Shared, State, Stats};
-use crate::machine::symbol;
 
 const NO_THREAD: u32 = u32::MAX;
 const OBJECTS: u32 = 8;

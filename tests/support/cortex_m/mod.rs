@@ -2,7 +2,6 @@
 //! remote probe. A test asks the chip itself what was done to it.
 //!
 //! A JTAG debug port, one memory access port, flash, RAM, the debug registers, and a program that traces while it runs.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,11 +24,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chip::{Chip, Shared};
-#[allow(unused_imports, reason = "each test file uses a part")]
 pub use chip::{RAM, State, Stats, Write};
 use firmware::{Firmware, Ring};
 
-use crate::machine::fixture;
+use super::machine::fixture;
 
 /// Where a trace buffer of the simulator's own lies.
 pub const RING: u32 = 0x2001_0000;

@@ -1,0 +1,225 @@
+//! Whether ELF and memory belong together: what can be compared, and what cannot.
+
+#![cfg(feature = "cli")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests"
+)]
+
+use std::path::{Path, PathBuf};
+
+use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace};
+use serde_json::Value;
+
+fn word(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+fn half(bytes: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()))
+}
+
+/// The sections of a 32-bit little-endian ELF: where the header lies, type, flags, offset and size.
+fn sections(elf: &[u8]) -> Vec<(usize, usize, usize, usize, usize)> {
+    let (table, count) = (word(elf, 32), half(elf, 48));
+    let at = |i: usize| table + 40 * i;
+    let of = |i| {
+        let [kind, flags, offset, size] = [4, 8, 16, 20].map(|field| word(elf, at(i) + field));
+        (at(i), kind, flags, offset, size)
+    };
+    (0..count).map(of).collect()
+}
+
+/// What `objcopy --only-keep-debug` leaves: sections of the program without bytes (but notes), program headers as before,
+/// and other bytes where they point to.
+fn debug_only(mut elf: Vec<u8>) -> Vec<u8> {
+    for (header, kind, flags, offset, size) in sections(&elf) {
+        if flags & 2 != 0 && kind == 1 {
+            elf[header + 4] = 8;
+            elf[offset..offset + size].fill(0x41);
+        }
+    }
+    elf
+}
+
+/// The program of another build with the same names of threads: other code, and no build id.
+fn other_code(mut elf: Vec<u8>) -> Vec<u8> {
+    for (_, kind, flags, offset, size) in sections(&elf) {
+        if flags & 4 != 0 {
+            let text = &mut elf[offset..offset + size];
+            // Constants lie behind the code; the first of them is a name.
+            let names = text.windows(8).position(|w| w == b"watchdog").unwrap().min(0x1800);
+            for (i, byte) in text[..names].iter_mut().enumerate() {
+                *byte = byte.wrapping_mul(7).wrapping_add((i / 3) as u8);
+            }
+        } else if kind == 7 {
+            elf[offset..offset + size].fill(0);
+        }
+    }
+    elf
+}
+
+fn put(files: &Scratch, name: &str, bytes: Vec<u8>) -> PathBuf {
+    let path = files.path(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// What a command prints as JSON.
+fn json(command: &str, elf: &Path, source: &[&str]) -> Vec<Value> {
+    let mut words = vec![command, "--format", "json", "--elf", elf.to_str().unwrap()];
+    words.extend(source);
+    let out = tx_trace(&words);
+    assert_eq!(out.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn mismatches(lines: &[Value]) -> Vec<String> {
+    let issues = lines.iter().filter(|l| l["type"] == "issue" && l["code"] == "elf-mismatch");
+    issues.map(|l| l["message"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What `info` says of ELF and memory.
+fn belonging(lines: &[Value]) -> String {
+    let row = lines.iter().find(|l| l["what"] == "ELF and memory").unwrap();
+    row["value"].as_str().unwrap().to_owned()
+}
+
+/// "0 of 10 thread names agree: this ELF is of another build", though its strings were not there to be compared.
+#[test]
+fn an_elf_of_debug_information_alone_was_of_another_build() {
+    let files = Scratch::new("debug-only");
+    let elf = put(&files, "cm3.debug", debug_only(std::fs::read(fixture("cm3.elf")).unwrap()));
+    let image = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
+    let ram = ["--image", image.as_str()];
+    for command in ["last", "info", "threads"] {
+        assert_eq!(mismatches(&json(command, &elf, &ram)), Vec::<String>::new(), "{command}");
+    }
+    let info = json("info", &elf, &ram);
+    assert!(belonging(&info).starts_with("not compared"), "{}", belonging(&info));
+    // Its segments' bytes are no code and no names: threads are named by the registry.
+    let threads = json("threads", &elf, &ram);
+    let names = threads.iter().filter(|l| l["report"] == "threads").map(|l| l["thread"]["name"].as_str().unwrap());
+    let names: Vec<&str> = names.collect();
+    assert!(names.contains(&"watchdog") && names.contains(&"low_task"), "{names:?}");
+    // A core has the code; the build id in it is the ELF's.
+    let core = fixture("cm3.core");
+    let info = json("info", &elf, &["--core", core.to_str().unwrap()]);
+    assert_eq!(belonging(&info), "belong together: the build id is the same");
+    // Of another build it is not called the same.
+    let other = fixture("cm3-never.elf");
+    let info = json("info", &other, &ram);
+    assert_eq!(belonging(&info), "0 of 10 thread names agree: this ELF is of another build");
+}
+
+/// Names of threads agreed, and the code was never looked at.
+#[test]
+fn an_elf_of_another_build_with_the_same_names_was_accepted() {
+    let files = Scratch::new("other-code");
+    let other = put(&files, "other.elf", other_code(std::fs::read(fixture("cm3.elf")).unwrap()));
+    let core = fixture("cm3.core");
+    let source = ["--core", core.to_str().unwrap()];
+    for command in ["last", "list", "info", "threads", "objects"] {
+        let said = mismatches(&json(command, &other, &source));
+        assert_eq!(said.len(), 1, "{command}: {said:?}");
+        assert!(
+            said[0].contains(" of 8 samples of code agree (the first that differs lies at 0x"),
+            "{command}: {said:?}"
+        );
+    }
+    let said = belonging(&json("info", &other, &source));
+    assert!(said.starts_with("10 of 10 thread names agree, ") && said.contains("another build"), "{said}");
+    // A dump of RAM has no code: only names can be compared.
+    let image = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
+    let info = json("info", &other, &["--image", &image]);
+    assert_eq!((mismatches(&info).len(), belonging(&info)), (0, "belong together: 10 of 10 thread names agree".into()));
+    // Each program with its own memory.
+    for (elf, core) in
+        [("cm3.elf", "cm3.core"), ("host.elf", "host.core"), ("be.elf", "be.core"), ("smp.elf", "smp.core")]
+    {
+        let core = fixture(core);
+        let info = json("info", &fixture(elf), &["--core", core.to_str().unwrap()]);
+        assert_eq!(mismatches(&info), Vec::<String>::new(), "{elf}");
+        assert!(belonging(&info).starts_with("belong together: "), "{elf}: {}", belonging(&info));
+    }
+}
+
+/// Over a link it costs reads: `info` and `threads` compare, `last` does not.
+#[test]
+fn code_of_a_live_target_is_compared_by_info_and_threads() {
+    if !installed("qemu-system-arm") {
+        return;
+    }
+    let files = Scratch::new("live-code");
+    let own = fixture("cm3.elf");
+    let other = put(&files, "other.elf", other_code(std::fs::read(&own).unwrap()));
+    let qemu = Qemu::dead(&own);
+    let remote = qemu.remote();
+    let source = ["--remote", remote.as_str(), "--leave", "halted"];
+    let info = json("info", &own, &source);
+    assert!(
+        belonging(&info).ends_with("the build id is the same, 8 of 8 samples of code agree"),
+        "{}",
+        belonging(&info)
+    );
+    for (command, said) in [("info", 1), ("threads", 1), ("last", 0)] {
+        assert_eq!(mismatches(&json(command, &own, &source)), Vec::<String>::new(), "{command}");
+        assert_eq!(mismatches(&json(command, &other, &source)).len(), said, "{command}");
+    }
+}
+
+/// `threads` showed what is held or waited for; a pool that is used up was not there.
+#[test]
+fn objects_without_waiting_threads_were_left_out() {
+    let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
+    let names = |more: &[&str]| {
+        let mut words = vec!["threads", elf.to_str().unwrap(), core.to_str().unwrap()];
+        words.extend(more);
+        let text = String::from_utf8(tx_trace(&words).stdout).unwrap();
+        let below = text.split_once("\nobject ").unwrap().1.to_owned();
+        let all = [
+            "bus_mutex",
+            "log_mutex",
+            "samples",
+            "log_queue",
+            "rx_ready",
+            "alive",
+            "sample_pool",
+            "scratch",
+            "heartbeat",
+        ];
+        all.into_iter().filter(|n| below.contains(&format!(" {n} "))).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["bus_mutex", "samples", "log_queue", "rx_ready", "sample_pool"]);
+    assert_eq!(names(&["--all"]).len(), 9);
+}
+
+/// `threads` on a stripped program ended with an error: an ARM of little, a PowerPC of big-endian order.
+#[test]
+fn threads_of_a_stripped_program() {
+    for source in [["--elf", "cm3.stripped.elf", "--core", "cm3.core"].as_slice(), &["be.core"]] {
+        let files: Vec<PathBuf> = source.iter().map(|w| fixture(w)).collect();
+        let words = source.iter().zip(&files).map(|(w, f)| if w.starts_with("--") { *w } else { f.to_str().unwrap() });
+        let words: Vec<&str> = ["threads", "--format", "json"].into_iter().chain(words).collect();
+        let out = tx_trace(&words);
+        assert_eq!(out.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let of = |report: &str| lines.iter().filter(|l| l["report"] == report).collect::<Vec<_>>();
+        assert_eq!(of("threads").len(), 10, "{words:?}");
+        assert!(of("threads").iter().all(|t| t["running"].is_null()), "{words:?}");
+        let counts = ["mutexes", "queues", "semaphores", "event_flags", "block_pools", "byte_pools", "timers"];
+        assert_eq!(counts.map(|r| of(r).len()), [2, 2, 1, 1, 1, 1, 1], "{words:?}");
+        let control = of("threads").into_iter().find(|t| t["thread"]["name"] == "control").unwrap().clone();
+        assert_eq!(control["doing"], "mutex bus_mutex (low_task)", "{words:?}");
+        let issues: Vec<&str> = lines.iter().filter_map(|l| l["code"].as_str()).collect();
+        assert!(issues.contains(&"no-kernel-symbol") && issues.contains(&"kernel-layout"), "{words:?}: {issues:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Every command on every capture, compared with a golden: what people and scripts see does not change by accident.
+//! `UPDATE_GOLDEN=1 cargo test --test program golden_cli` writes them anew; read the difference before it is committed.
+
+#![cfg(feature = "cli")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::path::PathBuf;
+
+use crate::support::golden::{check, run};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|l| (*l).to_owned()).collect()
+}
+
+/// Every fixture, by every door that it has.
+const SOURCES: [(&str, &str); 16] = [
+    ("cm3-image", "--elf cm3.elf --image cm3.ram.bin@0x20000000"),
+    ("cm3-image-unplaced", "cm3.elf cm3.ram.bin"),
+    ("cm3-core", "cm3.elf cm3.core"),
+    ("cm3-stripped", "--elf cm3.stripped.elf --core cm3.core"),
+    ("cm3-symbol", "--symbol _tx_trace_header_ptr=0x200029b8 --image cm3.ram.bin@0x20000000"),
+    ("cm3-trace", "--trace cm3.trx"),
+    ("cm3-disabled", "cm3-disabled.elf cm3-disabled.ram.bin@0x20000000"),
+    ("cm3-unwrapped", "cm3-unwrapped.elf cm3-unwrapped.ram.bin@0x20000000"),
+    ("cm3-straddle", "cm3-straddle.elf cm3-straddle.ram.bin@0x20000000"),
+    ("cm3-never", "cm3-never.elf cm3-never.ram.bin@0x20000000"),
+    ("cm3-notrace", "cm3-notrace.elf cm3-notrace.ram.bin@0x20000000"),
+    ("host-core", "host.elf host.core"),
+    ("host-ulong64", "host-ulong64.trx"),
+    ("be-core", "be.elf be.core"),
+    ("be-trace", "--trace be.trx"),
+    ("smp-core", "smp.elf smp.core"),
+];
+
+#[test]
+fn every_command_on_every_fixture() {
+    for (name, source) in SOURCES {
+        check(
+            name,
+            &[
+                format!("last 10 {source}"),
+                format!("last 10 --width 120 {source}"),
+                format!("last 10 --width 200 {source}"),
+                format!("last 3 --format json {source}"),
+                format!("list --to 8 {source}"),
+                format!("list --to 3 --format csv {source}"),
+                format!("show 0 -2 {source}"),
+                format!("info {source}"),
+                format!("objects {source}"),
+                format!("threads {source}"),
+                format!("threads --width 120 {source}"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn whole_list() {
+    check("list-80", &lines(&["list cm3.elf cm3.core --width 80"]));
+    check("list-120", &lines(&["list cm3.elf cm3.core --width 120"]));
+    check("list-200", &lines(&["list cm3.elf cm3.core --width 200"]));
+    check("list-json", &lines(&["list cm3.elf cm3.core --format json"]));
+    check("list-csv", &lines(&["list cm3.elf cm3.core --format csv"]));
+}
+
+#[test]
+fn filters_and_positions() {
+    let s = "cm3.elf cm3.core";
+    let mut all = Vec::new();
+    for filter in [
+        "last 5 --thread watchdog",
+        "last 5 --thread !watchdog --context thread",
+        "last 5 --event tx_queue_*",
+        "last 5 --event isr_enter,isr_exit",
+        "last 5 --event 4096-4105",
+        "last 5 --event user_4105",
+        "last 5 --class user",
+        "last 5 --class TX_TRACE_MUTEX_EVENTS",
+        "last 5 --object bus_mutex",
+        "last 5 --context isr --event !isr_*",
+        "last 5 --arg wait=forever",
+        "last 5 --arg i1>0x1000 --class user",
+        "list --from 250",
+        "list --from -3 --to -1",
+        "list --around 247",
+        "list --from 4500000t",
+        "last 100t",
+        "last 1ms --hz 25000000",
+        "last 1ms --hz SystemCoreClock",
+        "last 1ms --hz 25M --width 120",
+        "last 2 --direction down",
+        "last 5 --thread nobody",
+        "last 5 --event no_such_event",
+        "last 5 --class nonsense",
+        "last 5 --arg nonsense",
+        "last 0",
+        "show 999 -1",
+        "show -1 --format json",
+        "list --thread startup",
+        "objects --format json",
+        "objects --format csv",
+        "info --format json",
+        "last 5 --format md",
+        "list --netx classic --to 1",
+    ] {
+        all.push(format!("{filter} {s}"));
+    }
+    check("filters", &all);
+}
+
+#[test]
+fn the_catalogue() {
+    check(
+        "events",
+        &lines(&[
+            "events tx_mutex_*",
+            "events 20-25 --width 120",
+            "events tx_semaphore_get --width 200",
+            "events --class TX_TRACE_TIMER_EVENTS --format json",
+            "events 4096",
+            "events no_such_thing",
+        ]),
+    );
+    check("events-all", &lines(&["events --format csv"]));
+}
+
+#[test]
+fn threads_for_programs() {
+    let mut all = Vec::new();
+    for source in ["cm3.elf cm3.core", "host.elf host.core", "be.elf be.core", "smp.elf smp.core"] {
+        for format in ["json", "csv", "md"] {
+            all.push(format!("threads --format {format} {source}"));
+        }
+    }
+    check("threads", &all);
+}
+
+#[test]
+fn what_people_get_wrong() {
+    check(
+        "mistakes",
+        &lines(&[
+            "last",
+            "last cm3.elf",
+            "last nofile.bin",
+            "last --elf nofile.elf --core cm3.core",
+            "last --elf cm3.ram.bin --core cm3.core",
+            "last --core cm3.elf --elf cm3.elf",
+            "last --core ..",
+            "last --elf cm3.elf --core host.core",
+            "last --elf host.elf --image cm3.ram.bin@0x20000000",
+            "last 3 --elf cm3-never.elf --image cm3.ram.bin@0x20000000",
+            "last cm3.elf host.elf",
+            "last cm3.core cm3.ram.bin",
+            "last cm3.truth.tsv",
+            "last --trace cm3.ram.bin",
+            "last --elf cm3.elf --image cm3.ram.bin@0x20000000 --image cm3.ram.bin@0x20001000",
+            "last --elf cm3.elf --image cm3.ram.bin@0xffffffff00000000",
+            "last --elf cm3.elf --image cm3.ram.bin@zero",
+            "last --elf cm3.elf --image cm3.ram.bin@0x20000000 --header 0x20000000",
+            "last --elf cm3.elf --image cm3.ram.bin@0x20000000 --header 0x10",
+            "last --symbol _tx_trace_header_ptr=0x20000000 --image cm3.ram.bin@0x20000000",
+            "last --symbol nonsense --image cm3.ram.bin@0x20000000",
+            "last 5ms cm3.elf cm3.core",
+            "last 5parsec cm3.elf cm3.core",
+            "last --hz SystemCoreClok cm3.elf cm3.core",
+            "last --hz fast cm3.elf cm3.core",
+            "last --remote 127.0.0.1:1",
+            "last --remote nonsense",
+            "last --timeout 0 --remote :1",
+            "last --format xml cm3.trx",
+            "last --format-in ctf cm3.trx",
+            "last --format json --elf nofile.elf --core cm3.core",
+            "last -o no/such/dir/x cm3.trx",
+            "last @nofile",
+            "lasst",
+        ]),
+    );
+}
+
+#[test]
+fn a_path_from_elsewhere_reads_the_same() {
+    let dir = std::env::temp_dir().join(format!("tx-trace-golden-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let source = dir.join("board.source");
+    let fixtures = root().join("tests/fixtures");
+    std::os::unix::fs::symlink(&fixtures, dir.join("fixtures")).unwrap();
+    std::fs::write(&source, "# what the board left\n--elf fixtures/cm3.elf\n--image fixtures/cm3.ram.bin@0x20000000\n")
+        .unwrap();
+    let of = |line: &str| run(line).lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(of(&format!("last 9 @{}", source.display())), of("last 9 cm3.elf cm3.ram.bin@0x20000000"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}

@@ -1,0 +1,22 @@
+//! The program from its command line: files in, text and files out, exit codes and messages.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bounds;
+mod diagnosis;
+mod dumps;
+mod elf_and_memory;
+mod error_messages;
+mod evidence;
+mod evidence_pie;
+mod found_objects;
+mod golden_cli;
+mod input_files;
+mod interrupts;
+mod issue_codes;
+mod names;
+mod output_files;
+mod plain_hex;
+mod readme;
+mod safety;

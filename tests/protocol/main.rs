@@ -1,0 +1,10 @@
+//! GDB's remote protocol: the client against stubs of every kind, over every kind of link, and over bad lines.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod rsp_client;
+mod rsp_faults;
+mod rsp_links;
+mod rsp_order;
+mod rsp_real;

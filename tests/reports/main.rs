@@ -1,0 +1,12 @@
+//! Reports and output, on traces whose truth is known.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod query_and_output;
+mod report_clock;
+mod report_latency;
+mod report_qnx;
+mod report_stats;
+mod report_waits;
+mod tracex_numbers;

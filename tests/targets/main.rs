@@ -1,0 +1,23 @@
+//! Targets that run, real servers and real debuggers: what is read of them, what is shown, and how they are left.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod big_endian;
+mod bridge;
+mod control;
+mod examples;
+mod follow;
+mod follow_openocd;
+mod follow_overrun;
+mod follow_signals;
+mod gdb;
+mod info_live;
+mod live_docs;
+mod openocd;
+mod openocd_leave;
+mod openocd_memory;
+mod pyocd;
+mod same_events;
+mod serve;
+mod stub_registers;
