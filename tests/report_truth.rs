@@ -405,6 +405,53 @@ fn the_time_before_an_interrupt_that_finds_a_switch_undone_is_unknown() {
     assert_eq!((ticks(&r, "t0"), ticks(&r, "isr"), ticks(&r, "unknown"), ticks(&r, "t1")), (100, 30, 100, 70));
 }
 
+/// What the profile says of interrupts and of unknown time.
+fn said(events: &[Entry]) -> String {
+    of(events)[0].notes.join("\n")
+}
+
+#[test]
+fn the_note_on_unknown_time_named_one_cause_of_three() {
+    let first = Entry::thread(ALPHA, 4, 5000, 0, [0; 4]);
+    let undone = [
+        first,
+        Entry::isr(ALPHA, 3, 100, [0, 15, 1, 0]),
+        Entry::isr(ALPHA, 1, 110, [BETA, 4, 0, BETA]),
+        Entry::isr(ALPHA, 4, 120, [0, 15, 1, 0]),
+        Entry::isr(ALPHA, 3, 220, [0, 16, 1, 0]),
+        Entry::isr(ALPHA, 4, 230, [0, 16, 1, 0]),
+        Entry::thread(BETA, 5, 5000, 300, [0; 4]),
+    ];
+    assert!(said(&undone).contains("found a switch still to be done"), "{}", said(&undone));
+    let bare = [first, Entry::isr(ALPHA, 5000, 100, [0; 4]), Entry::isr(ALPHA, 5000, 150, [0; 4])];
+    assert!(said(&bare).contains("acts without having begun"), "{}", said(&bare));
+}
+
+#[test]
+fn the_time_of_an_interrupt_that_no_event_announces_was_the_threads_without_a_word() {
+    let thread = |at| Entry::thread(ALPHA, 4, 5000, at, [0; 4]);
+    let wakes = |at| Entry::isr(ALPHA, 1, at, [BETA, 4, 0, BETA]);
+    let woken = |at| Entry::thread(BETA, 5, 2, at, [BETA, 4, 0, ALPHA]);
+    let enter = |at| Entry::isr(ALPHA, 3, at, [0, 15, 1, 0]);
+    let exit = |at| Entry::isr(ALPHA, 4, at, [0, 15, 1, 0]);
+    let whose = "their time counts as that of the thread (or idle time) that they interrupt, or wake";
+
+    let never = said(&[thread(0), wakes(100), woken(150), thread(200)]);
+    assert!(never.contains("\ninterrupts are not announced in this trace") || never.starts_with("interrupts are not"));
+    assert!(never.contains(whose), "{never}");
+    // Nor are those that insert nothing.
+    assert!(said(&[thread(0), thread(100)]).contains(whose));
+
+    let some = said(&[thread(0), enter(50), exit(60), wakes(100), woken(150), thread(200)]);
+    assert!(some.contains("some interrupts are not announced in this trace") && some.contains(whose), "{some}");
+
+    let all = [thread(0), enter(90), wakes(100), exit(110), woken(150), thread(200)];
+    assert!(!said(&all).contains("announced"), "{}", said(&all));
+    // The beginning of the oldest interrupt is overwritten: it was announced as all others are.
+    let cut = [wakes(100), exit(110), woken(150), thread(200), enter(250), exit(260), thread(300)];
+    assert!(!said(&cut).contains("announced"), "{}", said(&cut));
+}
+
 #[test]
 fn a_thread_that_wakes_two_runs_until_the_second() {
     let gamma = BETA + 0x100;

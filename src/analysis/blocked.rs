@@ -316,7 +316,7 @@ impl Blocked {
             );
         }
         if self.earlier > 0 {
-            notes.push(format!("{} of the waits began before the window; their time is whole", self.earlier));
+            notes.push(format!("waits that began before the window: {}; their time is whole", self.earlier));
         }
         if self.before > 0 {
             notes.push(format!(

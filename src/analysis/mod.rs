@@ -186,6 +186,38 @@ pub struct Whole {
     pub wrapped: bool,
     /// Number of cores.
     pub cores: u16,
+    /// How far events tell of interrupts, in the whole trace.
+    pub announced: Announced,
+}
+
+/// How far a trace tells when interrupts begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// True where an event says that an interrupt begins.
+    any: bool,
+    /// True where an interrupt inserted events, and none of its beginning.
+    bare: bool,
+    /// True behind the oldest events, if these are of an interrupt: what says that it begins may be overwritten.
+    behind_first: bool,
+}
+
+impl Announced {
+    /// Takes what an event changes.
+    fn see(&mut self, changes: &[Change]) {
+        let bare = changes.iter().any(|c| matches!(c, Change::Unannounced));
+        self.bare |= bare && self.behind_first;
+        self.behind_first |= !bare;
+        self.any |= changes.iter().any(|c| matches!(c, Change::Entered { .. }));
+    }
+
+    /// What is not told, in words; `None` where every interrupt that inserted events said that it began.
+    const fn missing(self) -> Option<&'static str> {
+        match self {
+            Self { any: false, .. } => Some("interrupts are not announced in this trace"),
+            Self { bare: true, .. } => Some("some interrupts are not announced in this trace"),
+            Self { any: true, bare: false, .. } => None,
+        }
+    }
 }
 
 impl Whole {
@@ -204,6 +236,17 @@ impl Whole {
         }
         notes
     }
+
+    /// Whose the time of an interrupt is that no event announces; `None` where all are announced.
+    fn interrupted_time(&self) -> Option<String> {
+        let said = self.announced.missing()?;
+        Some(format!("{said}: their time counts as that of the thread (or idle time) that they interrupt, or wake"))
+    }
+}
+
+/// So many of something.
+fn many(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
 }
 
 /// Runs reports over a trace in one pass. The tracker sees every event, so that states are right; reports see what the
@@ -224,6 +267,7 @@ pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &m
         let in_range = all || query.is_in_range(event);
         let kept = all || in_range && query.keeps(event);
         tracker.step(event, next, &mut told);
+        whole.announced.see(&told.changes);
         match whole.span {
             Some((from, to)) if in_range => {
                 if told.spans.iter().any(|s| s.from < from) {

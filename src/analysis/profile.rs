@@ -123,8 +123,13 @@ impl Profile {
         let mut notes = whole.notes();
         if self.by.iter().any(|((_, who), ticks)| *who == Who::Unknown && *ticks > 0) {
             notes.push(
-                "unknown: the event at the end of the time is of somebody whom no event before it made run".to_owned(),
+                "unknown: no event tells who had the core; at the end of that time somebody is at work whom no event \
+                 made run, or an interrupt begins that found a switch still to be done, or acts without having begun"
+                    .to_owned(),
             );
+        }
+        if !self.by.is_empty() {
+            notes.extend(whole.interrupted_time());
         }
         Report { name: "profile", columns: columns(&first, whole), rows: self.rows(list, whole), notes }
     }

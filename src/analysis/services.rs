@@ -159,7 +159,10 @@ impl Visitor for Services {
         }
         threads.notes.push("share: of the events of that thread".to_owned());
         if self.left_out > 0 {
-            let note = format!("{} events with ids that no definition has are left out: too many ids", self.left_out);
+            let note = format!(
+                "events with ids that no definition has, left out as there are too many ids: {}",
+                self.left_out
+            );
             services.notes.push(note.clone());
             threads.notes.push(note);
         }

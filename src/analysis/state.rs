@@ -6,7 +6,7 @@ use super::change::{Call, Change, Frame, Lock, Span, State, Thread, ThreadNo, To
 use super::roles::{Role, Roles};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effect};
-use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Number, Trace};
 
 mod waits;
 
@@ -132,6 +132,14 @@ impl<'a> Tracker<'a> {
     #[must_use]
     pub fn frames(&self, core: u16) -> &[Frame] {
         self.cores.get(usize::from(core)).map_or(&[], |c| &c.frames)
+    }
+
+    /// The number of the interrupt that an event is in: the processor's where the processor was asked, else `own`, which
+    /// the event told that began it (that of its end may be another).
+    #[must_use]
+    pub fn interrupt_number(&self, event: &Event, own: Option<u64>) -> Option<u64> {
+        let asked = self.trace.interrupts.iter().any(|m| matches!(m.number, Number::Processor(_)));
+        if asked { event.isr.map(u64::from) } else { own }
     }
 
     /// Who has a core below its interrupts.

@@ -180,7 +180,8 @@ pub struct Located {
     pub pointer: Option<Width>,
     /// One sentence: how it was found.
     pub how: String,
-    /// What was read on the way and need not be read again: name of a kernel variable and its value.
+    /// What was read on the way and need not be read again: name of a kernel variable and its value; its address where it
+    /// is enough that it is there.
     pub known: Vec<(&'static str, u64)>,
     /// True where symbols told, which can be of another build than the memory.
     pub by_symbols: bool,

@@ -10,7 +10,7 @@ use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
 /// What the formats and the kernel readers ask for: found in one pass over the table, together with the names of the
 /// vector table.
-const WANTED: [&str; 24] = [
+const WANTED: [&str; 25] = [
     "_tx_trace_header_ptr",
     "_tx_trace_registry_start_ptr",
     "_tx_trace_registry_end_ptr",
@@ -33,6 +33,7 @@ const WANTED: [&str; 24] = [
     "_tx_thread_created_count",
     "_tx_timer_system_clock",
     "_tx_version_id",
+    "_tx_linux_time_stamp",
     "_ux_version_id",
     "SystemCoreClock",
 ];

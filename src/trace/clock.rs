@@ -25,7 +25,7 @@ impl Direction {
 pub enum Known {
     /// An option said so.
     Given,
-    /// The stamps show it.
+    /// The stamps, or the program, show it.
     Detected,
     /// Nothing tells; the usual was taken.
     Assumed,

@@ -12,6 +12,12 @@
 
 use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
+use tx_trace::abi::{Endian, Width};
+use tx_trace::catalogue::Names;
+use tx_trace::format::threadx::ThreadX;
+use tx_trace::format::{DecodeOptions, Extent, Format, Hints};
+use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::sym::Pairs;
 use tx_trace::trace::{Direction, Severity};
 
 #[test]
@@ -152,6 +158,51 @@ fn threads_on_stacks_of_an_operating_system_have_its_clock() {
     // A port for Windows has such stacks too, and counts at another rate: only a restart tells that these are nanoseconds.
     assert_eq!(t.clock.hz, None);
     assert_eq!(decode(&native).clock.period, None);
+}
+
+/// 0 is no stack: no pointer lies outside of it.
+#[test]
+fn a_thread_that_is_registered_without_a_stack_made_its_port_a_hosted_one() {
+    let mut alpha = thread(ALPHA, "alpha", 5);
+    alpha.params = [0x2000_8000, 0];
+    let list: Vec<Entry> = (0..20u64)
+        .map(|i| Entry::thread(ALPHA, 5, 112, 500_000 + i * 31 + i % 3, [i, 0x2000_8100, 0x2000_8100, 0]))
+        .collect();
+    let t = decode(&Buffer { objects: vec![alpha], ..Buffer::new(BASE) }.record(32, &list));
+    assert_eq!(t.clock.period, None, "{}", t.clock.reason);
+}
+
+/// Three events of a port to Linux, and a second begins between the first two: 2,563,807 ns later.
+#[test]
+fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long() {
+    let mut list = steady(20, 990_000_000, 1_000_000);
+    list.iter_mut().zip([5, 3, 9, 1].iter().cycle()).for_each(|(e, n)| e.stamp = e.stamp % 1_000_000_000 + n);
+    list.retain(|e| (990_000_000..998_000_000).contains(&e.stamp));
+    list.extend([997_436_193 + 1_000_000, 1_000_000].map(|at| Entry::thread(ALPHA, 5, 5000, at, [0; 4])));
+    list.push(Entry::thread(ALPHA, 5, 5000, 1_000_493, [0; 4]));
+    let b = Buffer::new(BASE).record(32, &list);
+    let last = |n, symbols: &str| {
+        let mut memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
+        let symbols = Pairs::parse(symbols.split_whitespace()).unwrap();
+        let hints = Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4) };
+        let located = ThreadX.locate(&mut memory, &symbols, &hints).unwrap();
+        let capture = ThreadX.capture(&mut memory, &symbols, &located, Extent::Newest(n)).unwrap();
+        ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+    };
+    for n in [2, 3, 4] {
+        let t = last(n, "_tx_linux_time_stamp=0x20008000");
+        let ticks: Vec<i64> = events(&t).iter().map(|e| e.ticks).collect();
+        let [.., second, newest] = ticks.as_slice() else { panic!("{ticks:?}") };
+        assert_eq!(newest - second, 493, "last {n}");
+        if let [.., first, second, _] = ticks.as_slice() {
+            assert_eq!(second - first, 2_563_807, "last {n}: {}", t.clock.reason);
+        }
+        assert_eq!((t.clock.direction, t.clock.period), (Direction::Up, Some(1_000_000_000)));
+        assert!(!codes(&t).iter().any(|c| ["direction-unknown", "period-inferred"].contains(c)), "{:?}", t.issues);
+        // What tells the port may be missing: then the length is no fact.
+        let t = last(n, "other=0x20008000");
+        assert_eq!(t.issues.iter().any(|i| i.code == "period-inferred"), n > 2, "last {n}: {:?}", t.issues);
+    }
 }
 
 /// Cores that read one clock, and interrupts that stamp before they insert, step back by a few ticks.

@@ -219,7 +219,7 @@ fn interrupts_nest_and_some_never_say_that_they_end() {
     );
     let all = latency(&t, &[], &[]);
     assert_eq!(lines(&all[1]), ["15 1 400 400 400 400 3 1", "21 1 50 50 50 50 2 0", "30 0 - - - - - 1"]);
-    assert!(noted(&all[1], "unended") && noted(&all[1], "1 events are of interrupts that no event announced"));
+    assert!(noted(&all[1], "unended") && noted(&all[1], "1 event is of an interrupt that no event announced"));
     assert!(noted(&all[0], "no event tells when a thread becomes ready"));
 
     let never = record(&[], &[enter(ALPHA, 15, 1000), alpha(5000, 1100, [0; 4]), enter(ALPHA, 15, 2000)]);
@@ -327,6 +327,35 @@ fn beginnings_beyond_all_measure_are_said() {
     assert!(noted(&report, "65536 of A waited for a B at a time; 10 more were not followed"));
 }
 
+/// Old kernels number the end of an interrupt otherwise than its beginning: the end is that of the one that began.
+#[test]
+fn an_interrupt_whose_end_has_another_number_never_ended() {
+    let mut t = record(&[], &[enter(ALPHA, 0, 1000), exit(ALPHA, 1, 1300), alpha(5000, 1400, [0; 4])]);
+    t.interrupts = Catalogue::threadx(Names::Duo).interrupts(false);
+    let all = latency(&t, &[], &[]);
+    assert_eq!(lines(&all[1]), ["0 1 300 300 300 300 1 0"]);
+    assert!(!noted(&all[1], "unended"), "{:?}", all[1].notes);
+}
+
+/// An interrupt that wakes a thread and tells neither its beginning nor its end.
+#[test]
+fn latency_behind_unannounced_interrupts_was_said_to_end_with_the_switch() {
+    let woken = [
+        beta(5000, 100, [0; 4]),
+        Entry::isr(BETA, 1, 200, [ALPHA, 4, 0, ALPHA]),
+        alpha(5000, 260, [0; 4]),
+        alpha(5000, 300, [0; 4]),
+    ];
+    let all = latency(&record(&[], &woken), &[], &[]);
+    assert_eq!(lines(&all[0]), ["alpha 1 60 60 60 60 2 -", "beta 0 - - - - - 40"]);
+    assert!(noted(&all[0], "interrupts are not announced in this trace: a thread that one of them wakes"));
+
+    let [first, wakes, goes_on, _] = woken;
+    let announced = [first, enter(BETA, 15, 190), wakes, exit(BETA, 15, 210), goes_on];
+    let all = latency(&record(&[], &announced), &[], &[]);
+    assert!(!noted(&all[0], "not announced"), "{:?}", all[0].notes);
+}
+
 // ---- Cores ----
 
 #[test]
@@ -350,6 +379,6 @@ fn a_start_that_no_event_of_its_core_told_is_not_measured() {
     );
     assert_eq!(t.about.cores, 2);
     let all = latency(&t, &[], &[]);
-    assert!(noted(&all[0], "1 starts are left out: no event told when"), "{:?}", all[0].notes);
+    assert!(noted(&all[0], "1 start is left out: no event told when"), "{:?}", all[0].notes);
     assert!(all[0].rows.is_empty(), "{:?}", lines(&all[0]));
 }

@@ -443,6 +443,7 @@ fn unknown_priorities_are_said_and_not_guessed() {
     let r = report_with(&decode(&buffer, &[]), Name::Inversions, &Filters::default());
     assert!(r.rows.is_empty());
     assert!(notes(&r).contains("1 wait for a lock is not judged: the priority of waiter or owner is not known"));
+    assert!(!notes(&r).contains("no inversion is seen"), "nothing was judged: {}", notes(&r));
     // Its own event tells it later.
     let mut list = list.to_vec();
     list.extend([suspend(M, 500, 4, LOW), works(L, 600)]);

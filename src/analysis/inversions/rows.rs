@@ -4,7 +4,7 @@ use super::window::Window;
 use super::{Cycle, Inversions, MOST_OPEN};
 use crate::abi::Addr;
 use crate::analysis::times::{again, length};
-use crate::analysis::{ThreadNo, Tracker, Whole, object_cell, thread_cell};
+use crate::analysis::{ThreadNo, Tracker, Whole, many, object_cell, thread_cell};
 use crate::catalogue::Effect;
 use crate::report::{Cell, Column, Kind, Report};
 
@@ -35,11 +35,6 @@ const COLUMNS: [Column; 22] = [
 
 /// The most links of a cycle that a sentence names.
 const MOST_LINKS: usize = 20;
-
-/// So many of something.
-fn many(n: u64, one: &str, more: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { more })
-}
 
 /// A thread in a sentence.
 fn text(no: ThreadNo, tracker: &Tracker<'_>) -> String {
@@ -164,10 +159,10 @@ impl Inversions {
         self.summary(still, unlisted, tracker, &mut notes);
         notes.extend(self.cycles.iter().map(|cycle| circle(cycle, tracker)));
         if self.more_cycles > 0 {
-            notes.push(format!("{} more cycles are not listed", self.more_cycles));
+            notes.push(format!("{} not listed", many(self.more_cycles, "more cycle is", "more cycles are")));
         }
         notes.extend(longest.and_then(|w| sentence(w, now, tracker)));
-        self.doubts(tracker, &mut notes);
+        self.doubts(whole, tracker, &mut notes);
         Report {
             name: "inversions",
             columns: COLUMNS.to_vec(),
@@ -186,11 +181,12 @@ impl Inversions {
                 );
                 return;
             }
-            notes.push(if self.asked == 0 && self.waits == 0 {
-                "no event asks for a lock: there is nothing to judge".to_owned()
-            } else {
-                format!("no inversion is seen in {}", many(self.waits, "wait for a lock", "waits for locks"))
-            });
+            let judged = self.waits.saturating_sub(self.unjudged).saturating_sub(self.ownerless);
+            if self.asked == 0 && self.waits == 0 {
+                notes.push("no event asks for a lock: there is nothing to judge".to_owned());
+            } else if judged > 0 || self.waits == 0 {
+                notes.push(format!("no inversion is seen in {}", many(judged, "wait for a lock", "waits for locks")));
+            }
             return;
         }
         let unknown = sums.inversions.saturating_sub(sums.deterministic).saturating_sub(sums.culprits);
@@ -209,11 +205,11 @@ impl Inversions {
         }
         notes.push(said);
         if unlisted > 0 {
-            notes.push(format!("{unlisted} shorter ones are counted, but not listed"));
+            notes.push(format!("{} counted, but not listed", many(unlisted, "shorter one is", "shorter ones are")));
         }
     }
 
-    fn doubts(&self, tracker: &Tracker<'_>, notes: &mut Vec<String>) {
+    fn doubts(&self, whole: &Whole, tracker: &Tracker<'_>, notes: &mut Vec<String>) {
         if self.waits > 0 && tracker.catalogue.ways().quiet_locks {
             notes.push(
                 "who has a lock: told by this trace only while others wait for it; one that is free is taken without an \
@@ -230,6 +226,9 @@ impl Inversions {
         }
         if tracker.cores() > 1 && self.sums.inversions > 0 {
             notes.push("on several cores a culprit's time counts only while the owner runs on none".to_owned());
+        }
+        if self.sums.inversions > 0 {
+            notes.extend(whole.interrupted_time());
         }
         if self.sums.before > 0 {
             notes.push(format!(
@@ -256,7 +255,8 @@ impl Inversions {
             ));
         }
         if self.lost > 0 {
-            notes.push(format!("{} waits were not followed: more than {MOST_OPEN} at a time", self.lost));
+            let waits = many(self.lost, "wait was", "waits were");
+            notes.push(format!("{waits} not followed: more than {MOST_OPEN} at a time"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::timing::{COLUMNS, Timing, column, notes};
-use crate::analysis::{Change, Tracker, Whole};
+use crate::analysis::{Change, Tracker, Whole, many};
 use crate::catalogue::ArgKind;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
@@ -29,9 +29,7 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    fn at(&mut self, event: &Event, number: Option<u64>) -> Option<&mut One> {
-        // The number that the processor told wins over the one that the application chose.
-        let number = event.isr.map(u64::from).or(number);
+    fn at(&mut self, number: Option<u64>) -> Option<&mut One> {
         if self.all.len() >= MOST && !self.all.contains_key(&number) {
             self.beyond = self.beyond.saturating_add(1);
             return None;
@@ -48,13 +46,13 @@ impl Interrupts {
                 };
                 let is_address =
                     kind().is_some_and(|k| matches!(k, ArgKind::Ptr | ArgKind::Addr | ArgKind::Code | ArgKind::Str));
-                if let Some(one) = self.at(event, number) {
+                if let Some(one) = self.at(tracker.interrupt_number(event, number)) {
                     one.begun = one.begun.saturating_add(1);
                     one.is_address = is_address;
                 }
             }
             Change::Exited { frame } => {
-                if let Some(one) = self.at(event, frame.number) {
+                if let Some(one) = self.at(tracker.interrupt_number(event, frame.number)) {
                     one.ended = one.ended.saturating_add(1);
                     one.timing.add(frame.since, event.ticks, event.seq);
                 }
@@ -104,13 +102,15 @@ impl Interrupts {
         }
         if self.unannounced > 0 {
             notes.push(format!(
-                "{} events are of interrupts that no event announced: not counted here",
-                self.unannounced
+                "{} that no event announced: not counted here",
+                many(self.unannounced, "event is of an interrupt", "events are of interrupts")
             ));
         }
         if self.beyond > 0 {
-            notes
-                .push(format!("more than {MOST} numbers of interrupts: {} events of others are left out", self.beyond));
+            notes.push(format!(
+                "more than {MOST} numbers of interrupts: {} left out",
+                many(self.beyond, "event of others is", "events of others are")
+            ));
         }
         Report { name: "latency_interrupts", columns, rows: rows.into_iter().map(|(_, row)| row).collect(), notes }
     }

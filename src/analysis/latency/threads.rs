@@ -1,7 +1,7 @@
 //! From ready to running, by thread.
 
 use super::timing::{COLUMNS, Timing, column, notes, ticks};
-use crate::analysis::{Change, State, ThreadNo, Tracker, Whole, thread_cell};
+use crate::analysis::{Change, State, ThreadNo, Tracker, Whole, many, thread_cell};
 use crate::report::{Kind, Report};
 use crate::trace::Event;
 
@@ -87,10 +87,13 @@ impl Threads {
                     .to_owned(),
             );
         }
+        if let Some(missing) = whole.announced.missing().filter(|_| !rows.is_empty()) {
+            notes.push(format!("{missing}: a thread that one of them wakes starts here with its own first event"));
+        }
         if self.untold > 0 {
             notes.push(format!(
-                "{} starts are left out: no event told when, the thread was found running (on another core, for one)",
-                self.untold
+                "{} left out: no event told when, the thread was found running (on another core, for one)",
+                many(self.untold, "start is", "starts are")
             ));
         }
         if waits {

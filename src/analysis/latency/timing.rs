@@ -1,7 +1,7 @@
 //! Durations of one kind, and how all of these reports show them.
 
 use crate::analysis::histogram::Histogram;
-use crate::analysis::{Tracker, Whole};
+use crate::analysis::{Tracker, Whole, many};
 use crate::report::{Cell, Column, Kind};
 use crate::trace::Counts;
 
@@ -92,7 +92,8 @@ pub(super) fn notes(whole: &Whole, tracker: &Tracker<'_>, any: bool, backwards: 
     }
     if backwards > 0 {
         notes.push(format!(
-            "{backwards} ended before they began (the events are not recorded in the order of their time): not counted"
+            "{} (the events are not recorded in the order of their time): not counted",
+            many(backwards, "ended before it began", "ended before they began")
         ));
     }
     notes

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::bump;
 use crate::analysis::change::Frame;
-use crate::analysis::{Tracker, Whole, object_cell};
+use crate::analysis::{Tracker, Whole, many, object_cell};
 use crate::catalogue::ArgKind;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::{Event, Number};
+use crate::trace::Event;
 
 /// The most numbers that are told apart: a damaged trace may name any.
 const MOST_NUMBERS: usize = 1 << 12;
@@ -40,13 +40,6 @@ pub fn number_cell(number: Option<u64>, kind: Kind, tracker: &Tracker<'_>) -> Ce
     }
 }
 
-/// The number that an event tells of its interrupt: the processor's where the processor was asked, else `own`, which
-/// the event told that began it (that of its end may be another).
-fn number(event: &Event, own: Option<u64>, tracker: &Tracker<'_>) -> Option<u64> {
-    let asked = tracker.trace.interrupts.iter().any(|m| matches!(m.number, Number::Processor(_)));
-    if asked { event.isr.map(u64::from) } else { own }
-}
-
 impl Interrupts {
     /// How a column of numbers reads.
     pub const fn kind(&self) -> Kind {
@@ -55,7 +48,7 @@ impl Interrupts {
 
     /// The number of the interrupt that an event is in.
     pub fn open(&self, event: &Event, tracker: &Tracker<'_>) -> Option<u64> {
-        number(event, tracker.frames(event.core).last().and_then(|f| f.number), tracker)
+        tracker.interrupt_number(event, tracker.frames(event.core).last().and_then(|f| f.number))
     }
 
     fn row(&mut self, number: Option<u64>) -> Option<&mut Row> {
@@ -71,14 +64,14 @@ impl Interrupts {
         let word = tracker.role(event).and_then(|r| r.isr_number);
         let field = event.def.zip(word).and_then(|(def, word)| tracker.catalogue[def].field(word));
         self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
-        if let Some(row) = self.row(number(event, own, tracker)) {
+        if let Some(row) = self.row(tracker.interrupt_number(event, own)) {
             bump(&mut row.count);
         }
     }
 
     /// One ends.
     pub fn exited(&mut self, event: &Event, frame: &Frame, tracker: &Tracker<'_>) {
-        let Some(row) = self.row(number(event, frame.number, tracker)) else { return };
+        let Some(row) = self.row(tracker.interrupt_number(event, frame.number)) else { return };
         let ticks = event.ticks.saturating_sub(frame.since);
         bump(&mut row.ended);
         row.ticks = row.ticks.saturating_add(ticks);
@@ -133,7 +126,8 @@ impl Interrupts {
             report.notes.push("an interrupt without announcement has no length and no number".to_owned());
         }
         if self.left_out > 0 {
-            report.notes.push(format!("{} events are of numbers for which there is no room here", self.left_out));
+            let events = many(self.left_out, "event is of a number", "events are of numbers");
+            report.notes.push(format!("{events} for which there is no room here"));
         }
         Some(report)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::can::Can;
 use super::{BLIND, Interrupts, bump, number_cell};
-use crate::analysis::{ThreadNo, Tracker, Who, Whole, thread_cell, who_cell};
+use crate::analysis::{ThreadNo, Tracker, Who, Whole, many, thread_cell, who_cell};
 use crate::report::{Cell, Column, Kind, Report};
 
 /// The most pairs that are told apart: a damaged trace may name any number.
@@ -120,7 +120,10 @@ impl Threads {
             ]);
         }
         if self.left_out > 0 {
-            report.notes.push(format!("{} more are of pairs for which there is no room here", self.left_out));
+            report.notes.push(format!(
+                "{} of pairs for which there is no room here",
+                many(self.left_out, "more is", "more are")
+            ));
         }
         (!report.rows.is_empty()).then_some(report)
     }

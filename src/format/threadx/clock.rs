@@ -1,14 +1,22 @@
 //! What the stamps tell of the clock that made them: which way it counts, when it starts over, what a tick is worth.
 
 use super::super::DecodeOptions;
+use super::coherence::FEWEST;
 use super::entry::Codec;
 use super::survey::{Mark, Survey};
+use crate::sym::Symbols;
 use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
 
 /// Nanoseconds that start over each second: `clock_gettime().tv_nsec` on hosted ports.
-const SECOND_IN_NS: u64 = 1_000_000_000;
+pub(super) const SECOND_IN_NS: u64 = 1_000_000_000;
+/// The variable that ThreadX's port to Linux reads the time into. Its nanoseconds are the stamps, unless a project has
+/// another source.
+pub(super) const LINUX: &str = "_tx_linux_time_stamp";
 /// Ticks of the kernel in a second that projects choose.
 const TICK_RATES: [u64; 3] = [10, 100, 1000];
+
+/// So few events tell little of the clock by their stamps alone.
+const FEW: u64 = 8;
 
 /// What the clock is, and what was said about it in `info`.
 pub(super) struct Found {
@@ -19,19 +27,33 @@ pub(super) struct Found {
     pub facts: Vec<(&'static str, String)>,
 }
 
-/// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says; `hosted` is true where the threads run
-/// on stacks of an operating system.
+/// What is known of the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Port {
+    /// Nothing; most likely one to a processor.
+    Any,
+    /// The threads run on stacks of an operating system.
+    Hosted,
+    /// The program has what the port to Linux has.
+    Linux,
+}
+
+/// The variable of the program that tells its port, and where it is.
+pub(super) fn of_port(symbols: &dyn Symbols) -> Option<(&'static str, u64)> {
+    symbols.lookup(LINUX).map(|symbol| (LINUX, symbol.address))
+}
+
+/// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says.
 pub(super) fn find(
     survey: &Survey,
     codec: Codec,
     options: &DecodeOptions,
     core_clock: Option<u64>,
-    hosted: bool,
+    port: Port,
     issues: &mut Vec<Issue>,
 ) -> Found {
-    let (voted, decided) = own_votes(survey).direction();
     let runs = survey.least != survey.most || survey.events < 2;
-    let (direction, direction_known, mut reason) = direction(survey, options, voted, decided);
+    let (direction, direction_known, mut reason) = direction(survey, options, port);
     let (all, own) = survey.backward(direction);
     let per_core = is_per_core(survey, direction);
     let backward = if per_core { own } else { all };
@@ -40,7 +62,7 @@ pub(super) fn find(
     let mut facts = Vec::new();
     let even = survey.counts_events(direction).filter(|_| runs);
     if period.is_none() && runs && even.is_none() {
-        match find_period(survey, codec, direction, backward, hosted) {
+        match find_period(survey, codec, direction, backward, port) {
             Some(Period::Second) => {
                 period = Some(SECOND_IN_NS);
                 hz = hz.or(Some(1e9));
@@ -55,6 +77,12 @@ pub(super) fn find(
                     "; no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: most likely a hosted port, whose clock is nanoseconds that restart each second (--hz 1G if so)",
                 );
             }
+            Some(Period::Linux) => {
+                period = Some(SECOND_IN_NS);
+                reason.push_str(&format!(
+                    "; no stamp reaches 10^9 and the program has {LINUX}: ThreadX's port to Linux, whose clock is nanoseconds that restart each second (--hz 1G if it has no other)",
+                ));
+            }
             Some(Period::Reload(ticks)) => {
                 period = Some(ticks);
                 reason.push_str(&format!(
@@ -67,10 +95,10 @@ pub(super) fn find(
                     format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
                 ));
             }
-            None => {}
+            None => issues.extend(fall_of_few(survey, codec, backward)),
         }
     }
-    tell_doubts(survey, options, decided, runs, issues);
+    tell_doubts(survey, direction_known, runs, issues);
     if let Some(step) = even {
         hz = None;
         tell_count(step, options, &mut reason, issues);
@@ -101,6 +129,19 @@ pub(super) fn find(
     Found { clock, per_core, facts }
 }
 
+/// So few events do not tell where a clock starts over: what is said where one of them falls back by less than half its
+/// mask, and so would be far behind the one before it.
+fn fall_of_few(survey: &Survey, codec: Codec, backward: u64) -> Option<Issue> {
+    let doubtful = backward > 0 && survey.events < FEWEST && survey.largest? > codec.mask >> 1;
+    doubtful.then(|| {
+        let message = format!(
+            "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {:#x}, is taken (read more events, or --period TICKS)",
+            codec.mask
+        );
+        Issue::new("period-inferred", Severity::Inferred, message)
+    })
+}
+
 /// Private timers are right each for itself and jump back and forth between cores.
 pub(super) fn is_per_core(survey: &Survey, direction: Direction) -> bool {
     let (all, own) = survey.backward(direction);
@@ -110,8 +151,8 @@ pub(super) fn is_per_core(survey: &Survey, direction: Direction) -> bool {
 /// The period that the stamps show by themselves, where it is not the mask's.
 pub(super) fn shown_period(survey: &Survey, codec: Codec, direction: Direction) -> Option<u64> {
     let (_, own) = survey.backward(direction);
-    match find_period(survey, codec, direction, own, false)? {
-        Period::Second | Period::Hosted => Some(SECOND_IN_NS),
+    match find_period(survey, codec, direction, own, Port::Any)? {
+        Period::Second | Period::Hosted | Period::Linux => Some(SECOND_IN_NS),
         Period::Reload(ticks) => Some(ticks),
     }
 }
@@ -127,10 +168,17 @@ fn own_votes(survey: &Survey) -> super::order::Votes {
     })
 }
 
-fn direction(survey: &Survey, options: &DecodeOptions, voted: Direction, decided: bool) -> (Direction, Known, String) {
+fn direction(survey: &Survey, options: &DecodeOptions, port: Port) -> (Direction, Known, String) {
     let votes = own_votes(survey);
+    let (voted, decided) = votes.direction();
     match options.direction {
         Some(given) => (given, Known::Given, "given by --direction".to_owned()),
+        // Few stamps, and a second begins between them: they go down as often as up.
+        None if port == Port::Linux && survey.events <= FEW && survey.most < SECOND_IN_NS => (
+            Direction::Up,
+            Known::Detected,
+            format!("the program has {LINUX}: ThreadX's port to Linux, whose clock counts up"),
+        ),
         None if decided => (
             voted,
             Known::Detected,
@@ -140,7 +188,7 @@ fn direction(survey: &Survey, options: &DecodeOptions, voted: Direction, decided
     }
 }
 
-fn tell_doubts(survey: &Survey, options: &DecodeOptions, decided: bool, runs: bool, issues: &mut Vec<Issue>) {
+fn tell_doubts(survey: &Survey, direction: Known, runs: bool, issues: &mut Vec<Issue>) {
     if survey.events < 2 {
         return;
     }
@@ -151,7 +199,7 @@ fn tell_doubts(survey: &Survey, options: &DecodeOptions, decided: bool, runs: bo
             Severity::Note,
             format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
         ));
-    } else if options.direction.is_none() && !decided {
+    } else if direction == Known::Assumed {
         issues.push(Issue::new(
             "direction-unknown",
             Severity::Inferred,
@@ -165,20 +213,26 @@ enum Period {
     Second,
     /// The same, but only the threads' stacks tell.
     Hosted,
+    /// The same, but only the program tells.
+    Linux,
     Reload(u64),
 }
 
 /// A period that the mask does not tell.
-fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u64, hosted: bool) -> Option<Period> {
+fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u64, port: Port) -> Option<Period> {
     let wide = codec.mask >= u64::from(u32::MAX);
-    if wide && direction == Direction::Up && survey.most < SECOND_IN_NS && survey.events > 8 {
+    let fits = wide && direction == Direction::Up && survey.most < SECOND_IN_NS;
+    if fits && survey.events > FEW {
         let full = survey.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
         if backward > 0 && full && survey.starts_over(direction) {
             return Some(Period::Second);
         }
-        if hosted {
+        if port == Port::Hosted {
             return Some(Period::Hosted);
         }
+    }
+    if fits && port == Port::Linux {
+        return Some(Period::Linux);
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
     let reloads = backward >= 3 && survey.most < codec.mask >> 2 && survey.most > 16 && survey.starts_over(direction);

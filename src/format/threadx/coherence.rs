@@ -12,7 +12,7 @@ use super::survey::{Ids, is_entry};
 use crate::trace::{Clock, ContextKind, Direction, Issue, Place, Severity};
 
 /// With fewer events nothing is out of the ordinary.
-const FEWEST: u64 = 8;
+pub(super) const FEWEST: u64 = 8;
 /// One step in so many may be larger than what is called ordinary; two at least, and so many at the most.
 const EXCEPTIONS: u64 = 32;
 const MOST_EXCEPTIONS: u64 = 32;

@@ -135,8 +135,14 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let Prepared { g, codec, ring, mut survey, objects, cores, mut facts, mut issues } = prepared;
-    let hosted = survey.most < 1_000_000_000 && is_hosted(&ring, codec, &ids, catalogue, &objects);
-    let mut found = clock::find(&survey, codec, options, capture.value("core_clock"), hosted, &mut issues);
+    let port = match capture.value(clock::LINUX) {
+        Some(_) => clock::Port::Linux,
+        None if survey.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) => {
+            clock::Port::Hosted
+        }
+        None => clock::Port::Any,
+    };
+    let mut found = clock::find(&survey, codec, options, capture.value("core_clock"), port, &mut issues);
     facts.append(&mut found.facts);
     let doubts = if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, &survey) };
     if !options.previous {
@@ -299,7 +305,9 @@ fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, object
     for slot in slots.take(4096) {
         let entry = codec.read(slot);
         let Some(def) = ids.def(entry.id).and_then(|d| catalogue.def(d)) else { continue };
-        let Some(thread) = objects.at(entry.context).filter(|o| o.is_thread && !o.deleted) else { continue };
+        // A thread that is registered without a stack has none that a pointer could lie outside of.
+        let with_stack = |o: &&Object| o.is_thread && !o.deleted && o.param2 > 0;
+        let Some(thread) = objects.at(entry.context).filter(with_stack) else { continue };
         let pointers = def
             .fields
             .iter()

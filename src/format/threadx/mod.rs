@@ -66,7 +66,9 @@ impl Format for ThreadX {
     }
 
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
-        locate::locate(memory, symbols, hints)
+        let mut located = locate::locate(memory, symbols, hints)?;
+        located.known.extend(clock::of_port(symbols));
+        Ok(located)
     }
 
     fn capture(

@@ -7,7 +7,7 @@ use super::order::Slots;
 use super::parse::RawHeader;
 use super::ring::{self, Geometry};
 use super::walk::Behind;
-use super::{layout, order_name, parse};
+use super::{clock, layout, order_name, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
@@ -85,9 +85,12 @@ fn standing_still(located: &Located) -> Option<Issue> {
 
 /// What decoding needs of the kernel's variables.
 pub(super) fn remember(located: &Located, capture: &mut Capture) {
-    for (name, symbol) in
-        [("cores", "cores"), ("enable_bits", "_tx_trace_event_enable_bits"), ("core_clock", "SystemCoreClock")]
-    {
+    for (name, symbol) in [
+        ("cores", "cores"),
+        ("enable_bits", "_tx_trace_event_enable_bits"),
+        ("core_clock", "SystemCoreClock"),
+        (clock::LINUX, clock::LINUX),
+    ] {
         capture.values.extend(located.known(symbol).map(|v| (name, v)));
     }
 }
