@@ -22,7 +22,7 @@ use tx_trace::catalogue::Names;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{DecodeOptions, Extent, Format};
 use tx_trace::mem::{Memory, ReadError};
-use tx_trace::trace::{Severity, Trace};
+use tx_trace::trace::{Counts, Severity, Trace};
 
 /// A clock: what the kernel stores at a time, and the mask in the header.
 #[derive(Clone, Copy, Debug)]
@@ -178,6 +178,30 @@ fn what_a_damaged_stamp_does_not_touch_keeps_its_time() {
         let issue = issue(&trace, "slots-incoherent");
         assert_eq!((issue.severity, issue.count), (Severity::Inferred, 1), "{}", sound.name);
     }
+}
+
+/// A stretch that held another was said to count no time, and a whole turn of the clock was counted before it.
+#[test]
+fn a_damaged_stamp_within_slots_of_another_lap_is_no_turn_of_the_clock() {
+    for sound in all().iter().filter(|s| ["wrapped", "counts down", "big-endian"].contains(&&*s.name)) {
+        let mut buffer = sound.buffer.clone();
+        for slot in 100..108 {
+            buffer.slots[slot].stamp -= 0x0800_0000;
+        }
+        buffer.slots[104].stamp ^= 0x4000_0000;
+        let trace = decoded(&buffer);
+        assert_eq!(issue(&trace, "slots-incoherent").count, 8, "{}", sound.name);
+        assert_eq!(wrong(sound, &trace, &|s| (100..108).contains(&s)), None, "{}", sound.name);
+    }
+}
+
+/// Behind a stamp that was passed over the next steps were taken for uneven ones, and the count for a time.
+#[test]
+fn a_short_count_of_events_with_a_damaged_stamp_is_a_count() {
+    let mut buffer = sound("a short count", WORD, 1000, &[1; 30], 64).buffer;
+    buffer.slots[15].stamp ^= 1 << 20;
+    let trace = decoded(&buffer);
+    assert_eq!(trace.clock.counts, Counts::Events(1), "{:?}", trace.issues);
 }
 
 /// A clock that began anew, or was set back, was 2^32 ticks further.

@@ -42,9 +42,9 @@ pub struct Times {
 /// What of the clock does not fit what is known of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Doubts {
-    /// True where no processor ever told a high word.
+    /// True where no control event gave a high word.
     pub untold: bool,
-    /// Turns of the low word that no control event told.
+    /// Turns of the low word that no control event reported.
     pub turns: u64,
     /// Steps of a processor's clock that lead far back, and the event behind the first.
     pub falls: u64,
@@ -178,7 +178,7 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
                 "high-word-unknown",
                 Severity::Inferred,
                 format!(
-                    "the low word of the clock falls back {} times and no control event tells of a new turn: one is taken, and a stamp may be damaged instead",
+                    "the low word of the clock falls back {} times and no control event reports a new turn: one is assumed, and a stamp may be damaged instead",
                     doubts.turns
                 ),
             )

@@ -49,6 +49,8 @@ struct Stretch {
 /// A trace cut where a step is out of the ordinary.
 #[derive(Debug, Default)]
 pub(super) struct Stretches {
+    /// Mask, direction and period of the clock by which it was cut.
+    clock: Option<(u64, Direction, Option<u64>)>,
     list: Vec<Stretch>,
     /// Steps from here on are out of the ordinary.
     big: u64,
@@ -101,7 +103,7 @@ impl Backs {
     }
 }
 
-/// The steps of a clock that are not what its stamps alone tell.
+/// The steps of a clock that are not what its stamps alone say.
 #[derive(Debug)]
 pub(super) struct Doubts {
     /// Shorter steps are believed.
@@ -196,15 +198,22 @@ impl View<'_> {
 
     /// Cuts the trace; empty where it cannot be judged.
     pub fn stretches(&self, core: Option<u16>) -> Stretches {
-        let Some(Scale { big, usual, nested }) = self.scale(core) else { return Stretches::default() };
+        let clock = Some(identity(self.clock));
+        let none = Stretches { clock, ..Stretches::default() };
+        let Some(Scale { big, usual, nested }) = self.scale(core) else { return none };
         let backs = Backs { nested, ..Backs::default() };
         let mut cutter = Cutter { clock: self.clock, big, list: Vec::new(), backs, before: None };
         self.events(core, |seq, entry| cutter.add(seq, entry));
         if cutter.list.len() > MOST {
-            return Stretches::default();
+            return none;
         }
-        Stretches { list: cutter.list, big, usual, backs: cutter.backs }
+        Stretches { clock, list: cutter.list, big, usual, backs: cutter.backs }
     }
+}
+
+/// What of a clock its steps hang on.
+const fn identity(clock: &Clock) -> (u64, Direction, Option<u64>) {
+    (clock.mask, clock.direction, clock.period)
 }
 
 /// Cuts a trace event by event.
@@ -282,6 +291,27 @@ struct Found {
     kept: Vec<Stretch>,
 }
 
+impl Found {
+    /// The events whose stamps do not fit: ranges in their order, of which none reaches into another.
+    fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (from, to) in self.strays.iter().map(|stray| stray.seqs) {
+            match ranges.last_mut() {
+                // A stretch was taken out, and then what lies around it.
+                Some(outer) if from < outer.end => outer.end = outer.end.max(to),
+                _ => ranges.push(from..to),
+            }
+        }
+        ranges
+    }
+}
+
+/// True where one of the ranges of [`Stretches::strays`] holds the event.
+pub(super) fn holds(ranges: &[Range<u64>], seq: u64) -> bool {
+    let at = ranges.partition_point(|range| range.end <= seq);
+    ranges.get(at).is_some_and(|range| range.contains(&seq))
+}
+
 impl Stretches {
     /// True where a stretch makes a whole turn of the clock of what is a short time without it. Up to four times as long as
     /// others its events may have taken, which are not there any more.
@@ -332,13 +362,13 @@ impl Stretches {
         found
     }
 
-    /// Events whose stamps do not fit, as far as they lie together.
+    /// The events whose stamps do not fit: ranges in their order, of which none reaches into another.
     pub fn strays(&self, clock: &Clock) -> Vec<Range<u64>> {
-        self.sift(clock).strays.iter().map(|s| s.seqs.0..s.seqs.1).collect()
+        self.sift(clock).ranges()
     }
 
-    /// The event that is the oldest by its stamp, where it is another than the first: the newest is followed by the first as
-    /// by any other, and one step in between is longer than all the rest.
+    /// The event that is the oldest by its stamp, where that is not the first: the newest is followed by the first as by any
+    /// other, and one step in between is longer than all the rest.
     pub fn oldest(&self, clock: &Clock) -> Option<u64> {
         let kept = self.sift(clock).kept;
         let (first, last) = kept.first().zip(kept.last())?;
@@ -373,10 +403,14 @@ impl Stretches {
     }
 }
 
-/// The doubts about a trace's time: about each core's own clock, where `cores` names them.
-pub(super) fn doubts(view: View<'_>, cores: Option<&[u16]>) -> Doubts {
+/// The doubts about a trace's time: about each core's own clock, where `cores` names them. `known` is how the events of all
+/// cores were cut before, by this clock or another.
+pub(super) fn doubts(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretches>) -> Doubts {
     match cores {
-        None => view.stretches(None).doubts(view.clock),
+        None => {
+            let same = known.filter(|stretches| stretches.clock == Some(identity(view.clock)));
+            same.unwrap_or_else(|| view.stretches(None)).doubts(view.clock)
+        }
         Some(cores) => {
             let own = cores.iter().map(|core| view.stretches(Some(*core)).doubts(view.clock));
             own.fold(Doubts::default(), Doubts::join)
@@ -387,13 +421,13 @@ pub(super) fn doubts(view: View<'_>, cores: Option<&[u16]>) -> Doubts {
 /// Ticks to a stretch that does not fit: none. To the one behind it: as many as from what lies before it, so that all other
 /// events keep their time.
 fn strays_aside(found: &Found, list: &[Stretch], big: u64, clock: &Clock) -> Vec<(u64, i64)> {
-    let is_stray = |s: &Stretch| found.strays.binary_search_by_key(&s.seqs, |stray| stray.seqs).is_ok();
+    let strays = found.ranges();
     let mut steps = Vec::new();
     let mut before: Option<&Stretch> = None;
     // Ticks within the stretches since then that do not fit.
     let mut within: Option<i64> = None;
     for one in list {
-        if is_stray(one) {
+        if holds(&strays, one.seqs.0) {
             steps.push((one.seqs.0, 0));
             within = Some(within.unwrap_or(0).saturating_add(one.elapsed));
             continue;
@@ -467,7 +501,7 @@ impl Doubts {
         self.tell_slots(odd, issues);
         if let Some(first) = self.falls.first() {
             let message = format!(
-                "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or began anew; had it gone around, this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
+                "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
                 first.stamps.0, first.stamps.1, first.step
             );
             let issue = Issue::new("wrap-doubtful", Severity::Inferred, message);
@@ -493,7 +527,7 @@ impl Doubts {
             ));
         }
         if odd.events > 0 {
-            why.push(format!("the priority words of {} are such as no kernel stores", odd.events));
+            why.push(format!("{} have priority words that no kernel stores", odd.events));
         }
         if odd.strangers > 0 {
             why.push(format!("{} threads are not in the registry, which has room for them", odd.strangers));

@@ -12,7 +12,7 @@ const MOST: usize = 8;
 const LOOKED_AT: usize = 1 << 16;
 /// Events of a core before it is believed.
 const LEAST: u64 = 2;
-/// Threads that are told apart.
+/// Threads that are followed.
 const THREADS: usize = 4096;
 /// One in so many slots may hold what is of no core, or no known event.
 const TOLERANCE: u64 = 8;

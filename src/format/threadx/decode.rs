@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::{Absence, Capture, DecodeOptions, Extent};
 use super::clock;
-use super::coherence::{self, Doubts, Odd, View};
+use super::coherence::{self, Doubts, Odd, Stretches, View};
 use super::cores;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
@@ -25,6 +25,7 @@ struct Prepared {
     codec: Codec,
     ring: Ring,
     survey: Survey,
+    stretches: Option<Stretches>,
     objects: ObjectTable,
     cores: u16,
     facts: Vec<(&'static str, String)>,
@@ -76,16 +77,16 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let survey = |ring: &Ring| Survey::of(ring, codec, direction, ids, options.previous, &[]);
     let ordered = if capture.extent == Extent::Newer {
         let ring = Ring::newer(capture, &g, codec);
-        Ordered { survey: survey(&ring), ring }
+        Ordered { survey: survey(&ring), ring, stretches: None }
     } else if options.previous {
         let ring = previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?;
-        Ordered { survey: survey(&ring), ring }
+        Ordered { survey: survey(&ring), ring, stretches: None }
     } else {
         let judge = Judge { slots: &slots, g: &g, codec, ids, options };
         judge.order(capture, &torn(capture, &g), &mut issues)
     };
-    let Ordered { ring, survey } = ordered;
-    Ok(Prepared { g, codec, ring, survey, objects, cores, facts, issues })
+    let Ordered { ring, survey, stretches } = ordered;
+    Ok(Prepared { g, codec, ring, survey, stretches, objects, cores, facts, issues })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
@@ -130,11 +131,12 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
     before.cores = before.cores.max(next.cores);
     before.codec.mask = a.mask.max(b.mask);
     before.survey = next.survey;
+    before.stretches = None;
     Ok(before)
 }
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
-    let Prepared { g, codec, ring, mut survey, objects, cores, mut facts, mut issues } = prepared;
+    let Prepared { g, codec, ring, mut survey, stretches, objects, cores, mut facts, mut issues } = prepared;
     let port = match capture.value(clock::LINUX) {
         Some(_) => clock::Port::Linux,
         None if survey.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) => {
@@ -144,7 +146,8 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     };
     let mut found = clock::find(&survey, codec, options, capture.value("core_clock"), port, &mut issues);
     facts.append(&mut found.facts);
-    let doubts = if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, &survey) };
+    let doubts =
+        if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, (&survey, stretches)) };
     if !options.previous {
         doubts.tell(&odd(&survey, capture, &g, &objects), &mut issues);
     }
@@ -194,13 +197,19 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
 }
 
 /// The steps of the clock that are not to be believed. None is where no stamp goes back.
-fn doubts(ring: &Ring, codec: Codec, ids: &Ids, found: &clock::Found, survey: &Survey) -> Doubts {
+fn doubts(
+    ring: &Ring,
+    codec: Codec,
+    ids: &Ids,
+    found: &clock::Found,
+    (survey, known): (&Survey, Option<Stretches>),
+) -> Doubts {
     if !found.clock.runs() || !survey.strays && survey.backward(found.clock.direction).0 == 0 {
         return Doubts::default();
     }
     let cores: Vec<u16> = survey.cores.keys().copied().collect();
     let view = View { ring, codec, ids, clock: &found.clock, previous: false };
-    coherence::doubts(view, found.per_core.then_some(cores.as_slice()))
+    coherence::doubts(view, found.per_core.then_some(cores.as_slice()), known)
 }
 
 /// Events that no kernel inserts so.

@@ -16,7 +16,7 @@ pub(super) struct Entries {
     pub runs: Vec<Run>,
     pub codec: Codec,
     pub clock: Clock,
-    /// Steps of the clock that are not what the stamps alone tell.
+    /// Steps of the clock that are not what the stamps alone say.
     pub doubts: Doubts,
     /// True where each core has a clock of its own.
     pub per_core: bool,

@@ -2,17 +2,19 @@
 
 use super::super::{Capture, DecodeOptions, Extent};
 use super::clock;
-use super::coherence::View;
+use super::coherence::{Stretches, View};
 use super::entry::Codec;
 use super::order::{Ring, Slots, rough_clock};
 use super::ring::Geometry;
 use super::survey::{Ids, Survey};
 use crate::trace::{Clock, Direction, Issue, Place, Severity};
 
-/// The order of the slots that were read, and what they tell together.
+/// The order of the slots that were read, and what they say together.
 pub(super) struct Ordered {
     pub ring: Ring,
     pub survey: Survey,
+    /// The trace cut where its time is out of the ordinary, where that was asked.
+    pub stretches: Option<Stretches>,
 }
 
 /// What is needed to judge an order.
@@ -25,8 +27,15 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn survey(&self, ring: &Ring) -> Survey {
-        Survey::of(ring, self.codec, self.direction(), self.ids, false, &[])
+    /// What the slots in this order tell together. Where no stamp goes back, and where each core has a clock of its own,
+    /// time does not say whether the order is right.
+    fn survey(&self, ring: Ring) -> Ordered {
+        let survey = Survey::of(&ring, self.codec, self.direction(), self.ids, false, &[]);
+        let clock = self.clock(&survey);
+        let says = survey.backward(clock.direction).0 > 0 && !clock::is_per_core(&survey, clock.direction);
+        let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
+        let stretches = says.then(|| view.stretches(None));
+        Ordered { ring, survey, stretches }
     }
 
     fn direction(&self) -> Direction {
@@ -34,19 +43,13 @@ impl Judge<'_> {
     }
 
     /// What the slots tell together without stamps that do not fit: one damaged stamp would hide a clock's period.
-    fn without_strays(&self, ordered: Ordered) -> Ordered {
-        let Ordered { ring, survey } = ordered;
-        let clock = self.clock(&survey);
-        if survey.backward(clock.direction).0 == 0 || clock::is_per_core(&survey, clock.direction) {
-            return Ordered { ring, survey };
+    fn without_strays(&self, mut ordered: Ordered) -> Ordered {
+        let clock = self.clock(&ordered.survey);
+        let strays = ordered.stretches.as_ref().map(|s| s.strays(&clock)).unwrap_or_default();
+        if !strays.is_empty() {
+            ordered.survey = Survey::of(&ordered.ring, self.codec, self.direction(), self.ids, false, &strays);
         }
-        let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
-        let strays = view.stretches(None).strays(&clock);
-        if strays.is_empty() {
-            return Ordered { ring, survey };
-        }
-        let survey = Survey::of(&ring, self.codec, self.direction(), self.ids, false, &strays);
-        Ordered { ring, survey }
+        ordered
     }
 
     /// A clock good enough to tell a long step from a short one.
@@ -57,13 +60,12 @@ impl Judge<'_> {
     }
 
     /// The slot that is the oldest by the stamps, where this order begins elsewhere.
-    fn oldest(&self, ring: &Ring, survey: &Survey) -> Option<u64> {
-        let clock = self.clock(survey);
-        if clock::is_per_core(survey, clock.direction) {
+    fn oldest(&self, ordered: &Ordered) -> Option<u64> {
+        let ring = &ordered.ring;
+        if !ring.complete || !ring.wrapped {
             return None;
         }
-        let view = View { ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
-        let seq = view.stretches(None).oldest(&clock)?;
+        let seq = ordered.stretches.as_ref()?.oldest(&self.clock(&ordered.survey))?;
         let start = ring.runs.first()?.first_slot;
         start.checked_add(seq)?.checked_rem(self.g.capacity)
     }
@@ -91,22 +93,21 @@ impl Judge<'_> {
         let settled = if capture.value("torn_first").is_none() { self.settle(issues) } else { None };
         let g = Geometry { current: settled.or(self.g.current), ..*self.g };
         // By the stamps alone: a wrong --direction is the user's to find out.
-        let mut ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
-        let mut survey = self.survey(&ring);
-        if let Some(slot) = self.oldest(&ring, &survey).filter(|_| ring.complete && ring.wrapped) {
+        let ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
+        let mut ordered = self.survey(ring);
+        if let Some(slot) = self.oldest(&ordered) {
             // A clock that reloads far below its mask falls back anywhere.
-            let certain = survey.most >= self.codec.mask >> 2 || settled.is_some() || self.slots.never_wrapped();
+            let most = ordered.survey.most;
+            let certain = most >= self.codec.mask >> 2 || settled.is_some() || self.slots.never_wrapped();
             issues.push(misplaced(self.g, slot, certain));
             if certain {
-                ring = Ring::at(self.slots, slot, true, &[]);
-                survey = self.survey(&ring);
+                ordered = self.survey(Ring::at(self.slots, slot, true, &[]));
             }
         }
         if capture.extent != Extent::All {
-            ring = ring.newest(capture.extent, self.codec);
-            survey = self.survey(&ring);
+            ordered = self.survey(ordered.ring.newest(capture.extent, self.codec));
         }
-        self.without_strays(Ordered { ring, survey })
+        self.without_strays(ordered)
     }
 }
 

@@ -182,7 +182,7 @@ fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Res
     Ok(header)
 }
 
-/// Slots before the ring's end that tell what its events are like.
+/// Slots before the ring's end, which show what its events are like.
 const BEFORE_END: u64 = 256;
 
 /// Where the ring ends, and what to say, if events go on behind where it is said to end. Only where it costs no packet to

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{ControlFlow, Range};
 
+use super::coherence;
 use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, is_user, kind_of};
 use super::kernel_ticks::KernelTicks;
 use super::layout::CONTEXT_ISR;
@@ -133,6 +134,8 @@ pub(super) struct Survey {
     pub newest: Option<u64>,
     pub first_stamp: Option<u64>,
     pub last_stamp: Option<u64>,
+    /// The event of that stamp.
+    last_timed: Option<u64>,
 }
 
 impl Survey {
@@ -192,7 +195,7 @@ impl Survey {
             return self.skip();
         }
         self.events = self.events.saturating_add(1);
-        if strays.is_empty() || !strays.iter().any(|s| s.contains(&seq)) {
+        if strays.is_empty() || !coherence::holds(strays, seq) {
             self.time(entry, seq, clock);
         }
         let kind = kind_of(entry.context);
@@ -260,7 +263,7 @@ impl Survey {
             self.votes.count(before, entry.stamp);
             let step = clock.step(before, entry.stamp);
             // Slots that are left out were counted as well.
-            let slots = self.newest.and_then(|newest| seq.checked_sub(newest)).unwrap_or(0);
+            let slots = self.last_timed.and_then(|last| seq.checked_sub(last)).unwrap_or(0);
             let same = slots.checked_mul(self.step) == Some(step) && step > 0;
             self.same = self.same.saturating_add(u64::from(same));
             if same {
@@ -273,6 +276,7 @@ impl Survey {
         }
         self.first_stamp = self.first_stamp.or(Some(entry.stamp));
         self.last_stamp = Some(entry.stamp);
+        self.last_timed = Some(seq);
         if self.core.as_ref().is_none_or(|(core, ..)| *core != entry.core) {
             self.enter_core(entry.core);
         }

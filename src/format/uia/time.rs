@@ -37,7 +37,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
                 "stamps-step-back",
                 Severity::Inferred,
                 format!(
-                    "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or began anew; had it gone around, that pause would be longer than all others together, so it is shown as a step back",
+                    "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
                     found.len()
                 ),
             )
