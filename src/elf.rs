@@ -224,6 +224,8 @@ pub struct Elf {
     damage: Vec<String>,
     /// The section headers, once they were asked for: they are looked through by name and by address.
     section_list: OnceLock<Vec<Section>>,
+    /// Where sections in memory begin of which the file has no bytes, in order.
+    without_bytes: OnceLock<Vec<Addr>>,
     cache: symbols::SymbolCache,
 }
 
@@ -273,6 +275,7 @@ impl Elf {
             section_names: 0,
             damage: Vec::new(),
             section_list: OnceLock::new(),
+            without_bytes: OnceLock::new(),
             cache: symbols::SymbolCache::default(),
         };
         elf.find_tables();

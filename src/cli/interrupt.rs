@@ -33,11 +33,20 @@ pub struct Unfinished {
 impl Unfinished {
     /// Creates the file; `options` ask for a new one.
     pub fn create(path: PathBuf, options: &OpenOptions) -> io::Result<(Self, File)> {
+        Self::create_by(path, |path| options.open(path))
+    }
+
+    /// Lists the file for removal before it is there: a signal that comes as soon as it is there removes it too.
+    fn create_by(path: PathBuf, open: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<(Self, File)> {
         #[cfg(unix)]
         signals::install();
-        let file = options.open(&path)?;
+        // What somebody else wrote is never listed.
+        if fs::symlink_metadata(&path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         #[cfg(unix)]
         let listed = signals::Listed::new(&path);
+        let file = open(&path)?;
         let unfinished = Self {
             path,
             #[cfg(unix)]
@@ -240,7 +249,43 @@ mod signals {
 
     #[cfg(test)]
     mod tests {
+        use std::ffi::CStr;
+        use std::fs;
+        use std::io;
+
+        use super::super::Unfinished;
         use super::*;
+
+        fn is_listed(path: &Path) -> bool {
+            let names = FILES.iter().map(|file| file.load(Ordering::SeqCst)).filter(|name| !name.is_null());
+            // SAFETY: a name in the list is a string that ends with a zero, and only the test that reads puts files there.
+            #[allow(unsafe_code, reason = "the list holds plain pointers")]
+            let mut names = names.map(|name| unsafe { CStr::from_ptr(name) });
+            names.any(|name| name.to_bytes() == path.as_os_str().as_bytes())
+        }
+
+        /// A signal between the creation of the file and its entry in the list left `NAME.partPID` behind. What somebody else
+        /// wrote is never listed.
+        #[test]
+        fn a_signal_right_after_the_creation_left_an_unfinished_file() {
+            let path = std::env::temp_dir().join(format!("tx-trace-unfinished-{}", std::process::id()));
+            let (unfinished, _) = Unfinished::create_by(path.clone(), |path| {
+                let file = fs::File::create_new(path);
+                assert!(is_listed(path));
+                file
+            })
+            .unwrap();
+            drop(unfinished);
+            assert!(!is_listed(&path) && !path.exists());
+            fs::write(&path, "theirs").unwrap();
+            let taken = Unfinished::create_by(path.clone(), |_| panic!("it is not opened")).err().unwrap();
+            assert_eq!((taken.kind(), is_listed(&path)), (io::ErrorKind::AlreadyExists, false));
+            assert_eq!(fs::read(&path).unwrap(), b"theirs");
+            // Nor is it listed where it cannot be created.
+            fs::remove_file(&path).unwrap();
+            let refused = Unfinished::create_by(path.clone(), |_| Err(io::ErrorKind::PermissionDenied.into()));
+            assert!(refused.is_err() && !is_listed(&path));
+        }
 
         /// `timeout` sends two signals. Where the target was left before the second one came, that one ended the program, and
         /// its exit status was not that of the command.
@@ -249,7 +294,7 @@ mod signals {
             let after = |ms| Some(Duration::from_millis(ms));
             assert_eq!(effect(false, after(0)), Effect::Nothing);
             assert_eq!(effect(false, after(999)), Effect::Nothing);
-            // A later one is a wish of its own, as is one that no guard's signal came before.
+            // A later signal counts for itself, and so does the first.
             assert_eq!(effect(false, after(1000)), Effect::Default);
             assert_eq!(effect(false, None), Effect::Default);
             assert_eq!(effect(true, None), Effect::Interrupts);

@@ -1,6 +1,7 @@
 //! Files that end before what their tables name.
 
-use super::{Elf, PT_LOAD, SHF_ALLOC, SHF_TLS, SHT_NOBITS, Segment};
+use super::{Elf, PT_LOAD, SHF_ALLOC, SHF_TLS, SHT_NOBITS, Section, Segment};
+use crate::abi::Addr;
 
 impl Elf {
     /// What is missing at the end of a file that is cut short; `None` where all is there that its tables name.
@@ -31,11 +32,17 @@ impl Elf {
     /// True for a segment of a file of debug information alone (`objcopy --only-keep-debug`): its program header may name
     /// bytes as before, which now are others, and its sections say that they have none.
     pub(super) fn is_debug_only(&self, segment: &Segment) -> bool {
-        let within = |at: u64| at.checked_sub(segment.vaddr).is_some_and(|into| into < segment.filesz);
-        segment.kind == PT_LOAD
-            && self.sections().any(|s| {
-                let without = s.kind == SHT_NOBITS && s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0;
-                without && s.size > 0 && within(s.addr)
-            })
+        if segment.kind != PT_LOAD {
+            return false;
+        }
+        // A hostile file has as many segments as sections.
+        let starts = self.without_bytes.get_or_init(|| {
+            let without = |s: &Section| s.kind == SHT_NOBITS && s.flags & (SHF_ALLOC | SHF_TLS) == SHF_ALLOC;
+            let mut all: Vec<Addr> = self.sections().filter(|s| without(s) && s.size > 0).map(|s| s.addr).collect();
+            all.sort_unstable();
+            all
+        });
+        let first = starts.get(starts.partition_point(|at| *at < segment.vaddr)..).and_then(<[Addr]>::first);
+        first.and_then(|at| at.checked_sub(segment.vaddr)).is_some_and(|into| into < segment.filesz)
     }
 }

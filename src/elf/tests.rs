@@ -1,5 +1,5 @@
 use super::writer::{
-    GLOBAL_FUNC, GLOBAL_OBJECT, LOCAL_FUNC, LOCAL_OBJECT, SHAPES, Seg, WEAK_OBJECT, Writer, load, sect, sym,
+    GLOBAL_FUNC, GLOBAL_OBJECT, LOCAL_FUNC, LOCAL_OBJECT, SHAPES, Sect, Seg, WEAK_OBJECT, Writer, load, sect, sym,
 };
 use super::*;
 
@@ -38,6 +38,22 @@ fn header_in_both_classes_and_orders() {
     }
     let described = open(&program(false, true, 2, 20, vec![])).describe();
     assert_eq!(described, "32-bit big-endian PowerPC");
+}
+
+/// Every section was looked at for every segment: a file of 5 MB took minutes.
+#[test]
+fn as_many_segments_as_sections_took_time_squared() {
+    let mut w = Writer::new(false, false, 2, 40);
+    let begins = |i: u64| 0x1000_0000 + i * 16;
+    w.segs = (0..60_000).map(|i| load(begins(i), 5, vec![])).collect();
+    w.sects = (0..60_000).map(|i| Sect { size: Some(4), ..sect("", 8, 2, begins(i) + 8, vec![]) }).collect();
+    w.segs[0].filesz = Some(8);
+    w.segs[1].filesz = Some(9);
+    let elf = open(&w);
+    let began = std::time::Instant::now();
+    let debug_only: Vec<bool> = elf.segments().map(|s| elf.is_debug_only(&s)).collect();
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(debug_only[..3], [false, true, false]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const FIRST_IRQ: u32 = 16;
 const SCHEDULER: [&str; 5] =
     ["_tx_thread_schedule", "__tx_thread_schedule", "PendSV_Handler", "__tx_PendSVHandler", "__tx_ts_"];
 
-/// What goes on when no exception does.
+/// What runs below any exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Under {
     /// The scheduler has not been started.
@@ -28,7 +28,7 @@ pub enum Under {
 }
 
 impl Under {
-    /// In a word.
+    /// As one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,18 +82,18 @@ fn exception(number: u32, name: Option<&str>) -> String {
 /// One CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpu {
-    /// What goes on when no exception does.
+    /// What runs below any exception.
     pub under: Under,
     /// What has interrupted it.
     pub above: Above,
     /// Its program counter.
     pub pc: Option<Addr>,
-    /// The function that it is in; `None` too where that is named after another exception than the one that goes on.
+    /// The function that it is in; `None` too where that has the name of a handler of another exception.
     pub function: Option<String>,
 }
 
 impl Cpu {
-    /// In a word.
+    /// As one word.
     #[must_use]
     pub const fn state(&self) -> &'static str {
         match self.above {
@@ -104,7 +104,7 @@ impl Cpu {
         }
     }
 
-    /// True where an exception is known to have interrupted what goes on else.
+    /// True where an exception is known to have interrupted it.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         !matches!(self.above, Above::Nothing | Above::Unknown)
@@ -176,12 +176,15 @@ impl Kernel {
             Level::Exception(number) => Above::Exception(number, exception_name(number, symbols)),
             Level::Mode(mode) => Above::Mode(mode),
             _ if counted => Above::Interrupt,
-            Level::Unknown if m_profile => match under {
-                // Exceptions have a stack of their own.
-                Under::Thread(thread) if self.is_on_stack_of(thread, registers) => Above::Nothing,
-                Under::Idle | Under::Scheduler(_) if is_waiting(registers, symbols) => Above::Nothing,
-                _ => Above::Unknown,
-            },
+            // Of a processor that is not known it is not known either.
+            Level::Unknown if matches!(self.processor, None | Some(Architecture::CortexM | Architecture::Arm)) => {
+                match under {
+                    // Exceptions have a stack of their own.
+                    Under::Thread(thread) if self.is_on_stack_of(thread, registers) => Above::Nothing,
+                    Under::Idle | Under::Scheduler(_) if is_waiting(registers, symbols) => Above::Nothing,
+                    _ => Above::Unknown,
+                }
+            }
             _ => Above::Nothing,
         }
     }

@@ -482,6 +482,12 @@ impl Layout {
         self.tail.unwrap_or(self.thread.len)
     }
 
+    /// True where no debug information gave it: the lists fit it.
+    #[must_use]
+    pub const fn is_inferred(&self) -> bool {
+        self.tail.is_some()
+    }
+
     /// Every member that is known, as debug information has it: type, member, offset.
     #[must_use]
     pub fn members(&self) -> Vec<(String, String, u64)> {

@@ -75,14 +75,14 @@ impl Kernel {
 
     /// The head of a list is 0 though there is such an object.
     fn head_is_zero(&self, symbol: &Symbol, count: Option<u64>, kind: Kind, named: &[Addr], walk: &Walk) -> Issue {
-        let waits = |at: Addr| self.threads.iter().find(|t| t.suspended_on() == Some((kind, at)));
-        let who = named.iter().find_map(|at| Some((waits(*at)?, *at)));
-        let why = match (who, named.first()) {
-            (Some((thread, at)), _) => format!("thread {} waits for the {} at {at:#x}", thread.label(), kind.name()),
-            (None, at) => format!("the trace's registry names the {} at {:#x}", kind.name(), at.unwrap_or(&0)),
+        // Those that threads wait for come first.
+        let at = named.first().copied().unwrap_or_default();
+        let why = match self.threads.iter().find(|t| t.suspended_on() == Some((kind, at))) {
+            Some(thread) => format!("thread {} waits for the {} at {at:#x}", thread.label(), kind.name()),
+            None => format!("the trace's registry names the {} at {at:#x}", kind.name()),
         };
         let message = format!(
-            "{} is 0{}, yet {why}: the variable was written over, or the ELF is of another build; {} were found from there",
+            "{} is 0{}, yet {why}: the variable was written over, the ELF is of another build, or it is left over from before the last start; {} were found from there",
             symbol.name,
             count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
             walk.nodes.len()
@@ -108,7 +108,7 @@ impl Kernel {
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         (found > 0).then(|| {
             let message = format!(
-                "no symbols tell where the lists of {} begin: {found} objects were found through the trace's registry, the threads that wait for them{}; there may be more",
+                "no symbols of the lists of {}: {found} objects were found through the trace's registry, the threads that wait for them{}; there may be more",
                 names.join(", "),
                 if blind { " or a search of memory for their ids" } else { "" }
             );

@@ -259,7 +259,7 @@ impl Kernel {
         let Some(first) = of.next() else { return };
         let count = of.fold(1u64, |n, _| n.saturating_add(1));
         let message = format!(
-            "nothing tells which stack a thread of a module is on, its own or that for calls of the kernel: how much of them was used is not known, as of {first}"
+            "it is not known which stack a thread of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
         );
         self.issues.push(Issue::new("kernel-layout-tail", Severity::Inferred, message).times(count));
     }

@@ -46,7 +46,7 @@ const EXCEPTION: u64 = 0x1FF;
 const THUMB: u64 = 1 << 24;
 
 impl Kernel {
-    /// Finds out where each thread stands. What is learnt of the processor on the way goes into `stop`.
+    /// Finds out where each thread stands. What this shows of the processor goes into `stop`.
     pub fn place(&mut self, memory: &mut dyn Memory, stop: &mut Stop, symbols: &dyn Symbols) {
         self.settle_processor(memory, stop);
         self.processor = stop.frames.map(|f| f.architecture);
@@ -142,9 +142,9 @@ fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), String> {
         return Ok(());
     }
     if stop.cpus.iter().any(|cpu| cpu.thread_pointer().is_some()) {
-        return Err("none of the threads of the system whose registers are known is this one".to_owned());
+        return Err("its thread of the operating system is not among those whose registers are known".to_owned());
     }
-    Err("which of the threads of the system it is, this source does not tell".to_owned())
+    Err("this source does not show which thread of the operating system it is".to_owned())
 }
 
 /// A thread that does not run goes on with what it saved.
@@ -152,7 +152,7 @@ fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), String> {
 /// # Errors
 /// Where what it saved cannot be read, in words.
 fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize) -> Result<(), String> {
-    // It returned, or was ended: what it left is not gone on with.
+    // It returned, or was ended: its saved frame is not used again.
     let ended = matches!(thread.state, Some(State(1 | 2)));
     let saved = thread.saved.filter(|_| !ended);
     let frame = stop.frames.zip(saved).map(|(frames, saved)| {

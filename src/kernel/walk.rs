@@ -128,6 +128,9 @@ impl List<'_> {
         }
         if walk.broken.is_some() {
             for start in others {
+                if walk.nodes.len() >= MOST {
+                    break;
+                }
                 let found = self.around(memory, *start, &mut seen);
                 walk.led = walk.led.saturating_add(found.len());
                 walk.nodes.extend(found);
@@ -166,6 +169,9 @@ impl List<'_> {
         let mut seen: HashSet<Addr> = walk.nodes.iter().map(|n| n.address).collect();
         let before = walk.nodes.len();
         for start in named {
+            if walk.nodes.len() >= MOST {
+                break;
+            }
             walk.nodes.extend(self.around(memory, *start, &mut seen));
         }
         walk.nodes.len().saturating_sub(before)

@@ -9,12 +9,13 @@ use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, Segment};
 
-const NT_PRSTATUS: u32 = 1;
-const NT_386_TLS: u32 = 0x200;
-const NT_AUXV: u32 = 6;
+pub(crate) const NT_PRSTATUS: u32 = 1;
+pub(crate) const NT_386_TLS: u32 = 0x200;
+pub(crate) const NT_AUXV: u32 = 6;
 const NT_FILE: u32 = 0x4649_4C45;
 const AT_PHDR: u64 = 3;
-const AT_ENTRY: u64 = 9;
+/// In an auxiliary vector: where the program begins.
+pub(crate) const AT_ENTRY: u64 = 9;
 /// The smallest page of any target with an MMU: what a load offset is a multiple of.
 const PAGE: u64 = 4096;
 

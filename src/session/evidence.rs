@@ -11,10 +11,11 @@ use crate::bytes::Bytes;
 use crate::catalogue::Catalogue;
 use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MOST_PIECES};
-use crate::elf::{ElfKind, Machine, SHF_ALLOC, SymbolKind};
+use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
 use crate::format::{Absence, Extent};
 use crate::kernel::{Kernel, Kind, Stop};
 use crate::mem::Region;
+use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
 use crate::sym::{Symbol, Symbols, noted};
 use crate::trace::{Issue, Severity};
@@ -31,13 +32,7 @@ pub struct Evidence {
     pub issues: Vec<Issue>,
 }
 
-const NT_PRSTATUS: u32 = 1;
-const NT_AUXV: u32 = 6;
-const NT_386_TLS: u32 = 0x200;
-/// In an auxiliary vector: where the program begins.
-const AT_ENTRY: u64 = 9;
 const SIGTRAP: u16 = 5;
-const SHF_WRITE: u64 = 1;
 /// A region of a stub's map beyond this is RAM by name only: OpenOCD calls everything so that is not flash.
 const LARGEST_RAM: u64 = 64 << 20;
 /// The most of all memory that a file holds which goes in unasked.
@@ -306,7 +301,9 @@ impl Session<'_> {
         }
         notes.push((noted::OWNER, noted::FACTS, noted::facts(&self.facts(parts, architecture))));
         notes.push((noted::OWNER, noted::SYMBOLS, noted::symbols(&self.known_symbols(parts.kernel))));
-        let members = parts.kernel.map(|k| k.layout.members()).unwrap_or_default();
+        // An inferred layout is left out: as debug information it would be read back as certain.
+        let certain = parts.kernel.filter(|k| !k.layout.is_inferred());
+        let members = certain.map(|k| k.layout.members()).unwrap_or_default();
         let exceptions = (0..=255).filter_map(|n| Some((n, self.symbols.exception(n)?)));
         let exceptions: Vec<(u32, String)> = exceptions.collect();
         notes.push((noted::OWNER, noted::MEMBERS, noted::members(&members, &exceptions)));

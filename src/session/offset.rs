@@ -2,6 +2,7 @@
 
 use super::LoadOffset;
 use crate::elf::{Elf, ElfKind};
+use crate::mem::core::AT_ENTRY;
 use crate::mem::remote::Remote;
 use crate::trace::{Issue, Severity};
 
@@ -27,7 +28,6 @@ pub(super) fn unknown() -> Issue {
 
 /// From what the stub knows of the process.
 fn of_stub(remote: &mut Remote, elf: &Elf) -> Option<LoadOffset> {
-    const AT_ENTRY: u64 = 9;
     if let Some(auxv) = remote.client_mut().auxv().ok().flatten() {
         let word = elf.width();
         let size = word.bytes();

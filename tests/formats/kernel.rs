@@ -12,7 +12,7 @@
 use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
 use tx_trace::abi::Addr;
 use tx_trace::bytes::Bytes;
-use tx_trace::kernel::{About, High, Kernel, NoKernel};
+use tx_trace::kernel::{About, High, Kernel, Kind, NoKernel, Root};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::sym::Pairs;
 
@@ -49,6 +49,37 @@ const STORY: [(&str, &str); 8] = [
     ("asleep", "sleeps"),
     ("done", "completed"),
 ];
+
+/// Every entry that a registry names was added, without an end.
+#[test]
+fn a_registry_added_objects_without_a_bound() {
+    const QUEUES: u64 = 0x7000_0000;
+    const LEN: u64 = 60;
+    let builder = Builder::new(CORTEX_M, false).build();
+    // Each alone in a list of its own: id, and behind eleven words the links.
+    let mut bytes = vec![0; 6000 * LEN as usize];
+    let at = |i: u64| QUEUES + i * LEN;
+    for (i, queue) in bytes.chunks_exact_mut(LEN as usize).enumerate() {
+        queue[..4].copy_from_slice(&0x5155_4555u32.to_le_bytes());
+        queue[48..52].copy_from_slice(&(at(i as u64) as u32).to_le_bytes());
+        queue[52..56].copy_from_slice(&(at(i as u64) as u32).to_le_bytes());
+    }
+    let blocks = [(builder.base, builder.bytes()), (QUEUES, bytes)];
+    let mut memory = Segments::new(blocks.map(|(at, bytes)| Block::whole(at, Bytes::from(bytes))).into());
+    let symbols = Pairs::new(builder.symbols());
+    let registered: Vec<Root> = (0..6000).map(|i| Root { kind: Some(Kind::Queue), address: at(i) }).collect();
+    let about = About {
+        symbols: &symbols,
+        endian: None,
+        pointer: None,
+        names: &|_: Addr| None,
+        registered: &registered,
+        stacks: false,
+    };
+    let kernel = Kernel::read(&mut memory, &about).unwrap();
+    let queues = kernel.objects.iter().filter(|o| o.kind == Kind::Queue).count();
+    assert_eq!(queues, 4096);
+}
 
 #[test]
 fn every_layout_in_both_byte_orders_tells_the_story() {

@@ -209,7 +209,7 @@ fn where_nothing_tells_which_thread_it_is() {
         let said = tx_trace(&[&["threads"], &words[..]].concat());
         let said = String::from_utf8(said.stderr).unwrap();
         assert!(
-            said.contains("which of the threads of the system it is, this source does not tell (7 times)"),
+            said.contains("this source does not show which thread of the operating system it is (7 times)"),
             "{said}"
         );
     }

@@ -239,6 +239,26 @@ fn a_handler_above_idle_was_called_idle() {
     }
 }
 
+/// An abort of other ARMs counts as no interrupt, and whose status register is not known may be in one; of a processor
+/// that is not known nothing is known either.
+#[test]
+fn a_dump_without_registers_was_called_idle() {
+    let mut b = Builder::new(CORTEX_A, false);
+    b.current = None;
+    let b = b.build();
+    let arm = Some(Frames::new(Architecture::Arm, Endian::Little));
+    for frames in [arm, None] {
+        let k = kernel(&b, &Names::of(&b), Stop { frames, ..Stop::default() });
+        let text = "no thread runs: idle, or in an exception that came while idle: the status register is not known";
+        assert_eq!(told(&k).lines().next(), Some(text), "{frames:?}");
+        assert_eq!(cell(&k, "state"), Cell::Text("unknown".to_owned()), "{frames:?}");
+    }
+    // The ports for x86 run on a host, whose exceptions are none of the kernel's.
+    let host = Some(Frames::new(Architecture::X86, Endian::Little));
+    let k = kernel(&b, &Names::of(&b), Stop { frames: host, ..Stop::default() });
+    assert_eq!(told(&k).lines().next(), Some("no thread runs (idle)"));
+}
+
 #[test]
 fn what_is_to_run_next_and_what_has_not_begun() {
     let mut b = Builder::new(CORTEX_M, false);

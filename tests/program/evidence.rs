@@ -94,6 +94,26 @@ fn what_a_core_tells_is_what_its_source_told() {
     }
 }
 
+/// A core held an inferred layout as if debug information had given it.
+#[test]
+fn a_core_made_under_an_inferred_layout_lost_the_mark() {
+    let scratch = Scratch::new("evidence-layout");
+    let elf = tx_trace::elf::Elf::open(std::fs::read(fixture("cm3.elf")).unwrap()).unwrap();
+    let names =
+        ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr", "_tx_mutex_created_ptr"];
+    let symbols = names.map(|name| format!("--symbol={name}={:#x}", elf.symbol(name).unwrap().address));
+    let image = format!("{}@0x20000000", path("cm3.ram.bin"));
+    let words: Vec<&str> = symbols.iter().map(String::as_str).chain(["--image", &image]).collect();
+    let (core, _) = core(&scratch, "x.core", &words);
+    let (again, _) = self::core(&scratch, "y.core", &[&core]);
+    for from in [&words[..], &[core.as_str()], &[again.as_str()]] {
+        let (out, _) = done(&[&["threads", "--format", "json"], from].concat());
+        let lines = out.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
+        assert_eq!(lines.filter(|l| l["code"] == "kernel-layout").count(), 1, "{from:?}: {out}");
+        assert_eq!(threads(from), threads(&words), "{from:?}");
+    }
+}
+
 #[test]
 fn reports_of_a_core_without_its_program() {
     let scratch = Scratch::new("evidence-reports");
