@@ -228,6 +228,26 @@ fn a_clock_that_begins_anew_has_gone_around() {
     }
 }
 
+/// Slots of after the clock's turn, copied to before it, lead back over the turn: from a small stamp to a large one.
+#[test]
+fn a_step_back_over_the_turn_of_the_clock_is_no_pause() {
+    let sound = sound("turn in the middle", WORD, 0xFFE0_0000, &busy(500, 900, 60_000), 256);
+    let order: Vec<usize> = decoded(&sound.buffer).events().map(|e| e.slot as usize).collect();
+    for len in [20, 49, 58, 90] {
+        for at in (5..100).step_by(9) {
+            let mut buffer = sound.buffer.clone();
+            for i in 0..len {
+                buffer.slots[order[at + i]] = sound.buffer.slots[order[order.len() - len + i]].clone();
+            }
+            let copied = &order[at..at + len];
+            let trace = decoded(&buffer);
+            if let Some(wrong) = wrong(&sound, &trace, &|slot| copied.contains(&(slot as usize))) {
+                assert!(doubted(&trace), "{len} slots at {at}: {wrong}");
+            }
+        }
+    }
+}
+
 /// Wherever the current pointer was moved to, it was believed where the trace was longer than a 64th of its clock, and on
 /// hosted clocks.
 #[test]

@@ -12,6 +12,7 @@
     clippy::precedence
 )]
 
+mod damage;
 mod hostile;
 
 use std::sync::LazyLock;
@@ -375,7 +376,7 @@ fn a_damaged_length_costs_only_what_it_hides() {
         // All before it and all behind it.
         let all = kept(&lap);
         assert_eq!(got[..5], all[..5], "length {damage}");
-        assert!(got.ends_with(&all[7..]), "length {damage}: {} rows", got.len());
+        assert!(got.ends_with(&all[6..]), "length {damage}: {} rows", got.len());
         assert!(codes(&trace).contains(&"chain-broken"), "length {damage}");
     }
 }

@@ -120,7 +120,15 @@ fn uia(bytes: &[u8], want: &[Shown], base: usize) -> Places {
     let event = |s: &Shown| {
         let (words, stamp) = sizes(s);
         let at = base + s.slot as usize * 4;
-        Place { bytes: at..at + 8 + stamp + 4 * words, stamp: at + 4..at + 4 + stamp }
+        // A snapshot's words can lie in several records, each behind a head of its own, which the first shows.
+        let (mut end, mut left, mut head) = (at, words, 8 + stamp);
+        while left > 0 || end == at {
+            let word0 = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
+            let len = (word0 >> 16 & 0x7FF) as usize;
+            left = left.checked_sub((len - head) / 4).unwrap();
+            (end, head) = (end + len, 8 + stamp + 24);
+        }
+        Place { bytes: at..end, stamp: at + 4..at + 4 + stamp }
     };
     // What describes the logger holds pointers into its buffer: to its end, and to where it writes.
     let inside = |w: &Range<usize>| {

@@ -16,6 +16,8 @@ pub fn reason(judged: &Judged) -> Option<&'static str> {
 }
 
 /// A file of elements has no count of them: one that ends behind an element is a shorter recording.
+///
+/// Undecidable: neither header nor elements hold a length or a sum of the file, and the logger writes whole elements.
 fn shorter(judged: &Judged) -> Option<&'static str> {
     let (task, bytes) = (judged.task, judged.bytes);
     let start = task.places.ring.start;
@@ -24,28 +26,37 @@ fn shorter(judged: &Judged) -> Option<&'static str> {
 }
 
 /// Events of other moments whose stamps, contexts and ids are such as were recorded: nothing beside them is wrong.
+///
+/// Undecidable: an entry holds no sum, and none of its words but the stamp depends on those around it. Where the stamps
+/// rise through it, in threads that are there, the capture is one of a system in which just this happened. A fall
+/// counts unless it is as deep as that of a clock that went around in the undamaged capture.
 fn rising(judged: &Judged) -> Option<&'static str> {
     if judged.wrong != Wrong::default() {
         return None;
     }
     let falls = |events: &[Shown]| {
-        let (mut falls, mut before) = (0, HashMap::<&str, u64>::new());
+        let (mut falls, mut before) = (Vec::new(), HashMap::<&str, u64>::new());
         for event in events {
             let Some(stamp) = event.stamp() else { continue };
             let back = before.insert(event.core.as_str(), stamp).map_or(0, |b| b.saturating_sub(stamp));
             let late = matches!(judged.task.capture.kind, Kind::QnxFile | Kind::QnxRing) && back < LATE;
-            falls += usize::from(back > 0 && !late);
+            falls.extend((back > 0 && !late).then_some(back));
         }
         falls
     };
     let want = &judged.task.want;
     let contexts: HashSet<&Option<String>> = want.iter().map(|w| &w.context).collect();
     let like = judged.shown.iter().all(|s| contexts.contains(&s.context));
-    (judged.shown.len() == want.len() && like && falls(judged.shown) <= falls(want)).then_some("stamps that only rise")
+    let (now, then) = (falls(judged.shown), falls(want));
+    let deep = now.iter().min().is_none_or(|least| then.iter().min().is_some_and(|turn| *least >= turn / 2));
+    (judged.shown.len() == want.len() && like && now.len() <= then.len() && deep).then_some("stamps that only rise")
 }
 
 /// UIA and QNX record who begins to run, and not who inserted an event: where such an event is changed into another that
 /// can be, those up to the next one are another's.
+///
+/// Undecidable: nothing but that event says who runs until the next one does. Where the next one says from whom it
+/// switches and that is another, the program must say so, and then this rule is not asked.
 fn runs(judged: &Judged) -> Option<&'static str> {
     let only = Wrong { context: 0, ..judged.wrong } == Wrong::default();
     if !only || matches!(judged.task.capture.kind, Kind::ThreadX | Kind::Program) {

@@ -462,11 +462,12 @@ struct Fall {
 }
 
 /// Steps back that would be longer than all the rest, if the clock had gone around: once, or several times in a trace that
-/// is short without them.
+/// is short without them. A clock may go around between two steps, so that back is where it began is no smaller stamp;
+/// that is a step back where it leads into the time of the trace itself.
 fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
-    let least = range(clock) >> 3;
+    let range = range(clock);
     let mut rest = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
-    let mut falls = Vec::new();
+    let (mut falls, mut leaps) = (Vec::new(), Vec::new());
     for pair in kept.windows(2) {
         let [a, b] = pair else { continue };
         let stamps = (a.stamps.1, b.stamps.0);
@@ -475,13 +476,22 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
             Direction::Up => stamps.1 < stamps.0,
             Direction::Down => stamps.1 > stamps.0,
         };
-        if falls_back && step >= least {
-            falls.push(Fall { seq: b.seqs.0, stamps, step });
+        let fall = Fall { seq: b.seqs.0, stamps, step };
+        if falls_back && step >= range >> 3 {
+            falls.push(fall);
+        } else if step > range >> 1 {
+            leaps.push(fall);
         } else {
             rest = rest.saturating_add(step);
         }
     }
+    let short = rest;
+    let leads_into = |leap: &Fall| leap.step > short && range.saturating_sub(leap.step) <= short;
+    let (doubted, believed): (Vec<Fall>, Vec<Fall>) = leaps.into_iter().partition(leads_into);
+    rest = believed.iter().fold(rest, |sum, leap| sum.saturating_add(leap.step));
+    falls.extend(doubted);
     falls.retain(|fall| fall.step > rest);
+    falls.sort_by_key(|fall| fall.seq);
     falls
 }
 

@@ -18,6 +18,10 @@ pub(super) struct Tally {
     pub five_bits: bool,
     /// Records of snapshots that their logger wrote over.
     pub overwritten: u64,
+    /// Events that contradict those before them in who runs.
+    pub contradicting: u64,
+    /// The first of them.
+    pub first_contradicting: Option<u64>,
     /// Snapshots with less data than they state.
     pub incomplete: u64,
 }
@@ -74,6 +78,16 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         dropped,
         format!("the logger counted {dropped} events that it did not record"),
         anywhere,
+    );
+    let n = tally.contradicting;
+    say(
+        "slots-incoherent",
+        Severity::Inferred,
+        n,
+        format!(
+            "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
+        ),
+        Place { seq: tally.first_contradicting, ..anywhere },
     );
     let n = tally.overwritten;
     say(

@@ -160,6 +160,7 @@ struct Builder<'a> {
     /// What interrupts interrupted, the outermost first.
     stack: Vec<ContextId>,
     texts: Texts,
+    has_texts: bool,
     modules: HashMap<u16, String>,
     formats: HashMap<u16, String>,
     defs: HashMap<u32, Option<DefId>>,
@@ -183,6 +184,7 @@ impl<'a> Builder<'a> {
             running: ContextId(NONE),
             stack: Vec::new(),
             texts: Texts::of(capture),
+            has_texts: capture.value(text::CHARS).is_some(),
             modules: HashMap::new(),
             formats: HashMap::new(),
             defs: HashMap::new(),
@@ -289,9 +291,10 @@ impl<'a> Builder<'a> {
         self.tally.five_bits |= record.header.kind().chained;
     }
 
-    /// True for an event of TI's own modules that has none of their names.
-    fn is_unnamed(&self, def: Option<&EventDef>, module: u16) -> bool {
-        let Some((def, module)) = def.zip(self.modules.get(&module)) else { return false };
+    /// True for an event of TI's own modules that has none of their names, and for one whose module has lost its own.
+    fn is_unnamed(&self, def: Option<&EventDef>, id: u16) -> bool {
+        let Some(def) = def else { return false };
+        let Some(module) = self.modules.get(&id) else { return self.has_texts && id != 0 && !def.name.contains('.') };
         let declared = || uia_events().iter().filter(|d| d.module == module);
         let called = |name: &str| def.name.starts_with(name);
         // Those that differ in nothing but their names are called by the module.
@@ -304,12 +307,9 @@ impl<'a> Builder<'a> {
         let Some(def) = def else { return self.here() };
         let on = |effect| def.effects.iter().find(|(e, _)| *e == effect).map(|(_, w)| w.and_then(|w| words.get(w)));
         if let Some(Some(next)) = on(Effect::Run) {
-            // Who is switched from is still the one that runs.
-            if self.running.0 == NONE
-                && let Some(old) = words.first().filter(|w| *w != next && **w != 0)
-                && def.field(0).is_some_and(|f| f.kind == ArgKind::ThreadPtr)
-            {
-                self.running = self.contexts.intern(ContextKind::Thread, *old);
+            let names = def.field(0).is_some_and(|f| f.kind == ArgKind::ThreadPtr);
+            if let Some(old) = words.first().filter(|w| names && *w != next && **w != 0) {
+                self.switch_from(*old);
             }
             let here = self.here();
             let new = if *next == 0 { ContextKind::Idle } else { ContextKind::Thread };
@@ -323,6 +323,8 @@ impl<'a> Builder<'a> {
         }
         if let Some(word) = on(Effect::IsrEnter) {
             let isr = self.contexts.intern(ContextKind::Isr, word.copied().unwrap_or(0));
+            // No interrupt interrupts itself.
+            self.agree(self.running != isr && !self.stack.contains(&isr));
             if self.stack.len() < DEEPEST {
                 self.stack.push(self.running);
             }
@@ -330,10 +332,30 @@ impl<'a> Builder<'a> {
             return self.here();
         }
         let here = self.here();
-        if on(Effect::IsrExit).is_some() {
+        if let Some(word) = on(Effect::IsrExit) {
+            let ends = word.map(|w| self.contexts.intern(ContextKind::Isr, *w));
+            self.agree(self.running.0 == NONE || ends.is_none_or(|isr| isr == self.running));
             self.running = self.stack.pop().unwrap_or(ContextId(NONE));
         }
         here
+    }
+
+    /// Who is switched from is still the one that runs, whoever ran by the events before.
+    fn switch_from(&mut self, old: u64) {
+        let old = self.contexts.intern(ContextKind::Thread, old);
+        let runs = self.stack.first().copied().unwrap_or(self.running);
+        self.agree(runs.0 == NONE || runs == old);
+        if self.stack.is_empty() {
+            self.running = old;
+        }
+    }
+
+    /// Counts an event that contradicts those before it.
+    fn agree(&mut self, agrees: bool) {
+        if !agrees {
+            self.tally.contradicting = self.tally.contradicting.saturating_add(1);
+            self.tally.first_contradicting = self.tally.first_contradicting.or(Some(self.entries.len() as u64));
+        }
     }
 
     fn here(&self) -> (ContextId, u32) {
@@ -347,11 +369,11 @@ fn event_id(record: &Record, ids: Option<(u16, u16)>) -> u32 {
 }
 
 fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &mut Vec<Issue>) -> Clock {
-    let (mut up, mut down, mut stamps, mut wide) = (0u64, 0u64, 0u64, false);
+    let (mut up, mut down, mut stamps, mut wide) = (0u64, 0u64, 0u64, 0u64);
     let mut before = None;
     for r in &order.records {
         let Some(stamp) = record::stamp(&order.bytes, r, endian) else { continue };
-        wide |= r.header.kind().stamp == Some(8);
+        wide = wide.saturating_add(u64::from(r.header.kind().stamp == Some(8)));
         stamps = stamps.saturating_add(1);
         match before.map(|b| stamp.cmp(&b)) {
             Some(std::cmp::Ordering::Greater) => up = up.saturating_add(1),
@@ -384,7 +406,8 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
             "all time stamps are equal: the time source does not run, so no times are shown",
         ));
     }
-    let mask = if wide { u64::MAX } else { Width::W4.max() };
+    // A logger writes stamps of one width: a few records of the other are none of its own.
+    let mask = if wide > stamps / 2 { u64::MAX } else { Width::W4.max() };
     let counts = if runs { Counts::Time } else { Counts::Nothing };
     Clock { mask, direction, direction_known, period: options.period, hz: options.hz, counts, doubts: 0, reason }
 }

@@ -365,8 +365,9 @@ impl Search<'_> {
             return None;
         };
         self.endian = Some(logger.endian);
-        // Object and descriptor describe one buffer.
-        if !self.found.iter().any(|(_, l, _)| l.base == logger.base) && self.found.len() < MOST {
+        // Object and descriptor describe one buffer, but where one of them is damaged.
+        let same = |l: &Logger| l.base == logger.base && l.len == logger.len;
+        if !self.found.iter().any(|(_, l, _)| same(l)) && self.found.len() < MOST {
             self.found.push((address, logger, name.to_owned()));
         }
         Some(logger)
@@ -486,11 +487,19 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     located.endian = Some(logger.endian);
     located.how = format!("{name}: {} at {header:#x}", logger.by.name());
     located.known = vec![(KIND, logger.by as u64)];
-    located.known.extend(found.iter().filter(|(at, ..)| at != header).map(|(at, ..)| (OTHER, *at)));
+    for (at, l, _) in found.iter().filter(|(at, ..)| at != header) {
+        if l.base != logger.base {
+            located.known.push((OTHER, *at));
+        } else if !is_there(memory, l) {
+            located.known.push((DAMAGED, *at));
+        }
+    }
     Ok(located)
 }
 
 /// Another logger of the same program, in [`Located::known`].
 pub(super) const OTHER: &str = "another logger";
+/// What describes the same buffer, with a length that cannot be, in [`Located::known`].
+pub(super) const DAMAGED: &str = "another length";
 /// What describes the logger, in [`Located::known`].
 const KIND: &str = "described by";

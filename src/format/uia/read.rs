@@ -4,7 +4,7 @@
 //! whatever was asked for.
 
 use super::super::{Absence, Block, Capture, Extent, Located};
-use super::locate::{self, By, Logger, OTHER};
+use super::locate::{self, By, DAMAGED, Logger, OTHER};
 use super::ring::{self, Known, Order, Shape};
 use super::text::{self, Texts};
 use super::{layout, record};
@@ -59,6 +59,16 @@ pub(super) fn capture(
                 format!("more loggers are described at {}: choose one with --header ADDR", others.join(", ")),
             )
             .times(others.len() as u64),
+        );
+    }
+    if let Some(at) = located.known(DAMAGED) {
+        capture.issues.push(
+            Issue::new(
+                "header-mended",
+                Severity::Inferred,
+                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", located.header),
+            )
+            .at(Place::address(at)),
         );
     }
     if logger.enabled == Some(false) {

@@ -113,16 +113,19 @@ fn record_at(bytes: &[u8], at: usize, to: usize, endian: Endian) -> Option<Heade
 /// so, but for the first.
 fn forward(bytes: &[u8], from: usize, to: usize, endian: Endian, out: &mut Vec<Record>) -> End {
     let to = to.min(bytes.len());
-    let (mut at, mut before, mut overwritten) = (from, None, 0u16);
+    let (mut at, mut before, mut overwritten, mut chained) = (from, None, 0u16, false);
     while at < to {
         let Some(header) = header_at(bytes, at, endian) else { return End::Broken(at) };
         if header.length == 0 {
             return End::Marker(at);
         }
         let follows = before.is_none() || header.previous.is_none() || header.previous == before;
-        if !follows {
+        let known =
+            header.kind().chained || before.is_none() || !chained || is_confirmed(bytes, at, to, &header, endian);
+        if !follows || !known {
             return End::Broken(at);
         }
+        chained = header.kind().chained;
         if let Some(next) = writes_over(bytes, at, endian).filter(|next| *next < to) {
             before = Some(header.length);
             overwritten = overwritten.saturating_add(1);
@@ -138,6 +141,14 @@ fn forward(bytes: &[u8], from: usize, to: usize, endian: Endian, out: &mut Vec<R
         at = at.saturating_add(usize::from(header.length));
     }
     End::Bound
+}
+
+/// A record that does not hold the length of the one before it, behind one that does: any word can be that. It is one
+/// where the next record knows its length, or nothing follows it.
+fn is_confirmed(bytes: &[u8], at: usize, to: usize, header: &Header, endian: Endian) -> bool {
+    let end = at.saturating_add(usize::from(header.length));
+    let next = || header_at(bytes, end, endian);
+    end == to || end < to && next().is_some_and(|n| n.previous.is_none_or(|p| p == header.length))
 }
 
 /// A writer of TI's (LoggerStopMode of UIA 2.30) does not move on between the records of one snapshot: each lies over
@@ -239,18 +250,36 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
     };
     order.records.append(&mut head);
     if let Some(at) = broken {
+        let floor = inside(&order.records, at);
         // From the newest record back to where the chain is broken.
-        let mut rest = write.map(|w| backward(bytes, w, at, endian)).unwrap_or_default();
+        let rest = write.map(|w| backward(bytes, w, floor, endian)).unwrap_or_default();
         let next = rest.first().map_or(write.unwrap_or(bytes.len()), |r| r.at);
-        let mut between = salvage::chains(bytes, at, next, endian);
-        between.append(&mut rest);
-        gaps(at, &between, order.records.len(), &mut order.lost);
-        if between.is_empty() {
-            order.lost.push(Lost { before: order.records.len(), at, len: next.saturating_sub(at) });
-        }
-        order.records.append(&mut between);
+        let mut found = salvage::chains(bytes, floor, next, endian);
+        found.extend(rest);
+        behind(at, found, write.unwrap_or(bytes.len()), &mut order);
     }
     order
+}
+
+/// Where to look for records when the chain is broken at `at`: the length of the record before it can be what is
+/// damaged, and then others lie in it.
+fn inside(records: &[Record], at: usize) -> usize {
+    let last = records.last().filter(|r| r.at.saturating_add(r.header.length.into()) == at);
+    last.map_or(at, |r| r.at.saturating_add(4))
+}
+
+/// Adds the records that were found behind a break, up to `to`, and what lies between them.
+fn behind(at: usize, mut found: Vec<Record>, to: usize, order: &mut Order) {
+    let mut from = at;
+    if found.first().is_some_and(|f| f.at < at) {
+        from = order.records.pop().map_or(at, |r| r.at);
+    }
+    let end = found.last().map_or(from, |r| r.at.saturating_add(r.header.length.into()));
+    gaps(from, &found, order.records.len(), &mut order.lost);
+    order.records.append(&mut found);
+    if end < to {
+        order.lost.push(Lost { before: order.records.len(), at: end, len: to.saturating_sub(end) });
+    }
 }
 
 /// What the lap before left behind the newest record, where the chain back from its end is broken, or its end is not
@@ -324,7 +353,8 @@ fn circular(bytes: &[u8], known: &Known) -> Order {
                 from = back.len();
             }
             End::Marker(at) | End::Broken(at) => {
-                order.lost.push(Lost { before: order.records.len(), at, len: to.saturating_sub(at) });
+                let found = salvage::chains(&line, inside(&order.records, at), to, known.endian);
+                behind(at, found, to, &mut order);
                 break;
             }
         }
@@ -376,7 +406,8 @@ fn packets(bytes: &[u8], known: &Known) -> Order {
             End::Bound | End::Marker(_) => {}
             End::Broken(at) if !bounded && order.records.len() == before && at == from => {}
             End::Broken(at) => {
-                order.lost.push(Lost { before: order.records.len(), at, len: to.saturating_sub(at) });
+                let found = salvage::chains(bytes, inside(&order.records, at), to, known.endian);
+                behind(at, found, to, &mut order);
             }
         }
     }
