@@ -204,6 +204,22 @@ fn a_short_count_of_events_with_a_damaged_stamp_is_a_count() {
     assert_eq!(trace.clock.counts, Counts::Events(1), "{:?}", trace.issues);
 }
 
+/// What a larger ring left behind a smaller one in the same memory was taken for its events where pauses are long.
+#[test]
+fn the_rest_of_a_larger_ring_is_no_part_of_a_smaller_one() {
+    // Pauses of a third of the clock: most stamps are as close to each other.
+    let steps: Vec<u64> = (0..700).map(|i| if i % 20 == 19 { 1_500_000_000 } else { 100 + i * 7919 % 900 }).collect();
+    let larger = sound("larger", WORD, 5000, &steps[..280], 300).buffer.bytes();
+    for start in (0..8).map(|n| n * 0x2000_0000) {
+        let smaller = sound("smaller", WORD, start, &steps[280..630], 200).buffer;
+        let mut bytes = smaller.bytes();
+        bytes.extend_from_slice(&larger[bytes.len()..]);
+        let trace = decode_bytes(&smaller, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+        assert!(!codes(&trace).contains(&"header-mended"), "{start:#x}: {:?}", trace.issues);
+        assert_eq!(trace.events().count(), 200, "{start:#x}");
+    }
+}
+
 /// A clock that began anew, or was set back, was 2^32 ticks further.
 #[test]
 fn a_clock_that_begins_anew_has_gone_around() {
