@@ -331,6 +331,23 @@ fn the_newest_events_are_found_where_the_pointer_was_moved() {
     }
 }
 
+/// Of pauses that are longer than the clock's range one seemed to be longer than all the rest: the events behind it were
+/// shown as the oldest.
+#[test]
+fn pauses_of_several_turns_do_not_move_the_pointer() {
+    for n in 1..200u64 {
+        let mut steps = busy(500, 900, 60_000);
+        for (i, at) in [290, 350, 410, 470].into_iter().enumerate() {
+            steps[at] =
+                5_000_000_000 + n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(13 * i as u32) % 20_000_000_000;
+        }
+        let sound = sound("pauses", WORD, n << 20, &steps, 256);
+        let slots: Vec<u64> = decoded(&sound.buffer).events().map(|e| e.slot).collect();
+        let truth: Vec<u64> = (244..500).map(|i| i % 256).collect();
+        assert_eq!(slots, truth, "{n}");
+    }
+}
+
 /// Counts the reads of a memory.
 struct Counted(Flat, usize);
 
