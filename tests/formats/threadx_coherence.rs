@@ -204,6 +204,22 @@ fn a_short_count_of_events_with_a_damaged_stamp_is_a_count() {
     assert_eq!(trace.clock.counts, Counts::Events(1), "{:?}", trace.issues);
 }
 
+/// What a larger ring left behind a smaller one in the same memory was taken for its events where pauses are long.
+#[test]
+fn the_rest_of_a_larger_ring_is_no_part_of_a_smaller_one() {
+    // Pauses of a third of the clock: most stamps are as close to each other.
+    let steps: Vec<u64> = (0..700).map(|i| if i % 20 == 19 { 1_500_000_000 } else { 100 + i * 7919 % 900 }).collect();
+    let larger = sound("larger", WORD, 5000, &steps[..280], 300).buffer.bytes();
+    for start in (0..8).map(|n| n * 0x2000_0000) {
+        let smaller = sound("smaller", WORD, start, &steps[280..630], 200).buffer;
+        let mut bytes = smaller.bytes();
+        bytes.extend_from_slice(&larger[bytes.len()..]);
+        let trace = decode_bytes(&smaller, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
+        assert!(!codes(&trace).contains(&"header-mended"), "{start:#x}: {:?}", trace.issues);
+        assert_eq!(trace.events().count(), 200, "{start:#x}");
+    }
+}
+
 /// A clock that began anew, or was set back, was 2^32 ticks further.
 #[test]
 fn a_clock_that_begins_anew_has_gone_around() {
@@ -332,6 +348,23 @@ fn the_newest_events_are_found_where_the_pointer_was_moved() {
             let truth: Vec<u64> = (0..20).map(|i| (right as u64 + 256 - 20 + i) % 256).collect();
             assert_eq!(slots, truth, "{}: moved from {right} to {to}", sound.name);
         }
+    }
+}
+
+/// Of pauses that are longer than the clock's range one seemed to be longer than all the rest: the events behind it were
+/// shown as the oldest.
+#[test]
+fn pauses_of_several_turns_do_not_move_the_pointer() {
+    for n in 1..200u64 {
+        let mut steps = busy(500, 900, 60_000);
+        for (i, at) in [290, 350, 410, 470].into_iter().enumerate() {
+            steps[at] =
+                5_000_000_000 + n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(13 * i as u32) % 20_000_000_000;
+        }
+        let sound = sound("pauses", WORD, n << 20, &steps, 256);
+        let slots: Vec<u64> = decoded(&sound.buffer).events().map(|e| e.slot).collect();
+        let truth: Vec<u64> = (244..500).map(|i| i % 256).collect();
+        assert_eq!(slots, truth, "{n}");
     }
 }
 

@@ -379,8 +379,8 @@ impl Stretches {
         let mut cuts: Vec<(u64, u64)> = cuts.collect();
         cuts.sort_unstable();
         let (step, seq) = cuts.pop()?;
-        let usual = cuts.last().map_or(self.usual, |(pause, _)| self.usual.max(*pause));
-        if clock.step(last.stamps.1, first.stamps.0) > usual {
+        // Not by a pause: of pauses that are longer than the clock's range the stamps show any length.
+        if clock.step(last.stamps.1, first.stamps.0) > self.usual {
             return None;
         }
         let ordinary = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));

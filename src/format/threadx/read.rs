@@ -186,9 +186,12 @@ fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Res
 const BEFORE_END: u64 = 256;
 
 /// Where the ring ends, and what to say, if events go on behind where it is said to end. Only where it costs no packet to
-/// look.
+/// look, and where the kernel's own pointers do not say the same.
 fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option<(u64, Issue)> {
     let (raw, word) = (&header.raw, header.word);
+    if plan_by_pointers(located).is_some_and(|plan| plan.word == word) {
+        return None;
+    }
     let regions = memory.regions()?;
     let entry = layout::entry_size(word) as u64;
     let (start, end) = (raw.offset(raw.buffer_start, word), raw.offset(raw.buffer_end, word));
@@ -204,8 +207,9 @@ fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option
     let described = read(located.header, start.min(LOOKED_AT))?;
     let tail = read(at.checked_sub(before)?, before)?;
     let behind = read(at, after)?;
+    let first = read(located.header.checked_add(start)?, entry)?;
     let known = Behind { bytes: &described, endian: header.endian, word };
-    let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &tail, &behind);
+    let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &first, &tail, &behind);
     let taken = raw.buffer_end.wrapping_add(more.saturating_mul(entry)) & word.max();
     let issue = Issue::new(
         "header-mended",

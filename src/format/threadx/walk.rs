@@ -50,8 +50,9 @@ impl Behind<'_> {
     }
 
     /// How many slots behind the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
-    /// registry know, their stamps as close to each other. None where the last slot was never used.
-    pub fn going_on(&self, object: usize, tail: &[u8], behind: &[u8]) -> u64 {
+    /// registry know, their stamps as close to each other. None where the last slot was never used, and where the ring's
+    /// first slot follows it no later: then what lies behind is the rest of a larger ring in the same memory.
+    pub fn going_on(&self, object: usize, first: &[u8], tail: &[u8], behind: &[u8]) -> u64 {
         let size = layout::entry_size(self.word);
         let known = self.contexts(object, tail.chunks_exact(size));
         let is_event = |slot: &[u8]| {
@@ -71,6 +72,11 @@ impl Behind<'_> {
         steps.sort_unstable();
         // One of them may be where the ring begins.
         let [.., usual, _] = steps.as_slice() else { return 0 };
+        let closes =
+            is_event(first) && behind.get(..size).is_some_and(|b| apart(last, stamp(first)) <= apart(last, stamp(b)));
+        if closes {
+            return 0;
+        }
         let follows = |slot: &&[u8]| {
             let before = std::mem::replace(&mut last, stamp(slot));
             is_event(slot) && apart(before, last) <= *usual
