@@ -170,7 +170,7 @@ fn threads_without_symbols_are_found_through_the_registry() {
         let said = issues(&kernel, "no-kernel-symbol");
         assert!(said.iter().all(|i| i.severity == Severity::Inferred), "{case}");
         assert!(said[0].message.contains("8 threads were found through the trace's registry"), "{case}: {said:?}");
-        assert!(said[1].message.contains("mutex, queue, event flags begin: 3 objects"), "{case}: {said:?}");
+        assert!(said[1].message.contains("mutex, queue, event flags: 3 objects"), "{case}: {said:?}");
         assert_eq!(issues(&kernel, "kernel-damaged").len(), 0, "{case}: {:?}", kernel.issues);
     });
 }
