@@ -231,6 +231,7 @@ fn run(
         Some(psp) if !thread.holds(psp) && thread.stacks != Stacks::Unknown => {
             format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
+        Some(psp) if psp & 3 != 0 => format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"),
         Some(psp) => match hardware_frame(memory, psp, endian, thread.holds(psp)) {
             Some(Ok(frame)) => {
                 let from = match above {

@@ -431,9 +431,12 @@ fn registers_of_the_crash_log() {
     assert_eq!((&rows[0]["thread"]["name"], &at["address"]), (&"watchdog".into(), &format!("{pc:#010x}").into()));
     assert!(rows[0]["stack_used"].as_u64().is_some_and(|n| n > 0 && n < 768), "{}", rows[0]);
     // A slip of the hand is no place.
-    for (typed, told) in
-        [(psp + 4, "there are none"), (psp + 2, "there are none"), (0x2000_0000, "outside of its stack")]
-    {
+    for (typed, told) in [
+        (psp + 4, "there are none"),
+        (psp + 1, "not a multiple of 4"),
+        (psp + 2, "not a multiple of 4"),
+        (0x2000_0000, "outside of its stack"),
+    ] {
         let words = ["threads", "--width", "200", "--reg", &format!("psp={typed:#x}"), &elf, &core];
         let (table, _) = done(&words);
         assert!(table.contains(&format!("{typed:#x} ")) && table.contains(told), "{table}");

@@ -74,7 +74,12 @@ impl Judge<'_> {
     /// one of them is written over.
     fn settle(&self, issues: &mut Vec<Issue>) -> Option<u64> {
         let (kernel, header) = self.g.differing()?;
-        let taken = if self.slots.goes_on(kernel) && !self.slots.goes_on(header) { header } else { kernel };
+        // Behind the newest event: there is an event before the slot, and time does not go on with the slot.
+        let ends = |slot: u64| {
+            let before = slot.checked_sub(1).unwrap_or_else(|| self.g.capacity.saturating_sub(1));
+            self.slots.is_used(before) && !self.slots.goes_on(slot)
+        };
+        let taken = if ends(header) && !ends(kernel) { header } else { kernel };
         issues.push(
             Issue::new(
                 "current-differs",
