@@ -129,7 +129,9 @@ impl Session<'_> {
             return found;
         }
         let elf = self.elf.clone()?;
-        code::compare(self.memory.memory(), &elf, self.load_offset)
+        let found = code::compare(self.memory.memory(), &elf, self.load_offset);
+        self.code = Compared::Was(found);
+        found
     }
 
     /// What shows that the ELF is not that of the program in memory: byte order, build id, kernel version, code, or names
