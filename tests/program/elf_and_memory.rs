@@ -92,7 +92,7 @@ fn belonging(lines: &[Value]) -> String {
     row["value"].as_str().unwrap().to_owned()
 }
 
-/// "0 of 10 thread names agree, 1 of 10 thread entries begin a function: this ELF is of another build", though its strings were not there to be compared.
+/// "0 of 10 thread names agree: this ELF is of another build", though its strings were not there to be compared.
 #[test]
 fn an_elf_of_debug_information_alone_was_of_another_build() {
     let files = Scratch::new("debug-only");
@@ -117,7 +117,10 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     // Of another build it is not called the same.
     let other = fixture("cm3-never.elf");
     let info = json("info", &other, &ram);
-    assert_eq!(belonging(&info), "0 of 10 thread names agree, 1 of 10 thread entries begin a function: this ELF is of another build");
+    assert_eq!(
+        belonging(&info),
+        "0 of 10 thread names agree, 1 of 10 thread entries begin a function: this ELF is of another build"
+    );
 }
 
 /// Names of threads agreed, and the code was never looked at.
