@@ -253,7 +253,7 @@ fn a_step_back_over_the_turn_of_the_clock_is_no_pause() {
         for at in (5..100).step_by(9) {
             let mut buffer = sound.buffer.clone();
             for i in 0..len {
-                buffer.slots[order[at + i]] = sound.buffer.slots[order[order.len() - len + i]].clone();
+                buffer.slots[order[at + i]] = sound.buffer.slots[order[order.len() - len + i]];
             }
             let copied = &order[at..at + len];
             let trace = decoded(&buffer);

@@ -135,8 +135,8 @@ fn an_event_whose_module_lost_its_name_may_be_an_interrupt() {
     let (ram, symbols) = program();
     // The node of Hwi is the second one of the table; the first is none.
     let mut ram = ram.put(RAM + 0x2000 + 8, &[0; 4]);
-    // Of the event's text one word is damaged: it is no declared one any more.
-    let text_at = ram.bytes.windows(8).position(|w| w == b"LM_begin").unwrap();
+    // Of the event's text an argument's name is damaged: it is that of no declared event any more.
+    let text_at = ram.bytes.windows(9).position(|w| w == b"preThread").unwrap();
     ram.bytes[text_at] = b'X';
     let (trace, _) = load_with(&ram, &symbols, &Hints::default()).unwrap();
     let events: Vec<_> = trace.events().collect();
