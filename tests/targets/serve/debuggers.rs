@@ -190,7 +190,7 @@ fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
         let of_first = of(&text, "bt");
         assert!(of_first.contains("Register 92 is not available") && !of_first.contains("#1"), "{lr}: {text}");
         let all = of(&text, "thread apply all bt");
-        assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 7, "all that do not run: {text}");
+        assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 8, "all that do not run: {text}");
     }
     // Thread mode on the main stack, and `lr` after a reset: PSP has no part in these.
     for lr in ["lr=0xfffffff9", "lr=0xffffffff"] {
