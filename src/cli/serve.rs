@@ -55,7 +55,7 @@ mod served {
     use crate::abi::{Addr, Endian};
     use crate::cli::monitor::{self, Program};
     use crate::cli::{listen, message, threads};
-    use crate::cpu::{Architecture, Registers};
+    use crate::cpu::{Architecture, Level, Registers};
     use crate::elf::ElfKind;
     use crate::kernel::{Cpu, Kernel, State, Thread as KernelThread};
     use crate::mem::Memory;
@@ -195,6 +195,9 @@ mod served {
                 self.architecture = kernel.processor;
                 self.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
             }
+            if let [cpu] = self.cpus.as_mut_slice() {
+                complete_main_stack(cpu, kernel);
+            }
             let mut order: Vec<&KernelThread> = kernel.threads.iter().collect();
             order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
             let owner = |address: Addr| kernel.thread(address).map(KernelThread::label);
@@ -272,6 +275,16 @@ mod served {
             // Where none of the kernel's threads runs, the CPU is what stopped.
             let at = if none_runs { 0 } else { self.threads.len() };
             self.threads.splice(at..at, others);
+        }
+    }
+
+    /// A Cortex-M's `sp` is `msp` or `psp`: where `psp` lies in the stack of the thread that runs and `sp` in none of its
+    /// stacks, it is `msp`, though nothing else says that this is an exception.
+    fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
+        let open = cpu.level() == Level::Unknown && cpu.get("msp").is_none();
+        let Some((sp, psp)) = cpu.sp().zip(cpu.get("psp")).filter(|_| open) else { return };
+        if kernel.threads.iter().any(|t| t.core.is_some() && t.holds(psp) && !t.holds(sp)) {
+            cpu.set("msp", sp);
         }
     }
 

@@ -68,8 +68,14 @@ const THUMB: u64 = 1 << 24;
 /// `xpsr` as pushed: a word was skipped to align the stack.
 const SKIPPED: u64 = 1 << 9;
 
+/// True in an exception: by `xpsr`, or where that does not tell, by an EXC_RETURN in `pc` or `lr`. One that leads to
+/// thread mode on the main stack is left out: behind it is nothing at `psp`, and GDB goes on by `sp` alone.
 fn in_exception(registers: &Registers) -> bool {
-    matches!(registers.level(), Level::Exception(_))
+    match registers.level() {
+        Level::Exception(_) => true,
+        Level::Unknown => [registers.pc(), registers.lr()].into_iter().flatten().any(returns_by_psp_or_to_handler),
+        Level::Thread | Level::Mode(_) => false,
+    }
 }
 
 /// Exceptions run on the main stack: their `sp` is `msp`.
@@ -100,6 +106,12 @@ pub(super) fn complete_thread(registers: &mut Registers, cpu: &Registers) {
 /// True for an EXC_RETURN that leads to a thread: thread mode, process stack.
 const fn returns_to_thread(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 0xC == 0xC
+}
+
+/// True for an EXC_RETURN that leads to a thread's stack, or to another exception, which may have come upon a thread. Bit 1
+/// is 0 in all of them: `lr` after a reset is 0xffffffff.
+const fn returns_by_psp_or_to_handler(word: u64) -> bool {
+    word >> 7 == 0x1FF_FFFF && word & 2 == 0 && word & 0xC != 8
 }
 
 pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, SavedError> {

@@ -168,6 +168,7 @@ impl Registers {
         if registers.level() == Level::Unknown {
             registers.forget("xpsr");
         }
+        registers.complete();
         registers
     }
 

@@ -465,6 +465,31 @@ fn the_status_word_of_another_profile_is_no_xpsr() {
     }
 }
 
+/// `lr` tells that it is an exception where `xpsr` does not; its `sp` is `msp`.
+#[test]
+fn an_exc_return_in_lr_was_no_exception() {
+    for (xpsr, lr, main) in [
+        (None, 0xFFFF_FFFD, true),
+        (None, 0xFFFF_FFF1, true),
+        (None, 0xFFFF_FFE1, true),
+        (None, 0xFFFF_FFBC, true),
+        // Thread mode on the main stack; after a reset; other code.
+        (None, 0xFFFF_FFF9, false),
+        (None, 0xFFFF_FFFF, false),
+        (None, 0x0000_1D93, false),
+        // The status register knows better.
+        (Some(0x0100_0000), 0xFFFF_FFFD, false),
+        (Some(0x0100_0003), 0xFFFF_FFF9, true),
+    ] {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("sp", 0x2000_7FA0) && registers.set("lr", lr));
+        xpsr.map(|xpsr| registers.set("xpsr", xpsr));
+        registers.complete();
+        assert_eq!(registers.get("msp"), main.then_some(0x2000_7FA0), "{xpsr:x?} {lr:#x}");
+        assert_eq!(registers.needed().contains(&"psp"), main, "{xpsr:x?} {lr:#x}");
+    }
+}
+
 /// A BE8 target: data big-endian, registers as QEMU sends them.
 #[test]
 fn be8_registers_that_came_little_endian() {

@@ -111,6 +111,7 @@ impl Kernel {
                 self.issues.push(Issue::new("reg-unused", Severity::Note, message));
             }
         }
+        stop.cpus.iter_mut().for_each(Registers::complete);
     }
 
     /// Every thread that does not run, and ran, saved an `EXC_RETURN` first.

@@ -164,6 +164,41 @@ fn psp_alone_was_not_enough_for_gdb() {
     assert_eq!(of(&text, "thread apply all bt").matches("mk_thread_shell () at kernel.c").count(), 8, "{text}");
 }
 
+/// The same log without `xpsr`, and what QEMU writes for a Cortex-M, does not say that the CPU is in an exception; `lr` does.
+/// `psp` was dropped, and GDB took the main stack for the thread's: it showed a caller that there was not.
+#[test]
+fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let look = |lr: &str, psp: &[&str]| {
+        let log = ["--reg", "pc=0x2540", "--reg", "sp=0x20007fa0", "--reg", lr];
+        let image = Image::serve(&[&RAM[..], &log, psp].concat());
+        let target = format!("target remote :{}", image.port);
+        session(&[&target, "p $msp", "p $psp", "bt", "thread apply all bt", "detach"])
+    };
+    let text = look("lr=0xfffffffd", &["--reg", "psp=0x20002f00"]);
+    assert!(of(&text, "bt").contains("#1  <signal handler called>\n#2  record_write ("), "{text}");
+    assert!(of(&text, "p $msp").contains("0x20007fa0"), "{text}");
+    let all = of(&text, "thread apply all bt");
+    assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 8, "every thread to its start: {text}");
+    // In a function that the handler called: `psp` lies in the stack of the thread that runs, and `sp` does not.
+    let text = look("lr=0x1d93", &["--reg", "psp=0x20002f00"]);
+    assert!(of(&text, "p $msp").contains("0x20007fa0") && of(&text, "p $psp").contains("0x20002f00"), "{text}");
+    for lr in ["lr=0xfffffffd", "lr=0xffffffed", "lr=0xffffffbc", "lr=0xfffffff1"] {
+        let text = look(lr, &[]);
+        let of_first = of(&text, "bt");
+        assert!(of_first.contains("Register 92 is not available") && !of_first.contains("#1"), "{lr}: {text}");
+        let all = of(&text, "thread apply all bt");
+        assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 8, "all that do not run: {text}");
+    }
+    // Thread mode on the main stack, and `lr` after a reset: PSP has no part in these.
+    for lr in ["lr=0xfffffff9", "lr=0xffffffff"] {
+        let text = look(lr, &[]);
+        assert!(!of(&text, "bt").contains("Register 92"), "{lr}: {text}");
+    }
+}
+
 /// GDB goes on behind the exception by whatever lies at PSP.
 #[test]
 fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
