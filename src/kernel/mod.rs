@@ -137,7 +137,10 @@ impl Kernel {
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
         let loaded = globals.word(memory, shape, "_txm_module_manager_loaded_list_ptr", shape.pointer);
-        let modules = loaded.is_some_and(|first| first != 0);
+        // Without symbols nothing tells whether some are loaded: their members lie behind the links of the created list,
+        // and other members follow where they always do only in a kernel without modules.
+        let open = blind && kernel.layout.thread.offset("tx_thread_user_priority").is_none();
+        let modules = loaded.map_or(open, |first| first != 0);
         let read = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about, modules));
         kernel.threads = read.collect();
         kernel.check_modules();
@@ -253,13 +256,13 @@ impl Kernel {
         self.issues.push(issue.times(count));
     }
 
-    /// Threads of modules whose stacks are not known.
+    /// Threads that are or may be of modules, whose stacks are not known.
     fn check_modules(&mut self) {
         let mut of = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).map(Thread::label);
         let Some(first) = of.next() else { return };
         let count = of.fold(1u64, |n, _| n.saturating_add(1));
         let message = format!(
-            "it is not known which stack a thread of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
+            "it is not known which stack a thread that is or may be of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
         );
         self.issues.push(Issue::new("kernel-layout-tail", Severity::Inferred, message).times(count));
     }

@@ -61,6 +61,12 @@ impl CodeMatch {
         self.build_id.map_or(self.same.saturating_mul(2) < self.compared, |same| !same)
     }
 
+    /// True where code differs, and no build id shows that the ELF is that of the program all the same.
+    #[must_use]
+    pub fn may_be_another(self) -> bool {
+        !self.holds() && self.build_id != Some(true)
+    }
+
     /// True where thread names and entries can still show another build.
     #[must_use]
     pub fn leaves_open(self) -> bool {

@@ -267,8 +267,8 @@ impl<'m> Session<'m> {
     pub fn locate(&mut self) -> Result<(&'static dyn Format, &Located), Absence> {
         if self.place.is_none() {
             let found = scan::find(self);
-            let another = self.code.found().is_some_and(CodeMatch::is_another);
-            self.place = Some(found.map_err(|absence| program::blame(self.elf.as_deref(), another, absence))?);
+            let elf = self.elf.as_deref();
+            self.place = Some(found.map_err(|absence| program::blame(elf, &Identity::default(), absence))?);
         }
         self.place.as_ref().map(|(f, l)| (*f, l)).ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }

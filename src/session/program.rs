@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::Identity;
 use crate::elf::Elf;
 use crate::format::Absence;
 use crate::trace::{Issue, Severity};
@@ -16,17 +17,32 @@ pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     Some(Issue::new("elf-truncated", Severity::Note, format!("{}: {lost}; copy it anew", path.display())))
 }
 
+/// True for what was concluded from a variable that holds 0: under the ELF of another build another variable lies there.
+pub(super) fn is_by_zero(absence: &Absence) -> bool {
+    matches!(absence.code, "never-enabled" | "no-threads")
+}
+
+/// Takes back what was concluded from such a variable where the ELF is, or may be, of another build.
+pub(super) fn doubt(identity: &Identity, mut absence: Absence) -> Absence {
+    let why = match identity.code {
+        _ if !is_by_zero(&absence) => return absence,
+        _ if identity.is_another() => OTHER.to_owned(),
+        Some(code) if code.may_be_another() => {
+            format!("{OTHER}, or some of its code was changed in memory ({})", code.describe())
+        }
+        _ => return absence,
+    };
+    let what = if absence.code == "no-threads" { "threads" } else { "a trace" };
+    absence.code = "elf-mismatch";
+    absence.looked = false;
+    absence.message = format!("{why}: it does not show where {what} would be in this memory");
+    "give the ELF of the program that ran (--elf)".clone_into(&mut absence.hint);
+    absence
+}
+
 /// Of a symbol that is missing though an ELF was given: why, and what to try.
-/// `another`: the ELF is known to be of another build.
-pub(super) fn blame(elf: Option<&Elf>, another: bool, mut absence: Absence) -> Absence {
-    if another && matches!(absence.code, "never-enabled" | "no-threads") {
-        let what = if absence.code == "no-threads" { "threads" } else { "a trace" };
-        absence.code = "elf-mismatch";
-        absence.looked = false;
-        absence.message = format!("{OTHER}: it does not show where {what} would be in this memory");
-        "give the ELF of the program that ran (--elf)".clone_into(&mut absence.hint);
-        return absence;
-    }
+pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, absence: Absence) -> Absence {
+    let mut absence = doubt(identity, absence);
     let (Some(elf), true) = (elf, absence.code.ends_with("-symbol") || absence.code == "trace-not-built-in") else {
         return absence;
     };

@@ -1,6 +1,6 @@
 //! Where the trace is: asked of each format, and where none can tell, searched for in the memory itself.
 
-use super::{Session, formats};
+use super::{Identity, Session, formats, program};
 use crate::abi::Addr;
 use crate::format::{Absence, Format, Found, Located};
 use crate::mem::Memory;
@@ -42,7 +42,12 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Abs
             }
         }
     }
-    let absence = first.unwrap_or_else(|| Absence::none("no-trace", "no trace was found", ""));
+    let mut absence = first.unwrap_or_else(|| Absence::none("no-trace", "no trace was found", ""));
+    if program::is_by_zero(&absence) {
+        // Only here a live target's code is worth its reads.
+        let identity = Identity { code: session.code_match(), ..Identity::default() };
+        absence = program::doubt(&identity, absence);
+    }
     if session.is_live() && !session.scan {
         return Err(absence);
     }

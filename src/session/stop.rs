@@ -145,7 +145,7 @@ impl Session<'_> {
             stacks: true,
         };
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
-        let blame = |none| program::blame(elf, identity.is_another(), absence(none));
+        let blame = |none| program::blame(elf, &identity, absence(none));
         let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, elf, self.load_offset);
         // What else shows another build is said where the trace or the source is told of.
@@ -179,7 +179,7 @@ impl Session<'_> {
             stacks: false,
         };
         let elf = self.elf.as_deref();
-        let blame = |none| program::blame(elf, identity.is_another(), absence(none));
+        let blame = |none| program::blame(elf, &identity, absence(none));
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, elf, self.load_offset);
         Ok(kernel)

@@ -13,7 +13,7 @@
 use crate::support::kernel::{Builder, LAYOUTS, Layout, Thread};
 use tx_trace::abi::Addr;
 use tx_trace::bytes::Bytes;
-use tx_trace::kernel::{About, Kernel, Kind, NoKernel, Root};
+use tx_trace::kernel::{About, Kernel, Kind, NoKernel, Root, Stack, Stacks};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::report::Cell;
 use tx_trace::sym::Pairs;
@@ -309,4 +309,39 @@ fn objects_that_are_full_or_used_up_matter_before_somebody_waits() {
     // A mutex that nobody owns, and flags.
     assert!(!short(Kind::Mutex, 0x4D55_5445, &[0, 0, 1, 0]));
     assert!(!short(Kind::EventFlags, 0x4456_444E, &[0, 0]));
+}
+
+/// The members of ThreadX Modules lie behind the links of the created list, and the control block of a thread that calls the
+/// kernel names the stack for such calls: without symbols that one was shown as its own, and a stack pointer on the
+/// other as damage.
+#[test]
+fn without_symbols_the_kernel_stack_of_a_module_was_a_threads_own() {
+    let build = |shifted: bool| {
+        let mut builder = Builder::new(CORTEX_M, false);
+        if shifted {
+            // Priorities of their own, and mutexes, 13 words further on.
+            builder.layout.own_priority += 52;
+            builder.layout.owned_list += 52;
+            builder.layout.size += 52;
+        }
+        let mut builder = builder.build();
+        // In user mode: it saved its stack pointer on the stack that its control block does not name.
+        let on_the_other = builder.at["stack asleep"] + 0x40;
+        builder.put(builder.thread("reader") + CORTEX_M.stack_ptr as u64, on_the_other, 4);
+        builder
+    };
+    let builder = build(true);
+    let kernel = read_as(&builder, Vec::new(), &[], &[]).unwrap();
+    assert_eq!(labels(&kernel), sorted(&NAMES));
+    assert!(kernel.threads.iter().all(|t| t.stacks == Stacks::Unknown && t.stack == Stack::default()), "{kernel:?}");
+    assert!(issues(&kernel, "stack-pointer-outside").is_empty(), "{:?}", kernel.issues);
+    let said = issues(&kernel, "kernel-layout-tail");
+    assert!(said.iter().any(|i| i.count == NAMES.len() as u64 && i.message.contains("may be of a module")), "{said:?}");
+    // A kernel whose members lie where those without modules have them is one of these: its stacks are known.
+    let kernel = read_as(&build(false), Vec::new(), &[], &[]).unwrap();
+    assert!(kernel.threads.iter().all(|t| t.stacks == Stacks::Own && t.stack.size == Some(256)), "{kernel:?}");
+    assert_eq!(issues(&kernel, "stack-pointer-outside").len(), 1, "{:?}", kernel.issues);
+    // And so is one whose symbols have nothing of modules.
+    let kernel = read(&builder, &[]).unwrap();
+    assert!(kernel.threads.iter().all(|t| t.stacks == Stacks::Own), "{kernel:?}");
 }
