@@ -497,7 +497,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
             assert_eq!(thread(&k, name).stretches().count(), 1);
         }
         assert_eq!(claims(&k, "low"), (Stacks::Own, Some(64), Some(b.at["stack low"])));
-        let issue = k.issues.iter().find(|i| i.message.contains("thread of a module")).unwrap();
+        let issue = k.issues.iter().find(|i| i.message.contains("may be of a module")).unwrap();
         assert_eq!((issue.code, issue.count), ("kernel-layout-tail", 2), "{issue:?}");
         let rows = of_report(&k, Breadth::People { width: 80, all: false }, "threads");
         let row = rows.rows.iter().find(|r| r[0] == Cell::Text("  flagged".to_owned())).unwrap();
