@@ -389,6 +389,10 @@ impl Stretches {
         (step > others || alone).then_some(seq)
     }
 
+    /// True where a clock may reload: a stamp lies as close to 0 as the next is far.
+    pub fn reaches_zero(&self) -> bool {
+        self.list.iter().any(|s| s.stamps.0.min(s.stamps.1) <= self.usual)
+    }
     /// What is counted in place of steps that are not believed.
     fn doubts(self, clock: &Clock) -> Doubts {
         if self.list.is_empty() {

@@ -101,9 +101,10 @@ impl Judge<'_> {
         let ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
         let mut ordered = self.survey(ring);
         if let Some(slot) = self.oldest(&ordered) {
-            // A clock that reloads far below its mask falls back anywhere.
-            let most = ordered.survey.most;
-            let certain = most >= self.codec.mask >> 2 || settled.is_some() || self.slots.never_wrapped();
+            // A clock that reloads below its mask falls back anywhere.
+            let reloads = ordered.stretches.as_ref().is_none_or(Stretches::reaches_zero);
+            let wide = ordered.survey.most >= self.codec.mask >> 2;
+            let certain = wide && !reloads || settled.is_some() || self.slots.never_wrapped();
             issues.push(misplaced(self.g, slot, certain));
             if certain {
                 ordered = self.survey(Ring::at(self.slots, slot, true, &[]));
