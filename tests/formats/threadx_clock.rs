@@ -70,12 +70,12 @@ fn a_timer_that_reloads_at_the_tick() {
 /// The newest event was followed closely by the oldest, and the reload was taken for the beginning of the ring.
 #[test]
 fn events_of_a_clock_that_reloads_below_its_mask_were_put_in_another_order() {
-    let mut list = steady(36, 0, 0);
+    let mut list = steady(37, 0, 0);
     for (i, entry) in (0u64..).zip(&mut list) {
         entry.stamp = (13_900 + 17_500 - 477 * i) % 17_500;
     }
     let stamps: Vec<u64> = list.iter().map(|e| e.stamp).collect();
-    let t = decode(&Buffer { mask: 0xFFFF, ..Buffer::new(BASE) }.record(36, &list));
+    let t = decode(&Buffer { mask: 0xFFFF, ..Buffer::new(BASE) }.record(37, &list));
     assert_eq!(t.events().filter_map(|e| e.stamp).collect::<Vec<_>>(), stamps);
 }
 
