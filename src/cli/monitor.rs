@@ -85,7 +85,7 @@ pub enum Request {
     Help,
     /// A question about the trace; its inputs name nothing.
     Question(Box<Question>, Output),
-    /// The kernel as it stands; with all of its objects?
+    /// The current state of the kernel; with all of its objects?
     Threads(bool, Output),
 }
 

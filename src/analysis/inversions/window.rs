@@ -131,7 +131,7 @@ impl Window {
         let (a, z) = (span.from.max(from.ticks), span.to.min(until));
         let mut ticks = z.saturating_sub(a);
         let absent = if several { self.absence(span, tracker) } else { i64::MAX };
-        // Where the clock stands still nothing has a length, and who runs is told all the same.
+        // Where the clock stands still nothing has a length; who runs is shown all the same.
         let runs = tracker.trace.clock.runs();
         if ticks < 0 || (ticks == 0 && runs) {
             return;
