@@ -256,7 +256,7 @@ fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Error> {
         if !failed.undone {
             client.leave_halted();
         }
-        Error::from(failed.why)
+        failed.why
     })
 }
 

@@ -162,7 +162,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     let (mut follower, news) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
-            Err((_, error)) if !(interrupted() || task.wait && may_pass(&error)) => return Err(error.into()),
+            Err((_, error)) if !(interrupted() || task.wait && may_pass(&error)) => return Err(error),
             Err((session, error)) => {
                 if !interrupted() && !std::mem::replace(&mut told, true) {
                     message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&error.message)));
@@ -312,7 +312,7 @@ fn recover(
         return Ok(Some(news));
     }
     if !task.wait || !may_pass(&error) {
-        return Err(error.into());
+        return Err(error);
     }
     message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&error.message)));
     let mut linked = !is_link(&error);
@@ -323,7 +323,7 @@ fn recover(
             Some(Ok(())) => {}
             Some(Err(_)) if interrupted() => return Ok(None),
             Some(Err(error)) if is_link(&error) && may_pass(&error) => linked = false,
-            Some(Err(error)) => return Err(error.into()),
+            Some(Err(error)) => return Err(error),
         }
         if time_up() {
             return Ok(None);
@@ -333,7 +333,7 @@ fn recover(
                 Ok(()) => {}
                 Err(error) if may_pass(&error) => continue,
                 // It is reached, and is not to be set running: nothing changes by trying again.
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         match follower.again() {

@@ -43,7 +43,7 @@ pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Error> {
     let all = task.all;
     live::run(
         task.inputs,
-        |session| Ok(find(session)?),
+        |session| find(session),
         |found, session, client| print(&found, session, all, output, Sink::open(output, client)?),
     )
 }

@@ -176,7 +176,7 @@ impl<'t> Printer<'t> {
                     }
                     Ok(None)
                 }
-                Err(e) => Err(Error::from(e)),
+                Err(e) => Err(e),
             }
         };
         let until = match &self.task.until {

@@ -17,7 +17,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// The target at `endpoint`, with the options that are typed beside it.
 pub fn input(endpoint: &str, options: &args::Source) -> Result<RemoteInput, Error> {
     let timeout = timeout(&options.timeout)?;
-    let endpoint = Endpoint::parse(endpoint).map_err(|e| Error::from(e))?;
+    let endpoint = Endpoint::parse(endpoint).map_err(Error::from)?;
     let leave = leave(&endpoint, options.leave)?;
     let max_halt = options.max_halt.as_deref().map(|text| time("--max-halt", text)).transpose()?;
     Ok(RemoteInput { endpoint, timeout, leave, max_halt })

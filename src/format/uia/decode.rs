@@ -96,7 +96,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         endian,
         word: capture.word,
         pointer: capture.pointer,
-        base: base,
+        base,
         capacity: (order.bytes.len() / 4) as u64,
         held: builder.entries.len() as u64,
         empty: 0,
