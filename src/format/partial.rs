@@ -1,8 +1,8 @@
 //! What can be read of a range that cannot be read whole.
 
-use super::Absence;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
+use crate::error::Error;
 use crate::mem::Memory;
 
 /// The bytes of a range from its start on, as far as they can be read: by the source's own list of regions, or by
@@ -10,10 +10,10 @@ use crate::mem::Memory;
 ///
 /// # Errors
 /// Where the source itself fails. `what` is the range, for a message.
-pub fn prefix(memory: &mut dyn Memory, start: Addr, len: usize, what: &str) -> Result<Bytes, Absence> {
+pub fn prefix(memory: &mut dyn Memory, start: Addr, len: usize, what: &str) -> Result<Bytes, Error> {
     let read = |memory: &mut dyn Memory, len| match memory.read_bytes(start, len) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_fatal() => Err(Absence::from_read(&e, what)),
+        Err(e) if e.is_fatal() => Err(e.explain(what)),
         Err(_) => Ok(None),
     };
     if let Some(bytes) = read(memory, len)? {

@@ -6,39 +6,40 @@ use super::order::Shape;
 use super::read::Capture;
 use super::text::Tables;
 use crate::abi::Width;
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// Says what is missing.
 pub(super) fn complain(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
     damage(capture, index, issues);
     let tally = &index.tally;
-    let mut say = |code, severity, count: u64, message: String, seq: Option<u64>| {
+    let mut say = |code, count: u64, message: String, seq: Option<u64>| {
         if count > 0 {
-            issues.push(Issue::new(code, severity, message).times(count).at(Place { seq, ..Place::default() }));
+            issues.push(Issue::new(code, message).times(count).at(Place { seq, ..Place::default() }));
         }
     };
     let n = tally.gaps;
     let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
     let text = format!("{n} events are missing between others by their sequence numbers{more}");
-    say("sequence-gap", Severity::Lost, n, text, tally.first_gap);
+    say(Code::SequenceGap, n, text, tally.first_gap);
     let n = capture.logger.dropped.unwrap_or(0);
     let text = format!("the logger counted {n} events that it did not record");
-    say("events-dropped", Severity::Lost, n, text, None);
+    say(Code::EventsDropped, n, text, None);
     let n = tally.contradicting;
     let text = format!(
         "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
     );
-    say("slots-incoherent", Severity::Inferred, n, text, tally.first_contradicting);
+    say(Code::SlotsIncoherent, n, text, tally.first_contradicting);
     let n = tally.overwritten;
     let text = format!(
         "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
     );
-    say("snapshot-overwritten", Severity::Lost, n, text, None);
+    say(Code::SnapshotOverwritten, n, text, None);
     let n = tally.incomplete;
-    say("snapshot-incomplete", Severity::Lost, n, format!("{n} snapshots hold less data than they state"), None);
+    say(Code::SnapshotIncomplete, n, format!("{n} snapshots hold less data than they state"), None);
     if capture.word == Width::W8 {
         let text = "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen";
-        say("layout-inferred", Severity::Inferred, 1, text.to_owned(), None);
+        say(Code::LayoutInferred, 1, text.to_owned(), None);
     }
 }
 
@@ -51,7 +52,7 @@ fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
         } else {
             "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown"
         };
-        issues.push(Issue::new("packet-damaged", Severity::Inferred, text).at(Place::address(base)));
+        issues.push(Issue::new(Code::PacketDamaged, text).at(Place::address(base)));
     }
     for lost in &order.lost {
         let text = format!("{} bytes are no records: the lengths there contradict each other", lost.len);
@@ -60,7 +61,7 @@ fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
             offset: None,
             seq: (lost.before < index.entries.len()).then_some(lost.before as u64),
         };
-        issues.push(Issue::new("chain-broken", Severity::Lost, text).at(place));
+        issues.push(Issue::new(Code::ChainBroken, text).at(place));
     }
 }
 

@@ -1,10 +1,12 @@
 //! Where the loggers are: by option, by the symbols of their modules, or by the list of queue descriptors.
 
-use super::super::{self as format, Absence, Extent, Hints, Located, Location};
+use super::super::{self as format, Extent, Hints, Located, Location};
 use super::logger::{HEAD, Kind, Logger};
 use super::{layout, read};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -65,7 +67,7 @@ impl Located for Place {
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
         _extent: Extent,
-    ) -> Result<Box<dyn format::Capture>, Absence> {
+    ) -> Result<Box<dyn format::Capture>, Error> {
         Ok(Box::new(read::capture(memory, symbols, self)?))
     }
 }
@@ -147,7 +149,7 @@ impl Search<'_> {
     }
 
     /// Looks at all symbols; why there is no logger where that is so.
-    fn all(&mut self, symbols: &dyn Symbols) -> Result<(), Absence> {
+    fn all(&mut self, symbols: &dyn Symbols) -> Result<(), Error> {
         let mut known = false;
         for name in [MIN, STOP, QUEUES] {
             let Some(symbol) = symbols.lookup(name) else {
@@ -164,21 +166,21 @@ impl Search<'_> {
         if !self.found.is_empty() {
             return Ok(());
         }
-        let mut absence = if known {
-            Absence::none(
-                "never-enabled",
+        let mut error = if known {
+            Error::not_found(
+                Code::NeverEnabled,
                 "this program has UIA loggers, but none of them was started",
                 "look after main() has begun: a logger is set up by the startup functions; or the memory was cleared by a reset",
             )
         } else {
-            Absence::none(
-                "no-trace-symbol",
+            Error::not_found(
+                Code::NoTraceSymbol,
                 "no symbol tells where a UIA logger is (LoggerMin, LoggerStopMode, the list of queue descriptors)",
                 "give the unstripped ELF with --elf, or the place with --header ADDR, or search the memory with --scan",
             )
         };
-        absence.tried = std::mem::take(&mut self.tried);
-        Err(absence)
+        error.tried = std::mem::take(&mut self.tried);
+        Err(error)
     }
 }
 
@@ -189,7 +191,7 @@ fn is_there(memory: &mut dyn Memory, logger: &Logger) -> bool {
 }
 
 /// Finds a logger: one that recorded, whose buffer is there, and of those the largest.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
     if let Some(at) = hints.given() {
         return Ok(Place::new(at));
     }
@@ -199,7 +201,9 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     let several = found.len() > 1;
     let best =
         found.iter().max_by_key(|(at, l, _)| (l.used, !several || is_there(memory, l), l.len, std::cmp::Reverse(*at)));
-    let Some((header, logger, name)) = best else { return Err(Absence::none("no-trace", "no logger was found", "")) };
+    let Some((header, logger, name)) = best else {
+        return Err(Error::not_found(Code::NoTrace, "no logger was found", ""));
+    };
     let at = Location {
         header: *header,
         endian: Some(logger.endian),

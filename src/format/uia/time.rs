@@ -3,7 +3,8 @@
 use super::super::DecodeOptions;
 use super::index::Index;
 use crate::abi::Width;
-use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
 /// Pauses of more than half the clock's range are usual where one step in so many is one.
 const USUAL: usize = 8;
@@ -37,8 +38,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
     if let Some((seq, (before, stamp))) = first {
         issues.push(
             Issue::new(
-                "stamps-step-back",
-                Severity::Inferred,
+                Code::StampsStepBack,
                 format!(
                     "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
                     found.len()
@@ -79,14 +79,12 @@ pub(super) fn find(index: &Index, options: &DecodeOptions, issues: &mut Vec<Issu
     };
     if stamps == 0 && !index.order.records.is_empty() {
         issues.push(Issue::new(
-            "no-stamps",
-            Severity::Note,
+            Code::NoStamps,
             "this logger was built without time stamps: the order of events is known, not their time",
         ));
     } else if !runs && stamps > 1 {
         issues.push(Issue::new(
-            "clock-stopped",
-            Severity::Note,
+            Code::ClockStopped,
             "all time stamps are equal: the time source does not run, so no times are shown",
         ));
     }
