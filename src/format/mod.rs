@@ -1,4 +1,4 @@
-//! BYTES -> MODEL: one folder a format, with the same file names in each.
+//! BYTES -> MODEL: one folder a format.
 //!
 //! [`Format::locate`] finds where a trace lies, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
 //! pure: the same bytes give the same trace whether they came from a probe, a core or a fuzzer. What a format knows
