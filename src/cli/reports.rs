@@ -5,8 +5,8 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::message::{self, Failure};
 use crate::analysis::{self, Wish};
+use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
@@ -55,7 +55,7 @@ impl Origin {
     }
 }
 
-/// Says beside each table of times that not all of the trace's time is known.
+/// Notes below each table of times that not all of the trace's time is known.
 fn mark_doubts(doubts: u64, reports: &mut [Report]) {
     let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
     for report in timed.filter(|_| doubts > 0) {
@@ -74,10 +74,7 @@ pub fn print(
     format: Format,
     options: &TableOptions,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
-    for note in query.notes() {
-        message::say(&format!("tx-trace: {note}"));
-    }
+) -> Result<(), Error> {
     let mut reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);

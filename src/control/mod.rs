@@ -9,6 +9,7 @@ mod clock;
 mod mark;
 mod owners;
 mod plan;
+mod report;
 mod state;
 mod symbols;
 
@@ -16,5 +17,6 @@ pub use change::{Change, Failed, Target, apply};
 pub use check::{Checked, Refusal, check, check_call};
 pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
+pub use report::written;
 pub use state::{Header, State, Variable};
-pub use symbols::bits_of;
+pub use symbols::{FIRST_USER_ID, bits_of};

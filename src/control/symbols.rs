@@ -13,6 +13,9 @@ pub const SIMULATED: &str = "_tx_trace_simulated_time";
 pub const THREAD: &str = "_tx_thread_current_ptr";
 pub const STATE: &str = "_tx_thread_system_state";
 
+/// The least id of the application's events.
+pub const FIRST_USER_ID: u64 = 4096;
+
 /// The variables that tell whether the trace is compiled in.
 pub const ALL: [&str; 9] = [
     HEADER,
