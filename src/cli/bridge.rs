@@ -48,8 +48,7 @@ impl Task for BridgeTask {
     /// Serves one debugger after the other.
     fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { listen, stub, once, program } = *self;
-        let fail =
-            |e: IoError| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
+        let fail = |e: IoError| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
         // What is wrong with the program is reported now, and not to every line.
         monitor::check(&program)?;
         let bridge = Bridge::bind(listen).map_err(fail)?;

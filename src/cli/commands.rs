@@ -186,12 +186,7 @@ const fn report(name: &'static str, about: &'static str, reports: &'static [Name
     }
 }
 
-const fn other(
-    name: &'static str,
-    about: &'static str,
-    options: fn(Command) -> Command,
-    request: ToRequest,
-) -> Row {
+const fn other(name: &'static str, about: &'static str, options: fn(Command) -> Command, request: ToRequest) -> Row {
     Row { name, about, reports: &[], formats: &[], monitor: false, options, request }
 }
 
@@ -295,8 +290,7 @@ pub fn completion() -> String {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{}\t{}", row.name, row.about);
         for (arg, option) in shown(&row.command()) {
-            let values: Vec<String> =
-                arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
+            let values: Vec<String> = arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
             let values = if arg.get_action().takes_values() { values.join(",") } else { String::new() };
             let _ = writeln!(text, "{}\t{option}\t{values}", row.name);
         }

@@ -58,7 +58,8 @@ mod served {
         let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {e}"), "");
         let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;
-        let endpoint = Endpoint::parse(&address.to_string()).map_err(|e| Error::failed(Code::Demo, e.to_string(), ""))?;
+        let endpoint =
+            Endpoint::parse(&address.to_string()).map_err(|e| Error::failed(Code::Demo, e.to_string(), ""))?;
         diagnostics.say(format_args!("a Cortex-M3 that died of a HardFault is served at {address}; this is"));
         diagnostics.line(format_args!("    tx-trace last {EVENTS} --elf app.elf --remote {address}"));
         let serving = thread::spawn(move || {

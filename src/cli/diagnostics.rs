@@ -82,13 +82,3 @@ impl Diagnostics {
         }
     }
 }
-
-/// JSON's line for an error.
-pub fn error_line(error: &Error) -> output::ErrorLine<'_> {
-    output::ErrorLine {
-        code: error.code.name(),
-        message: &error.message,
-        tried: &error.tried,
-        hint: Some(error.hint.as_str()).filter(|h| !h.is_empty()),
-    }
-}

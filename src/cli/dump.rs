@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::{Display, Path};
 
 use super::diagnostics::Diagnostics;
+use super::read::Ask;
 use super::request::{Output, Request, Task, inputs, take_words};
 use super::sink::Sink;
 use super::{Outcome, live, options};
-use super::read::Ask;
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Outcome;
 use super::diagnostics::Diagnostics;
 use super::options::{self, EventsFormat};
 use super::request::{Output, Request, Task, enum_names, variable};
 use super::sink::Sink;
-use super::Outcome;
 use crate::abi::Width;
 use crate::catalogue::user::UserEvents;
 use crate::catalogue::{Catalogue, Names, Product};

@@ -10,8 +10,8 @@ use super::request::{Output, Request, Task};
 use super::whole_file::WholeFile;
 use super::{Outcome, commands, options};
 use crate::code::Code;
-use crate::error::Error;
 use crate::cpu::{Architecture, Group};
+use crate::error::Error;
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
@@ -47,7 +47,9 @@ impl Task for Gdb {
         let path = dir.join(if self.no_python { "tx_trace.gdb" } else { "tx_trace.py" });
         let written = put(&path, text.as_bytes()).map_err(|e| fail(format!("{}: {e}", path.display())))?;
         let mut lines = format!("source {}\n", path.display());
-        if !self.no_python && let Some(program) = program_off_path() {
+        if !self.no_python
+            && let Some(program) = program_off_path()
+        {
             lines.push_str(&format!("set tx-trace binary {}\n", program.display()));
         }
         let done = if written { "written" } else { "there already, the same" };

@@ -87,7 +87,9 @@ impl Info {
         ];
         rows.extend(usual.into_iter().filter(|(what, _)| !said(what)).map(|(what, say)| (what, say())));
         rows.extend(self.identity.version.as_ref().map(|v| ("kernel", v.clone())));
-        rows.extend(self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask_text(bits)))));
+        rows.extend(
+            self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask_text(bits)))),
+        );
         rows.extend(self.elf.as_ref().map(|e| ("ELF", e.clone())));
         rows.extend(self.build_id.as_ref().map(|id| ("build id", id.clone())));
         rows.extend(self.load.as_ref().map(|l| ("load offset", l.clone())));

@@ -1,7 +1,7 @@
 //! A live target: the message when it is reached, and how it is left.
 
-use super::interrupt;
 use super::diagnostics::Diagnostics;
+use super::interrupt;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::{Client, LeaveOutcome};
@@ -9,7 +9,7 @@ use crate::session::{Inputs, Session};
 
 /// Opens the source. Where it is not certain that the target will be left as it was found, a message says so now.
 pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Session<'static>, Error> {
-    let mut session = Session::open(inputs, diagnostics)?;
+    let mut session = Session::open(inputs)?;
     if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
         diagnostics.say(note);
     }

@@ -161,7 +161,7 @@ impl Refusal {
         };
         if wants_json(words) {
             // Who does not read it has the exit code.
-            let _ = output::write_error(&mut out, &diagnostics::error_line(&error));
+            let _ = output::write_error(&mut out, &error);
         }
         match &self {
             Self::Mistake(error) => diagnostics.error(error),

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use super::commands::{self, COMMANDS, MONITOR_OPTIONS, Typed};
-use super::diagnostics::{self, Diagnostics};
+use super::diagnostics::Diagnostics;
 use super::options::Color;
 use super::request::{Clock, Output, Request};
 use super::{Outcome, Refusal, option_files};
@@ -108,7 +108,7 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
         Err(error) => {
             if json {
                 // Nothing can be done about a buffer that is full.
-                let _ = output::write_error(&mut bounded, &diagnostics::error_line(&error));
+                let _ = output::write_error(&mut bounded, &error);
             }
             diagnostics.error(&error)
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, PossibleValue};
+use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::values::{self, Place, Rate};
@@ -450,4 +450,3 @@ pub struct Gdb {
     #[arg(long, hide = true)]
     pub commands: bool,
 }
-

@@ -98,8 +98,7 @@ fn event_writer<'w>(
     sink: &'w mut Sink<'_>,
     options: &TableOptions,
 ) -> Result<Box<dyn EventSink + 'w>, Error> {
-    output::event_sink(format, sink, options)
-        .ok_or_else(|| Error::usage(Code::Usage, "--format md is for reports"))
+    output::event_sink(format, sink, options).ok_or_else(|| Error::usage(Code::Usage, "--format md is for reports"))
 }
 
 /// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.

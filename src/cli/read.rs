@@ -74,7 +74,7 @@ impl Task for Question {
         let inputs = std::mem::take(&mut self.inputs);
         let is_report = matches!(self.ask, Ask::Reports(_)) && output.format == Format::Md;
         let read = |session: &mut Session<'static>| {
-            let mut answer = self.answer(session)?;
+            let mut answer = self.read(session)?;
             answer.origin = is_report.then(|| reports::Origin::of(session));
             Ok(answer)
         };
@@ -96,14 +96,14 @@ impl Task for Question {
             self.names = program.names;
         }
         let mut session = Session::over(program.inputs.clone(), memory)?;
-        let answer = self.answer(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
+        let answer = self.read(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
         print::answer(&answer, &self, &session, output, Sink::over(out), diagnostics)
     }
 }
 
 impl Question {
     /// Reads what the question needs.
-    fn answer(&self, session: &mut Session<'_>) -> Result<Answer, Error> {
+    fn read(&self, session: &mut Session<'_>) -> Result<Answer, Error> {
         session.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(session)?;
         Reader { session, filters: &self.filters, names: self.names, options }.answer(&self.ask)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::commands::Row;
-use super::diagnostics::{self, Diagnostics};
+use super::diagnostics::Diagnostics;
 use super::monitor::Program;
 use super::options::{self, Color};
 use super::read::{Ask, Question};
@@ -121,10 +121,7 @@ impl Output {
     /// Of the options of a command, in a format that it has.
     pub fn of(row: &Row, typed: options::Output) -> Result<Self, Error> {
         if !row.formats.contains(&typed.format) {
-            return Err(Error::usage(
-                Code::Usage,
-                "--format md is for reports; events come as table, json or csv",
-            ));
+            return Err(Error::usage(Code::Usage, "--format md is for reports; events come as table, json or csv"));
         }
         Ok(Self::new(typed.format, typed.printing))
     }
@@ -137,7 +134,7 @@ impl Output {
         let json = self.format == Format::Json && self.path.as_deref().is_none_or(sink::is_device);
         // In a debugger's own session there is nowhere to print to but stderr.
         if json && let Ok(mut out) = Sink::open(self, None) {
-            drop(output::write_error(&mut out, &diagnostics::error_line(error)).map(|()| out.finish()));
+            drop(output::write_error(&mut out, error).map(|()| out.finish()));
         }
         diagnostics.error(error)
     }
@@ -331,7 +328,7 @@ fn remote(
     leave: Option<Leave>,
     max_halt: Option<std::time::Duration>,
 ) -> Result<RemoteInput, Error> {
-    let endpoint = Endpoint::parse(endpoint).map_err(|e| Error::usage(e.code(), e.to_string()))?;
+    let endpoint = Endpoint::parse(endpoint)?;
     let leave = match leave {
         // Where memory is read without a halt there is nothing to leave.
         Some(Leave::Running | Leave::Halted) if !endpoint.is_rsp() => {
@@ -343,10 +340,7 @@ fn remote(
         Some(typed) => typed,
         None => match std::env::var("TX_TRACE_LEAVE").ok().filter(|value| !value.is_empty()) {
             Some(value) => Leave::from_str(&value, false).map_err(|_| {
-                Error::usage(
-                    Code::Usage,
-                    format!("TX_TRACE_LEAVE={value}: as-found, running or halted is wanted"),
-                )
+                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: as-found, running or halted is wanted"))
             })?,
             None => Leave::AsFound,
         },
@@ -368,7 +362,6 @@ pub fn enum_names(options: &[String]) -> Vec<String> {
 /// Which events.
 pub fn filters(f: options::Filters) -> Result<Filters, Error> {
     let mut all = Filters::default();
-    let wrong = |e: crate::query::QueryError| Error::usage(Code::Filter, e.to_string());
     for (key, values) in [
         (Key::Thread, f.thread),
         (Key::Event, f.event),
@@ -379,13 +372,13 @@ pub fn filters(f: options::Filters) -> Result<Filters, Error> {
         (Key::Arg, f.arg),
     ] {
         for value in values {
-            all.add(key, &value).map_err(wrong)?;
+            all.add(key, &value)?;
         }
     }
-    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
-    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    all.from = f.from.as_deref().map(Position::parse).transpose()?;
+    all.to = f.to.as_deref().map(Position::parse).transpose()?;
     if let Some(around) = &f.around {
-        all.add_around(around).map_err(wrong)?;
+        all.add_around(around)?;
     }
     Ok(all)
 }

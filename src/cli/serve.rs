@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use super::Outcome;
 use super::diagnostics::Diagnostics;
 use super::options;
-use super::request::{self, Clock, Output, Request, Task};
 use super::read::Ask;
+use super::request::{self, Clock, Output, Request, Task};
+use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::catalogue::Names;
 use crate::session::Inputs;
 
 /// What to serve, and to whom.
@@ -100,7 +100,8 @@ mod served {
                 _ => Ok(Outcome::Done),
             };
         };
-        let fail = |e: io::Error| Error::failed(Code::Listen, format!("{at}: {e}"), "give another port: --listen :3335");
+        let fail =
+            |e: io::Error| Error::failed(Code::Listen, format!("{at}: {e}"), "give another port: --listen :3335");
         let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{name} with {count} threads is served");
@@ -169,9 +170,9 @@ mod served {
                 subject.issues = found.issues;
                 subject.kernel(&found.kernel);
             }
-            Err(absence) => {
+            Err(error) => {
                 subject.issues = session.issues().to_vec();
-                diagnostics.say(format_args!("no threads of a kernel: {}", absence.message));
+                diagnostics.say(format_args!("no threads of a kernel: {}", error.message));
             }
         }
         subject.others();
@@ -181,9 +182,8 @@ mod served {
                 |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
             );
             let hint = if session.elf().is_none() { " (--elf gives the processor)" } else { "" };
-            diagnostics.say(format_args!(
-                "{why}: memory is served, but GDB attaches to nothing without registers{hint}"
-            ));
+            diagnostics
+                .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
         }
         Ok(subject)
     }

@@ -56,9 +56,10 @@ impl<'a> Sink<'a> {
     /// Columns of a table that goes here.
     fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
-            To::Stdout(_) if io::stdout().is_terminal() => {
-                terminal_size::terminal_size_of(io::stdout()).map(|(Width(c), _)| usize::from(c)).filter(|c| *c >= 20).unwrap_or(COLUMNS)
-            }
+            To::Stdout(_) if io::stdout().is_terminal() => terminal_size::terminal_size_of(io::stdout())
+                .map(|(Width(c), _)| usize::from(c))
+                .filter(|c| *c >= 20)
+                .unwrap_or(COLUMNS),
             // The terminal is at the other end.
             To::Writer(_) => COLUMNS,
             _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),

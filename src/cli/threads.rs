@@ -11,11 +11,12 @@ use super::read::Ask;
 use super::request::{self, Output, Request, Task};
 use super::sink::Sink;
 use super::{live, options, print as printing};
-use crate::error::Error;
 use crate::catalogue::Names;
+use crate::code::Code;
 use crate::cpu::Architecture;
 use crate::elf::Machine;
-use crate::format::{Absence, DecodeOptions, Extent};
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Lent, Loaded, Session};
@@ -77,11 +78,11 @@ impl Task for ThreadsTask {
 }
 
 /// Reads the kernel, and what of a trace names its objects.
-pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+pub fn find(session: &mut Session<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
-        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => None,
     };
     let kernel = session.kernel(loaded.as_ref().map(|l| &l.trace))?;
@@ -97,13 +98,13 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
 }
 
 /// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
-pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
+pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Error> {
     let kernel = match session.objects(trace) {
         Ok(kernel) => kernel,
-        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
-    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.starts_with("kernel-")).cloned());
+    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.name().starts_with("kernel-")).cloned());
     let mask = trace.about.word.max();
     let threads = kernel.threads.iter().map(|t| Standing {
         address: t.address & mask,

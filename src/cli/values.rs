@@ -84,9 +84,8 @@ fn pair(text: &str, form: &str) -> Value<(String, u64)> {
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| wrong(Code::Symbol, format!("{form} is wanted")))?;
-    let value = parse_number(value).ok_or_else(|| {
-        wrong(Code::Number, format!("{form} is wanted, with a number such as 4096 or 0x20000000"))
-    })?;
+    let value = parse_number(value)
+        .ok_or_else(|| wrong(Code::Number, format!("{form} is wanted, with a number such as 4096 or 0x20000000")))?;
     Ok((name.to_owned(), value))
 }
 
@@ -124,9 +123,7 @@ pub fn timeout(text: &str) -> Value<Duration> {
         _ => text.parse().ok(),
     };
     let seconds = seconds.filter(|s| (0.001..=3600.0).contains(s));
-    seconds
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| wrong(Code::Usage, "seconds (2, 2s, 500ms), from 0.001 to 3600"))
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| wrong(Code::Usage, "seconds (2, 2s, 500ms), from 0.001 to 3600"))
 }
 
 /// `72000000`, `72M`, `32.768k`, or a symbol.
@@ -224,9 +221,8 @@ pub fn listen(text: &str) -> Value<SocketAddr> {
             port.parse().map_err(|_| wrong(Code::Listen, format!("`{port}` is not a port (0 to 65535)")))?;
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|e| wrong(Code::Listen, format!("the form is :3334 or HOST:3334 ({e})")))?;
+    let mut found =
+        text.to_socket_addrs().map_err(|e| wrong(Code::Listen, format!("the form is :3334 or HOST:3334 ({e})")))?;
     found.next().ok_or_else(|| wrong(Code::Listen, "the host has no address"))
 }
 

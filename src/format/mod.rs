@@ -14,7 +14,9 @@ pub use haystack::Haystack;
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::{Memory, ReadError, ReadErrorKind, Region};
+use crate::code::Code;
+use crate::error::Error;
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
@@ -65,20 +67,20 @@ pub trait Format: Sync {
     /// Finds the trace in a target, reading as little as can be.
     ///
     /// # Errors
-    /// [`Absence`] when there is none or it cannot be reached, with all that was tried.
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence>;
+    /// [`Error`] when there is none or it cannot be reached, with all that was tried.
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Error>;
 
     /// Reads what `extent` asks for.
     ///
     /// # Errors
-    /// [`Absence`] when what was located turns out to be no trace, or cannot be read at all.
+    /// [`Error`] when what was located turns out to be no trace, or cannot be read at all.
     fn capture(
         &self,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
         located: &Located,
         extent: Extent,
-    ) -> Result<Capture, Absence>;
+    ) -> Result<Capture, Error>;
 
     /// Where a capture ends, for [`Format::newer`] to go on from. `None` where this format cannot be read while the
     /// target runs.
@@ -91,16 +93,10 @@ pub trait Format: Sync {
     /// was lost. Reads the objects again only where `names` says so, or they were never read.
     ///
     /// # Errors
-    /// [`Absence`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
-    fn newer(
-        &self,
-        memory: &mut dyn Memory,
-        located: &Located,
-        cursor: &Cursor,
-        names: bool,
-    ) -> Result<Newer, Absence> {
+    /// [`Error`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
+    fn newer(&self, memory: &mut dyn Memory, located: &Located, cursor: &Cursor, names: bool) -> Result<Newer, Error> {
         let _ = (memory, located, cursor, names);
-        Err(Absence::broken("cannot-follow", format!("{} cannot be followed", self.name()), ""))
+        Err(Error::failed(Code::CannotFollow, format!("{} cannot be followed", self.name()), ""))
     }
 
     /// What the ids of this capture mean, where each program has its own. Pure.
@@ -112,8 +108,8 @@ pub trait Format: Sync {
     /// Makes a trace of captured bytes. Pure.
     ///
     /// # Errors
-    /// [`Absence`] when the capture holds no trace of this format.
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+    /// [`Error`] when the capture holds no trace of this format.
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error>;
 
     /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
     /// Sorted, and no two of them touch.
@@ -124,11 +120,13 @@ pub trait Format: Sync {
     /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
     ///
     /// # Errors
-    /// [`Absence`] when they are not of one run, or the format knows no such buffers.
-    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    /// [`Error`] when they are not of one run, or the format knows no such buffers.
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         match captures {
             [one] => self.decode(one, catalogue, options),
-            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
+            _ => {
+                Err(Error::failed(Code::Usage, format!("{} traces cannot be joined", self.name()), "give one --trace"))
+            }
         }
     }
 }
@@ -343,58 +341,3 @@ pub struct DecodeOptions {
     /// The run before the last start, as far as this one has not written over it (`--previous`).
     pub previous: bool,
 }
-
-/// Why there is no trace to show. Looked and found none, and could not look, are different things.
-#[derive(Debug, Clone)]
-pub struct Absence {
-    /// Stable name, listed in `docs/issues.md`.
-    pub code: &'static str,
-    /// True where the target was read and has no trace (exit 1); false where it could not be looked at (exit 2).
-    pub looked: bool,
-    /// One sentence: what is wrong.
-    pub message: String,
-    /// What was tried, one sentence each.
-    pub tried: Vec<String>,
-    /// What to try next.
-    pub hint: String,
-}
-
-impl Absence {
-    /// Looked, and there is none.
-    #[must_use]
-    pub fn none(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, looked: true, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-
-    /// Could not look.
-    #[must_use]
-    pub fn broken(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, looked: false, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-
-    /// A read that failed: fatal where the source itself broke.
-    #[must_use]
-    pub fn from_read(error: &ReadError, what: &str) -> Self {
-        if let ReadErrorKind::Ended { code, why } = &error.kind {
-            return Self::broken(code, why.clone(), "");
-        }
-        if error.is_fatal() {
-            return Self::broken("source-failed", format!("{what}: {error}"), "");
-        }
-        let hint = match error.kind {
-            ReadErrorKind::Refused(_) => {
-                "is this memory there, with power and clock? An ELF of another build gives wrong addresses"
-            }
-            _ => "check that the ELF belongs to this memory, and that the dump covers the RAM",
-        };
-        Self::broken("unreadable", format!("{what}: {error}"), hint)
-    }
-}
-
-impl std::fmt::Display for Absence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Absence {}

@@ -2,9 +2,11 @@
 
 use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{Cursor, DecodeOptions, Extent, Format, Located, Newer};
 use crate::mem::segments::Segments;
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 impl Session<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
@@ -19,10 +21,10 @@ impl Session<'_> {
     /// Goes to the live target again; what is known of the program stays.
     ///
     /// # Errors
-    /// [`Absence`] where it cannot be reached.
-    pub fn reconnect(&mut self) -> Result<(), Absence> {
+    /// [`Error`] where it cannot be reached.
+    pub fn reconnect(&mut self) -> Result<(), Error> {
         let Some(link) = self.link.clone() else {
-            return Err(Absence::broken("usage", "this source is no live target", ""));
+            return Err(Error::failed(Code::Usage, "this source is no live target", ""));
         };
         // Most stubs serve one client at a time: the old link goes first.
         self.memory = Source::Files(Box::new(Segments::default()));
@@ -42,8 +44,7 @@ impl Session<'_> {
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {
             Issue::new(
-                "read-while-running",
-                Severity::Note,
+                Code::ReadWhileRunning,
                 "the target ran while it was read: what was read at different moments may not fit together",
             )
         })
@@ -59,7 +60,7 @@ impl Session<'_> {
         extent: Extent,
         names: Names,
         options: &DecodeOptions,
-    ) -> Result<(Loaded, Option<Cursor>), Absence> {
+    ) -> Result<(Loaded, Option<Cursor>), Error> {
         self.forget();
         let (format, capture) = self.capture(extent)?;
         let cursor = format.cursor(&capture);
@@ -71,7 +72,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Format::newer`].
-    pub fn newer(&mut self, cursor: &Cursor, names: bool) -> Result<Newer, Absence> {
+    pub fn newer(&mut self, cursor: &Cursor, names: bool) -> Result<Newer, Error> {
         let (format, located) = self.placed()?;
         format.newer(self.memory.fresh(), &located, cursor, names)
     }
@@ -79,13 +80,13 @@ impl Session<'_> {
     /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
-    /// [`Absence`] where it is no trace.
+    /// [`Error`] where it is no trace.
     pub fn decode(
         &mut self,
         newer: &Newer,
         catalogue: &mut Catalogue,
         options: &DecodeOptions,
-    ) -> Result<Trace, Absence> {
+    ) -> Result<Trace, Error> {
         let (format, _) = self.placed()?;
         let mut trace = format.decode(&newer.capture, catalogue, options)?;
         if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
@@ -95,8 +96,8 @@ impl Session<'_> {
         Ok(trace)
     }
 
-    fn placed(&mut self) -> Result<(&'static dyn Format, Located), Absence> {
+    fn placed(&mut self) -> Result<(&'static dyn Format, Located), Error> {
         self.locate()?;
-        self.place.clone().ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
+        self.place.clone().ok_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""))
     }
 }

@@ -219,7 +219,7 @@ fn the_run_before_a_reset_lives_on_in_slots_not_yet_written() {
 
     let full = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
     let none = decode_bytes(&full, full.bytes(), &[], Extent::All, &previous).err().unwrap();
-    assert_eq!((none.code, none.looked), ("no-previous-run", true));
+    assert_eq!((none.code.name(), none.is_not_found()), ("no-previous-run", true));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn memory_that_never_held_an_event_is_no_previous_run() {
             *s = Entry { context: 0, priority: fill, id: fill, stamp: fill, info: [fill; 4] };
         }
         let none = decode_bytes(&b, b.bytes(), &[], Extent::All, &previous).err().expect("none");
-        assert_eq!(none.code, "no-previous-run", "{fill:#x}");
+        assert_eq!(none.code.name(), "no-previous-run", "{fill:#x}");
     }
 }
 
@@ -271,7 +271,7 @@ fn rotated_buffers_of_one_run_are_joined() {
     let a = capture_of(&mut Flat::new(BASE, part(0..9).bytes()), &part(0..9), &[], Extent::All);
     let b = capture_of(&mut Flat::new(BASE, other.bytes()), &other, &[], Extent::All);
     let wrong = ThreadX.join(&[a, b], &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).err().unwrap();
-    assert_eq!(wrong.code, "different-runs");
+    assert_eq!(wrong.code.name(), "different-runs");
 }
 
 // ---- A target that runs on ----
@@ -387,7 +387,7 @@ fn a_damaged_header_is_made_whole() {
     let t = decode_bytes(&b, bytes.clone(), &pointers, Extent::All, &DecodeOptions::default()).unwrap();
     assert_eq!(stamps(&t), right);
     let none = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).err().unwrap();
-    assert_eq!(none.code, "not-a-header");
+    assert_eq!(none.code.name(), "not-a-header");
 }
 
 /// A damaged first word hid the whole trace where no symbol led to it, and so did a damaged address.

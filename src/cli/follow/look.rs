@@ -54,8 +54,7 @@ fn may_pass(error: &Error) -> bool {
 
 /// True where the link itself is gone, and not what lies behind it.
 fn is_link(error: &Error) -> bool {
-    !error.is_not_found()
-        && !matches!(error.code, Code::Unreadable | Code::HeaderOutsideMemory | Code::HeaderDamaged)
+    !error.is_not_found() && !matches!(error.code, Code::Unreadable | Code::HeaderOutsideMemory | Code::HeaderDamaged)
 }
 
 pub(super) struct Looker<'t> {

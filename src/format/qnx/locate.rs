@@ -1,11 +1,13 @@
 //! Where the ring lies: by address, by the system page, by search.
 
-use super::super::{Absence, Found, Haystack, Hints, Located};
+use super::super::{Found, Haystack, Hints, Located};
 use super::kev;
 use super::layout::{self, Shape};
 use super::ring::Ring;
 use super::{parse, syspage};
 use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -17,7 +19,7 @@ pub(super) const CYCLES: &str = "cycles_per_sec";
 const STEP: usize = 4;
 
 /// Finds the ring by option, or by the system page.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Error> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     let located = |header, how: String, cycles: Option<u64>, by_symbols| Located {
         header,
@@ -36,16 +38,16 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         }
         return Ok(located(header, format!("--header {header:#x}"), None, false));
     }
-    let mut absence = Absence::none(
-        "no-trace-symbol",
+    let mut error = Error::not_found(
+        Code::NoTraceSymbol,
         format!("no symbol tells where the system page is ({SYSPAGE_POINTER}), which names the trace ring"),
         "give the address of any buffer of the ring with --header ADDR, or search the memory with --scan",
     );
-    let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(absence) };
+    let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(error) };
     let width = Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4);
     let pointer = memory
         .read_bytes(symbol.address, width.bytes())
-        .map_err(|e| Absence::from_read(&e, SYSPAGE_POINTER))
+        .map_err(|e| e.explain(SYSPAGE_POINTER))
         .map(|b| endian.word(width, &b, 0).unwrap_or(0))?;
     match syspage::read(memory, pointer, endian) {
         Some(page) => Ok(located(
@@ -55,10 +57,10 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             true,
         )),
         None => {
-            absence.message = format!(
+            error.message = format!(
                 "the system page at {pointer:#x} names no trace ring: the kernel was not asked to trace, or is not QNX 6.4"
             );
-            Err(absence)
+            Err(error)
         }
     }
 }

@@ -13,9 +13,10 @@ mod ring;
 mod syspage;
 mod time;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
+use super::{Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Names, qnx_events};
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::Trace;
@@ -44,7 +45,7 @@ impl Format for Qnx {
         locate::sift(memory, hits)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Error> {
         locate::locate(memory, symbols, hints)
     }
 
@@ -54,11 +55,11 @@ impl Format for Qnx {
         _symbols: &dyn Symbols,
         located: &Located,
         extent: Extent,
-    ) -> Result<Capture, Absence> {
+    ) -> Result<Capture, Error> {
         read::capture(memory, located, extent)
     }
 
-    fn decode(&self, capture: &Capture, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, capture: &Capture, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::decode(capture, options)
     }
 }

@@ -26,9 +26,10 @@ mod walk;
 
 pub use parse::{RawHeader, detect, object};
 
-use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located, Newer};
+use super::{Capture, Cursor, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located, Newer};
 use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
+use crate::error::Error;
 use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::Trace;
@@ -65,7 +66,7 @@ impl Format for ThreadX {
         search::scan(hay, most)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Error> {
         let mut located = locate::locate(memory, symbols, hints)?;
         located.known.extend(clock::of_port(symbols));
         Ok(located)
@@ -77,7 +78,7 @@ impl Format for ThreadX {
         symbols: &dyn Symbols,
         located: &Located,
         extent: Extent,
-    ) -> Result<Capture, Absence> {
+    ) -> Result<Capture, Error> {
         let mut capture = read::capture(memory, located, extent)?;
         usbx::capture(memory, symbols, &mut capture);
         Ok(capture)
@@ -87,13 +88,7 @@ impl Format for ThreadX {
         newer::cursor(capture)
     }
 
-    fn newer(
-        &self,
-        memory: &mut dyn Memory,
-        located: &Located,
-        cursor: &Cursor,
-        names: bool,
-    ) -> Result<Newer, Absence> {
+    fn newer(&self, memory: &mut dyn Memory, located: &Located, cursor: &Cursor, names: bool) -> Result<Newer, Error> {
         newer::newer(memory, located, cursor, names)
     }
 
@@ -102,7 +97,7 @@ impl Format for ThreadX {
         if usbx::is_old(capture) { usbx::renumber(catalogue) } else { catalogue }
     }
 
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::decode(capture, catalogue, options)
     }
 
@@ -116,7 +111,7 @@ impl Format for ThreadX {
         whole.map_or_else(|| capture.ranges(), |range| vec![range])
     }
 
-    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::join(captures, catalogue, options)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::{Absence, Capture, DecodeOptions};
+use super::super::{Capture, DecodeOptions};
 use super::about::Tally;
 use super::ring::{Order, Record};
 use super::text::{self, Texts};
@@ -10,9 +10,11 @@ use super::time::{self, Back};
 use super::{FIRST_RAW, about, read, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product, uia_events};
+use crate::code::Code;
+use crate::error::Error;
 use crate::trace::{
     About, Clock, ContextId, ContextKind, Contexts, CoreClock, Counts, DefId, Direction, Event, Events, Extra, Issue,
-    Known, ObjectTable, Severity, Trace, WalkState, Words,
+    Known, ObjectTable, Trace, WalkState, Words,
 };
 
 /// No number.
@@ -75,9 +77,9 @@ fn print_definition() -> EventDef {
 }
 
 /// Decodes a capture.
-pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
     let Some(buffer) = capture.blocks("buffer").next() else {
-        return Err(Absence::broken("header-damaged", "the capture holds no buffer of a logger", "try --scan"));
+        return Err(Error::failed(Code::HeaderDamaged, "the capture holds no buffer of a logger", "try --scan"));
     };
     let order = read::order(capture);
     let mut issues = capture.issues.clone();
@@ -395,14 +397,12 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
     };
     if stamps == 0 && !order.records.is_empty() {
         issues.push(Issue::new(
-            "no-stamps",
-            Severity::Note,
+            Code::NoStamps,
             "this logger was built without time stamps: the order of events is known, not their time",
         ));
     } else if !runs && stamps > 1 {
         issues.push(Issue::new(
-            "clock-stopped",
-            Severity::Note,
+            Code::ClockStopped,
             "all time stamps are equal: the time source does not run, so no times are shown",
         ));
     }

@@ -14,9 +14,10 @@ mod salvage;
 mod text;
 mod time;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
+use super::{Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::Trace;
@@ -72,7 +73,7 @@ impl Format for Uia {
         locate::sift(memory, hits)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Error> {
         locate::locate(memory, symbols, hints)
     }
 
@@ -82,11 +83,11 @@ impl Format for Uia {
         symbols: &dyn Symbols,
         located: &Located,
         extent: Extent,
-    ) -> Result<Capture, Absence> {
+    ) -> Result<Capture, Error> {
         read::capture(memory, symbols, located, extent)
     }
 
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::decode(capture, catalogue, options)
     }
 }
