@@ -34,14 +34,17 @@ struct Events {
     files: Vec<PathBuf>,
     enums: Vec<String>,
     /// Written as what `--events` reads: this of it.
-    text: Option<fn(&UserEvents) -> String>,
+    text: Option<ToText>,
 }
+
+/// One of the formats that `--events` reads.
+type ToText = fn(&UserEvents) -> String;
 
 /// Of what was typed.
 pub fn request(e: options::Events) -> Result<Request, Error> {
     let format = e.format_in.or_else(|| format::ALL.first().copied());
     let format = format.ok_or_else(|| Error::usage(Code::FormatIn, "no format is built in"))?;
-    let (printed, text): (_, Option<fn(&UserEvents) -> String>) = match e.format {
+    let (printed, text): (_, Option<ToText>) = match e.format {
         EventsFormat::Table => (Format::Table, None),
         EventsFormat::Json => (Format::Json, None),
         EventsFormat::Csv => (Format::Csv, None),
@@ -155,7 +158,7 @@ fn print(report: &Report, output: &Output, sink: &mut Sink<'_>) -> Result<(), Er
 }
 
 /// Writes the application's events as what `--events` reads.
-fn write_text(text: fn(&UserEvents) -> String, user: &UserEvents, output: &Output) -> Result<Outcome, Error> {
+fn write_text(text: ToText, user: &UserEvents, output: &Output) -> Result<Outcome, Error> {
     if user.events.is_empty() {
         return Err(Error::not_found(
             Code::NoUserEvents,

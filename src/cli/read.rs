@@ -119,7 +119,7 @@ struct Reader<'a, 'm> {
 
 impl Reader<'_, '_> {
     fn load(&mut self, extent: Extent) -> Result<Loaded, Error> {
-        Ok(self.session.load(extent, self.names, &self.options)?)
+        self.session.load(extent, self.names, &self.options)
     }
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {

@@ -224,7 +224,8 @@ pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
 /// The commands that print reports.
 pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     let options::Reports { read: options, tracex, every, span: spans } = typed;
-    if !row.reports.contains(&Name::Latency) && !(every.is_empty() && spans.is_empty()) {
+    let measures = !every.is_empty() || !spans.is_empty();
+    if measures && !row.reports.contains(&Name::Latency) {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
     read(row, options, Ask::Reports(Wish { names: row.reports.to_vec(), tracex, every, spans }))

@@ -58,7 +58,7 @@ impl Task for ThreadsTask {
         live::run(
             inputs,
             diagnostics,
-            |session| Ok(find(session)?),
+            find,
             |found, session, client| print(&found, session, all, output, Sink::open(output, client)?, diagnostics),
         )
     }
