@@ -37,7 +37,7 @@ impl Session<'_> {
             ));
         }
         let (format, capture) = self.capture(Extent::All)?;
-        let ranges = format.ranges(&capture);
+        let ranges = capture.ranges();
         let [range] = ranges.as_slice() else {
             return Err(Error::failed(
                 Code::InPieces,
@@ -67,7 +67,7 @@ impl Session<'_> {
             )
         })?;
         let mut issues = self.issues.clone();
-        issues.extend(capture.issues);
+        issues.extend_from_slice(capture.issues());
         Ok(Raw { format: format.name(), address: range.start, bytes, issues })
     }
 }

@@ -12,7 +12,6 @@
 )]
 
 use crate::support::machine;
-use tx_trace::code::Code;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;

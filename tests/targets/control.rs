@@ -210,7 +210,7 @@ fn a_mark_in_the_last_slot_wraps() {
 fn refused(target: &Target, actions: &[Action], code: &str, looked: bool) {
     for action in actions {
         let error = target.plan(*action).unwrap_err();
-        assert_eq!((error.code, error.is_not_found()), (code, looked), "{action:?}: {error}");
+        assert_eq!((error.code.name(), error.is_not_found()), (code, looked), "{action:?}: {error}");
         assert!(!error.message.contains('\n'));
     }
 }

@@ -1,9 +1,10 @@
 //! Whether the current pointer leads to where the stamps say that the oldest event is.
 
-use super::super::{Capture, DecodeOptions, Extent};
+use super::super::{DecodeOptions, Extent};
 use super::clock;
 use super::coherence::{Stretches, View};
 use super::entry::Codec;
+use super::held::Capture;
 use super::order::{Ring, Slots, rough_clock};
 use super::ring::Geometry;
 use super::survey::{Ids, Survey};
