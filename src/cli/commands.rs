@@ -300,7 +300,6 @@ pub fn completion() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::path::Path;
 
     use super::*;
@@ -309,45 +308,63 @@ mod tests {
         text.replace('\n', " ").replace('|', "\\|")
     }
 
+    /// An option in the page: its heading, the option with its value, and its help.
+    type Entry = (String, String, String);
+
+    /// Every option with the commands that take it, in the order of the help.
+    fn options_of_all() -> Vec<(Entry, Vec<&'static str>)> {
+        let mut all: Vec<(Entry, Vec<&str>)> = Vec::new();
+        for row in COMMANDS {
+            for (arg, option) in shown(&row.command()) {
+                let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+                let value = value.map(|v| format!(" {}", v.join(" "))).unwrap_or_default();
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let heading = arg.get_help_heading().unwrap_or("Of single commands");
+                let entry = (heading.to_owned(), format!("{option}{value}"), help);
+                match all.iter_mut().find(|(known, _)| *known == entry) {
+                    Some((_, commands)) => commands.push(row.name),
+                    None => all.push((entry, vec![row.name])),
+                }
+            }
+        }
+        all
+    }
+
+    fn list(commands: &[&str]) -> String {
+        commands.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(" ")
+    }
+
     /// `docs/commands.md`.
     fn page() -> String {
-        let mut text = "# Commands\n\nMade from the table in `src/cli/commands.rs` by `UPDATE_GOLDEN=1 cargo test --lib commands`.\n\n| command | does | formats | monitor line |\n|---|---|---|---|\n".to_owned();
+        let mut text = "# Commands\n\n<!-- Made of the table in src/cli/commands.rs: UPDATE_GOLDEN=1 cargo test --lib commands -->\n\n| command | does | `--format` | monitor line |\n|---|---|---|---|\n".to_owned();
         for row in COMMANDS {
             let formats: Vec<&str> = row.formats.iter().map(|f| f.name()).collect();
             let monitor = if row.monitor { "yes" } else { "" };
             let _ = writeln!(text, "| `{}` | {} | {} | {monitor} |", row.name, cell(row.about), formats.join(" "));
         }
-        let mut commands: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-        let mut order = Vec::new();
-        for row in COMMANDS {
-            let command = row.command();
-            for (arg, option) in shown(&command) {
-                let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
-                let value = value.map(|v| format!(" {}", v.join(" "))).unwrap_or_default();
-                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-                let key = (format!("{option}{value}"), help);
-                if !commands.contains_key(&key) {
-                    order.push(key.clone());
-                }
-                commands.entry(key).or_default().push(row.name);
+        text.push_str("\nA monitor line may hold the options marked with `*`.\n");
+        let options = options_of_all();
+        let mut headings: Vec<&str> = Vec::new();
+        for ((heading, ..), _) in &options {
+            if !headings.contains(&heading.as_str()) {
+                headings.push(heading);
             }
         }
-        let mut last: &[&str] = &[];
-        for key in &order {
-            let of = &commands[key];
-            if of != last {
-                let names: Vec<String> = of.iter().map(|c| format!("`{c}`")).collect();
-                let _ = writeln!(text, "\n{}:\n\n| option | |\n|---|---|", names.join(" "));
-                last = of;
+        for heading in headings {
+            let under: Vec<_> = options.iter().filter(|((h, ..), _)| h == heading).collect();
+            let most = under.iter().map(|(_, commands)| commands).max_by_key(|c| c.len()).unwrap();
+            let _ = write!(text, "\n## {heading}\n\nWith {}, where nothing else is named.\n\n", list(most));
+            let _ = writeln!(text, "| option | | with |\n|---|---|---|");
+            for ((_, option, help), commands) in under {
+                let ids = ["--use", option.split(' ').next().unwrap()];
+                let id = ids[1].trim_start_matches("--").replace('-', "_");
+                let listed = MONITOR_OPTIONS.contains(&id.as_str()) || ids[0] == ids[1];
+                let mark = listed && commands.iter().any(|c| row(c).is_some_and(|r| r.monitor));
+                let with = if commands == most { String::new() } else { list(commands) };
+                let _ =
+                    writeln!(text, "| `{}`{} | {} | {with} |", cell(option), if mark { " *" } else { "" }, cell(help));
             }
-            let monitor = MONITOR_OPTIONS.iter().any(|id| {
-                let option = if *id == "usage" { "use" } else { id };
-                key.0.split(' ').next() == Some(&format!("--{}", option.replace('_', "-")))
-                    && of.iter().any(|c| row(c).is_some_and(|r| r.monitor))
-            });
-            let _ = writeln!(text, "| `{}`{} | {} |", cell(&key.0), if monitor { " *" } else { "" }, cell(&key.1));
         }
-        text.push_str("\n`*`: a monitor line may hold it.\n");
         text
     }
 

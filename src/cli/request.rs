@@ -363,6 +363,7 @@ pub fn enum_names(options: &[String]) -> Vec<String> {
 /// Which events.
 pub fn filters(f: options::Filters) -> Result<Filters, Error> {
     let mut all = Filters::default();
+    let wrong = |e: Error| Error::usage(Code::Filter, e.message);
     for (key, values) in [
         (Key::Thread, f.thread),
         (Key::Event, f.event),
@@ -373,13 +374,13 @@ pub fn filters(f: options::Filters) -> Result<Filters, Error> {
         (Key::Arg, f.arg),
     ] {
         for value in values {
-            all.add(key, &value)?;
+            all.add(key, &value).map_err(wrong)?;
         }
     }
-    all.from = f.from.as_deref().map(Position::parse).transpose()?;
-    all.to = f.to.as_deref().map(Position::parse).transpose()?;
+    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
     if let Some(around) = &f.around {
-        all.add_around(around)?;
+        all.add_around(around).map_err(wrong)?;
     }
     Ok(all)
 }

@@ -55,12 +55,9 @@ impl Task for ThreadsTask {
     /// Reads the kernel, lets the target go, prints.
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { inputs, all } = *self;
-        live::run(
-            inputs,
-            diagnostics,
-            find,
-            |found, session, client| print(&found, session, all, output, Sink::open(output, client)?, diagnostics),
-        )
+        live::run(inputs, diagnostics, find, |found, session, client| {
+            print(&found, session, all, output, Sink::open(output, client)?, diagnostics)
+        })
     }
 
     fn answer(
