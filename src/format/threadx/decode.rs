@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::{Absence, Capture, DecodeOptions, Extent};
+use super::super::{Absence, DecodeOptions};
 use super::clock;
 use super::coherence::{self, Doubts, Odd, Stretches, View};
 use super::cores;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
+use super::held::Capture;
 use super::layout;
 use super::order::{Ring, Slots};
 use super::pointer::{Judge, Ordered};
@@ -75,7 +76,7 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
     let survey = |ring: &Ring| Survey::of(ring, codec, direction, ids, options.previous, &[]);
-    let ordered = if capture.extent == Extent::Newer {
+    let ordered = if capture.is_newer {
         let ring = Ring::newer(capture, &g, codec);
         Ordered { survey: survey(&ring), ring, stretches: None }
     } else if options.previous {
@@ -161,7 +162,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         format: "threadx",
         endian: capture.endian,
         word: capture.word,
-        pointer: capture.pointer,
+        pointer: capture.place.at.pointer,
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
@@ -417,7 +418,7 @@ fn infer_contexts(contexts: &mut Contexts, objects: &ObjectTable) -> Inferred {
 
 fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        ("found by", capture.how.clone()),
+        ("found by", capture.place.at.how.clone()),
         (
             "layout",
             format!(
@@ -451,7 +452,7 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
                 g.header, raw.base
             ),
         ));
-    } else if capture.pointer == Some(Width::W8) && g.word == Width::W4 {
+    } else if capture.place.at.pointer == Some(Width::W8) && g.word == Width::W4 {
         facts.push(("pointers", "64-bit addresses, cut to their low 32 bits in the trace".to_owned()));
     }
     facts
