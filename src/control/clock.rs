@@ -50,9 +50,7 @@ pub fn stamp(insertion: &mut Insertion<'_>, current: Addr) -> Result<Stamp, Erro
         Ok(value) => {
             (value, "its stamp is the cycle counter's, DWT CYCCNT, which the kernel's own code reads".to_owned())
         }
-        Err(why) => {
-            (newest.unwrap_or(0), format!("its stamp is that of the event before it, because {why}"))
-        }
+        Err(why) => (newest.unwrap_or(0), format!("its stamp is that of the event before it, because {why}")),
     };
     Ok(Stamp { value, ticked: None, note })
 }

@@ -18,4 +18,3 @@ pub use classes::bits_of;
 pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
 pub use state::{State, Variable};
-

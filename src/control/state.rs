@@ -79,7 +79,7 @@ pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Wi
 /// Where the trace is, as whoever reads its events finds it; in words why it is nowhere.
 fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
     match session.locate() {
-        Ok(located) => Ok(Ok(located.1.location().header)),
+        Ok((_, at)) => Ok(Ok(at.header)),
         Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => Err(error),
         Err(error) => Ok(Err(error.message)),
     }

@@ -1,6 +1,6 @@
 //! What a switched-out thread left on its stack: found through the saved stack pointer in its control block.
 
-use super::{Architecture, Code, Registers, aarch64, arm, cortex_m, riscv};
+use super::{Architecture, CodeRanges, Registers, aarch64, arm, cortex_m, riscv};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 use crate::elf::Elf;
@@ -103,7 +103,7 @@ impl Frames {
     ///
     /// # Errors
     /// Where the memory is not there, or what is there does not look like a frame: what is not code is no pc.
-    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &Code) -> Result<Saved, SavedError> {
+    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &CodeRanges) -> Result<Saved, SavedError> {
         let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, bytes: Vec::new().into(), code };
         let saved = self.saved(&mut stack)?;
         match saved.registers.pc() {
@@ -135,7 +135,7 @@ pub fn saved(
     memory: &mut dyn Memory,
     stack_pointer: Addr,
 ) -> Result<Saved, SavedError> {
-    Frames::new(architecture, endian).read(memory, stack_pointer, &Code::default())
+    Frames::new(architecture, endian).read(memory, stack_pointer, &CodeRanges::default())
 }
 
 /// A stack from a saved pointer upwards.
@@ -144,7 +144,7 @@ pub(super) struct Stack<'m> {
     endian: Endian,
     at: Addr,
     bytes: Bytes,
-    code: &'m Code,
+    code: &'m CodeRanges,
 }
 
 impl Stack<'_> {

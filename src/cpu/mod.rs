@@ -16,7 +16,7 @@ mod riscv;
 mod stub;
 mod x86;
 
-pub use code::Code;
+pub use code::CodeRanges;
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
 pub use level::{Level, profile};
 pub use notes::{from_notes, from_prstatus, to_prstatus, to_tls};

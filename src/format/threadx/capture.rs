@@ -1,9 +1,9 @@
 //! What is known of a trace between the steps: where it lies, with the kernel's variables, and the bytes that were read.
 
-use super::super::{self as format, DecodeOptions, Extent, Follow, Located, Location, merged};
+use super::super::{self as format, DecodeOptions, Extent, Follow, Hints, Located, Location, merged};
 use super::layout::TraceLayout;
 use super::symbols::Variables;
-use super::{decode, follow, read, usbx};
+use super::{decode, follow, locate, read, usbx};
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
@@ -23,6 +23,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// Finds the trace in a target, reading as little as can be.
+    ///
+    /// # Errors
+    /// As [`format::Format::locate`].
+    pub fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Self, Error> {
+        locate::locate(memory, symbols, hints)
+    }
+
     /// A trace of which only the location is known.
     #[must_use]
     pub fn new(at: Location) -> Self {
@@ -100,12 +108,7 @@ impl Capture {
     }
 
     /// Reads what `extent` asks for.
-    fn read(
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        place: &Place,
-        extent: Extent,
-    ) -> Result<Self, Error> {
+    fn read(memory: &mut dyn Memory, symbols: &dyn Symbols, place: &Place, extent: Extent) -> Result<Self, Error> {
         let mut capture = read::capture(memory, place, extent)?;
         capture.usbx = usbx::version(memory, symbols, &capture);
         Ok(capture)
@@ -160,9 +163,8 @@ pub(super) struct Joined(Vec<Capture>);
 impl Joined {
     /// Reads all of them.
     pub fn read(buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Self, Error> {
-        let read = |(at, mut memory): (Location, Segments)| {
-            Capture::read(&mut memory, symbols, &Place::new(at), Extent::All)
-        };
+        let read =
+            |(at, mut memory): (Location, Segments)| Capture::read(&mut memory, symbols, &Place::new(at), Extent::All);
         Ok(Self(buffers.into_iter().map(read).collect::<Result<_, _>>()?))
     }
 }

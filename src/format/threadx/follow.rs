@@ -452,9 +452,9 @@ fn parts(layout: &TraceLayout, slot: u64, bytes: &Bytes) -> Vec<Part> {
 )]
 mod tests {
     use super::*;
-    use crate::format::Format;
+    use crate::abi::{Endian, Width};
     use crate::format::threadx::ThreadX;
-    use crate::sym::Layers;
+    use crate::format::{Format, Location};
 
     const BASE: Addr = 0x2000_0000;
     const SLOTS: u32 = 16;
@@ -520,25 +520,25 @@ mod tests {
     fn hostile_memory_is_followed_without_harm() {
         for dice in 0..400 {
             let mut memory = restless(dice);
-            let located = Located {
+            let at = Location {
                 header: BASE,
                 endian: Some(Endian::Little),
                 pointer: Some(Width::W4),
                 how: String::new(),
-                known: Vec::new(),
                 by_symbols: false,
             };
-            let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
-            let mut cursor = cursor(&capture).unwrap();
+            let place = Place::new(at);
+            let capture = super::super::read::capture(&mut memory, &place, Extent::All).unwrap();
+            let cursor = Cursor::of(&capture).unwrap();
             assert_eq!((cursor.slot, cursor.before.len()), (5, 5 * 32));
+            let mut cursor: Box<dyn Follow> = Box::new(cursor);
             memory.harm = true;
             for _ in 0..50 {
-                if let Ok(newer) = newer(&mut memory, &located, &cursor, dice.is_multiple_of(2)) {
-                    let slots: usize = newer.capture.blocks("ring").map(|b| b.bytes.len() / 32).sum();
-                    assert!(slots <= (STEP + TAIL) as usize);
+                if let Ok(newer) = cursor.newer(&mut memory, dice.is_multiple_of(2)) {
                     let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
-                    drop(ThreadX.decode(&newer.capture, &catalogue, &crate::format::DecodeOptions::default()));
-                    cursor = newer.cursor;
+                    let trace = newer.capture.decode(&catalogue, &crate::format::DecodeOptions::default());
+                    assert!(trace.map_or(0, |t| t.len()) <= STEP + TAIL);
+                    cursor = newer.next;
                 }
             }
         }

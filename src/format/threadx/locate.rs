@@ -264,7 +264,8 @@ fn by_neighbours(
             None => format!("{name} at {at:#x}: cannot be read"),
             Some(0) => format!("{name} at {at:#x} is 0"),
             Some(value) => {
-                let entries = if name == RING_START { registry_entries(memory, symbols, hints, endian) } else { Some(0) };
+                let entries =
+                    if name == RING_START { registry_entries(memory, symbols, hints, endian) } else { Some(0) };
                 if let Some(header) = header_before(memory, value, entries.unwrap_or(0)) {
                     let how = format!("{name} at {at:#x} holds {value:#x}; the header lies before it");
                     return Some(place(header, hints.endian, Some(width), how));

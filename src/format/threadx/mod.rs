@@ -67,13 +67,8 @@ impl Format for ThreadX {
         search::scan(hay, most)
     }
 
-    fn locate(
-        &self,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        hints: &Hints,
-    ) -> Result<Box<dyn Located>, Error> {
-        Ok(Box::new(locate::locate(memory, symbols, hints)?))
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error> {
+        Ok(Box::new(Place::locate(memory, symbols, hints)?))
     }
 
     fn at(&self, at: Location) -> Box<dyn Located> {

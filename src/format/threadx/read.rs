@@ -112,7 +112,9 @@ fn unreadable_header(place: &Place, e: &ReadError) -> Error {
         ReadErrorKind::Refused(_) => {
             "the pointer leads to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
         }
-        _ => "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten",
+        _ => {
+            "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten"
+        }
     };
     error.hint(hint)
 }

@@ -8,7 +8,8 @@ use super::layout;
 use super::survey;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
-use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+use crate::code::Code;
+use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
 /// The registry's entries with their addresses.
 fn entries(capture: &Capture) -> impl Iterator<Item = (Addr, RegistryEntry<'_>)> {
@@ -52,7 +53,7 @@ pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
     }
     if unterminated > 0 {
         issues.push(
-            Issue::new("name-unterminated", Severity::Note, "object names without an end are shown whole")
+            Issue::new(Code::NameUnterminated, "object names without an end are shown whole")
                 .times(unterminated)
                 .at(Place { address: place, ..Place::default() }),
         );
@@ -131,7 +132,7 @@ pub(super) fn full(capture: &Capture, trace: &Trace, catalogue: &Catalogue) -> O
         )
     };
     let count = missing.len() as u64;
-    Some(Issue::new("registry-full", Severity::Note, message).times(count).at(Place {
+    Some(Issue::new(Code::RegistryFull, message).times(count).at(Place {
         address: Some(address),
         offset: None,
         seq: Some(seq),

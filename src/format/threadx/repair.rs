@@ -7,7 +7,7 @@ use super::header::{self, Header};
 use super::layout::{self, MAGIC, MAX_BUFFER, MAX_NAME, TraceLayout, USUAL_NAME};
 use super::order_name;
 use super::symbols::Variables;
-use crate::abi::{Addr, Endian, Width};
+use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
@@ -69,9 +69,9 @@ pub(super) fn layout(
 /// The header as it was, by what is there of it and of the memory behind it.
 fn repair(memory: &mut dyn Memory, place: &Place, head: &Bytes, layout: &TraceLayout) -> Option<(Header, Issue)> {
     let header = place.at.header;
-    let room = memory.regions().and_then(|regions| {
-        regions.iter().filter_map(|r| r.len.checked_sub(header.checked_sub(r.start)?)).max()
-    });
+    let room = memory
+        .regions()
+        .and_then(|regions| regions.iter().filter_map(|r| r.len.checked_sub(header.checked_sub(r.start)?)).max());
     let there = usize::try_from(room.unwrap_or(0).min(LOOKED_AT)).unwrap_or(0);
     let bytes = if there > head.len() { memory.read_bytes(header, there).ok() } else { None };
     let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian: layout.endian, word: layout.word };
@@ -134,10 +134,7 @@ fn not_a_header(place: &Place, head: &Bytes) -> Error {
     let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
     Error::not_found(
         Code::NotAHeader,
-        format!(
-            "memory at {at:#x} does not begin with a trace header (TXTB): it holds {} ({how})",
-            start.join(" ")
-        ),
+        format!("memory at {at:#x} does not begin with a trace header (TXTB): it holds {} ({how})", start.join(" ")),
         "the ELF is of another build, or the buffer was overwritten: try --scan, or --header ADDR",
     )
 }
