@@ -163,7 +163,7 @@ fn a_mark_is_the_event_that_the_kernel_would_insert() {
     let watchdog = Target::at("watchdog") as u32;
     assert_eq!(marked.slot(1), [watchdog, 0x8001_0001, 5001, stamp, 1, 2, 3, 4]);
     assert_ne!(marked.slot(1), old);
-    assert!(marked.state().header.unwrap().sound);
+    assert!(marked.state().sound().is_some());
     assert_eq!(
         marked.word(Target::at("_tx_trace_buffer_current_ptr")),
         target.word(Target::at("_tx_trace_buffer_current_ptr")) + 32
