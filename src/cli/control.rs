@@ -163,7 +163,7 @@ impl Task for Control {
             let (report, outcome, as_table) = match self.verb {
                 Verb::Show => {
                     let state = State::read(session)?;
-                    let outcome = if state.header.is_some() { Outcome::Done } else { Outcome::NotFound };
+                    let outcome = if state.layout.is_some() { Outcome::Done } else { Outcome::NotFound };
                     (state.report(), outcome, true)
                 }
                 Verb::Write(action) => {
