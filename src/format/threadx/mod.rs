@@ -22,6 +22,7 @@ mod registry;
 mod ring;
 mod search;
 mod survey;
+mod symbols;
 mod usbx;
 mod walk;
 
@@ -42,6 +43,10 @@ pub struct ThreadX;
 impl Format for ThreadX {
     fn name(&self) -> &'static str {
         "threadx"
+    }
+
+    fn symbols(&self) -> &'static [&'static str] {
+        symbols::ALL
     }
 
     fn catalogue(&self, names: Names) -> Catalogue {
