@@ -4,7 +4,7 @@ use super::{Identity, Target, formats, program};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::error::Error;
-use crate::format::{Format, Found, Hints, Located, Location};
+use crate::format::{Format, Found, Located, Location};
 use crate::mem::Memory;
 use crate::trace::{Issue, Place};
 

@@ -44,6 +44,12 @@ impl ElfSymbols {
         &self.elf
     }
 
+    /// Its debug information.
+    #[must_use]
+    pub fn dwarf(&self) -> &Dwarf {
+        &self.dwarf
+    }
+
     fn linked(&self, address: Addr) -> Addr {
         address.wrapping_sub(self.load_offset) & self.elf.width().max()
     }

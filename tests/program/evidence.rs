@@ -17,7 +17,6 @@ use std::process::{Command, Stdio};
 use crate::support::machine::{Qemu, Scratch, fixture, installed, symbol, tx_trace};
 use serde_json::Value;
 use tx_trace::bytes::Bytes;
-use tx_trace::code::Code;
 use tx_trace::error::Error;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::session::{Evidence, Inputs};
