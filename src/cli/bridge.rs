@@ -5,21 +5,24 @@ use std::net::SocketAddr;
 
 use super::diagnostics::Diagnostics;
 use super::monitor::{self, Program};
-use super::request::{Output, Request, Task, inputs, with_names};
+use super::request::{Clock, Output, Request, Task, inputs, with_names};
 use super::{Outcome, interrupt, listen, options};
 use crate::bridge::{Answer, Bridge, BridgeError, End, Stub};
+use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::Endpoint;
-use crate::session::{INTERRUPT, Lent, RemoteInput, SourceSpec};
+use crate::session::{Borrowed, INTERRUPT, Inputs, RemoteInput, SourceSpec};
 
 /// What to connect.
 struct BridgeTask {
     listen: SocketAddr,
     stub: RemoteInput,
     once: bool,
-    program: Program,
+    inputs: Inputs,
+    clock: Clock,
+    names: Names,
 }
 
 /// Of what was typed: a live stub, and nothing else.
@@ -40,24 +43,23 @@ pub fn request(typed: options::Bridge) -> Result<Request, Error> {
         return wrong("--scan reads all memory, which a live target does not list".to_owned());
     }
     let names = clock.netx;
-    let program = Program { inputs, clock: clock.into(), names };
-    Ok(Request::new(BridgeTask { listen, stub, once, program }, Output::default()))
+    Ok(Request::new(BridgeTask { listen, stub, once, inputs, clock: clock.into(), names }, Output::default()))
 }
 
 impl Task for BridgeTask {
     /// Serves one debugger after the other.
     fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let Self { listen, stub, once, program } = *self;
+        let Self { listen, stub, once, inputs, clock, names } = *self;
         let fail = |e: IoError| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
-        // What is wrong with the program is reported now, and not to every line.
-        monitor::check(&program)?;
+        // Once: what is wrong with the program is reported now, and not to every line.
+        let program = Program { info: inputs.describe()?, clock, names };
         let bridge = Bridge::bind(listen).map_err(fail)?;
         let _attached = interrupt::Guard::arm();
         let what = format!("a bridge to {} listens", stub.endpoint);
         listen::say(&what, bridge.address().map_err(fail)?, "controls the target", diagnostics);
         let stub = Stub { endpoint: stub.endpoint, timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
         let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
-            monitor::run(line, &program, Lent::Remote(memory), out);
+            monitor::run(line, &program, Borrowed::Stub(memory), out);
         };
         let answer: &mut Answer<'_> = &mut answer;
         loop {

@@ -14,9 +14,8 @@ use super::{Outcome, Refusal, option_files};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::mem::segments::Segments;
 use crate::output::{self, Format};
-use crate::session::{Inputs, Lent, Session, Told};
+use crate::session::{Borrowed, Session, TargetInfo};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 4096;
@@ -24,11 +23,11 @@ const MAX_LINE: usize = 4096;
 /// The most bytes that one line prints.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// What the command line of the server says of the program.
+/// What is known of the target that lines ask about.
 #[derive(Default)]
 pub struct Program {
-    /// Its ELF, its symbols, where its trace is; no source.
-    pub inputs: Inputs,
+    /// Its ELF, its symbols, where its trace is.
+    pub info: TargetInfo,
     /// What stamps mean, where a line does not say it.
     pub clock: Clock,
     /// Whose names.
@@ -80,18 +79,8 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     Ok(Some(Request { task, output: Output { path: None, color: Color::Never, ..output } }))
 }
 
-/// Fails where what the command line says of the program cannot be used, whatever the target holds.
-///
-/// # Errors
-/// An [`Error`] that names the file.
-pub fn check(program: &Program) -> Result<(), Error> {
-    let mut nothing = Segments::default();
-    Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, Told::default())).map(drop)?;
-    Ok(())
-}
-
 /// Answers what stands behind `tx-trace` in a monitor line: data, and the diagnostics below it.
-pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write) -> Outcome {
+pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut json = false;
     let diagnostics = Diagnostics::buffer();
@@ -99,7 +88,8 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
         None => Ok(help(&mut bounded)?),
         Some(Request { task, output }) => {
             json = output.format == Format::Json;
-            task.answer(program, memory, &output, &mut bounded, &diagnostics)
+            let session = Session::over(program.info.clone(), memory);
+            task.answer(program, session, &output, &mut bounded, &diagnostics)
         }
     });
     let outcome = match answer {
@@ -293,7 +283,7 @@ mod tests {
         }
         let mut out = Vec::new();
         let mut none = crate::mem::segments::Segments::default();
-        assert_eq!(run("help", &Program::default(), Lent::Memory(&mut none, Told::default()), &mut out), Outcome::Done);
+        assert_eq!(run("help", &Program::default(), Borrowed::Memory(&mut none), &mut out), Outcome::Done);
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("inversions") && text.contains("--core-id") && !text.contains("--elf"), "{text}");
         assert!(text.lines().all(|l| l.len() <= 80));
@@ -315,7 +305,7 @@ mod tests {
         for (line, told) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
             let mut out = Vec::new();
             let mut none = crate::mem::segments::Segments::default();
-            let outcome = run(line, &Program::default(), Lent::Memory(&mut none, "ram".into()), &mut out);
+            let outcome = run(line, &Program::default(), Borrowed::Memory(&mut none), &mut out);
             let text = String::from_utf8(out).unwrap();
             assert!(outcome != Outcome::Done && text.contains(told), "{line}: {text}");
         }

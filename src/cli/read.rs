@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, Format};
 use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
-use crate::session::{Inputs, Lent, Loaded, Session};
+use crate::session::{Inputs, Loaded, Session};
 
 /// A question about a target's trace.
 pub struct Question {
@@ -86,7 +86,7 @@ impl Task for Question {
     fn answer(
         mut self: Box<Self>,
         program: &Program,
-        memory: Lent<'_>,
+        mut session: Session<'_>,
         output: &Output,
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
@@ -95,7 +95,6 @@ impl Task for Question {
         if self.names == Names::default() {
             self.names = program.names;
         }
-        let mut session = Session::over(program.inputs.clone(), memory)?;
         let answer = self.read(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
         print::answer(&answer, &self, &session, output, Sink::over(out), diagnostics)
     }

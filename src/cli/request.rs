@@ -21,7 +21,7 @@ use crate::format::DecodeOptions;
 use crate::output::{self, Format};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
-use crate::session::{GivenRegisters, Inputs, Lent, RemoteInput, Session, SourceSpec, TraceInput};
+use crate::session::{GivenRegisters, Inputs, RemoteInput, Session, SourceSpec, TraceInput};
 
 /// What a command does.
 pub trait Task {
@@ -41,14 +41,14 @@ pub trait Task {
     /// [`Error`] where there is no result.
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error>;
 
-    /// Answers a monitor line out of a memory that is open already.
+    /// Answers a monitor line out of a target that is open already.
     ///
     /// # Errors
     /// As [`Task::run`].
     fn answer(
         self: Box<Self>,
         _program: &Program,
-        _memory: Lent<'_>,
+        _session: Session<'_>,
         _output: &Output,
         _out: &mut dyn Write,
         _diagnostics: &Diagnostics,

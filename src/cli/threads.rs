@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, View, report_writer};
-use crate::session::{CodeMatch, Inputs, Lent, Loaded, Session};
+use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
 /// What `threads` is asked.
@@ -62,13 +62,12 @@ impl Task for ThreadsTask {
 
     fn answer(
         self: Box<Self>,
-        program: &Program,
-        memory: Lent<'_>,
+        _: &Program,
+        mut session: Session<'_>,
         output: &Output,
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
-        let mut session = Session::over(program.inputs.clone(), memory)?;
         let found = find(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
         print(&found, &session, self.all, output, Sink::over(out), diagnostics)
     }
