@@ -5,16 +5,18 @@
 
 mod change;
 mod check;
+mod classes;
 mod clock;
 mod mark;
 mod owners;
 mod plan;
+mod report;
 mod state;
-mod symbols;
 
 pub use change::{Change, Failed, Target, apply};
 pub use check::{Checked, Refusal, check, check_call};
+pub use classes::{FIRST_USER_ID, bits_of};
 pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
-pub use state::{Header, State, Variable};
-pub use symbols::bits_of;
+pub use report::written;
+pub use state::{State, Variable};
