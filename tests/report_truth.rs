@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use support::builder::{Buffer, Entry, Registered};
 use support::simulated::{Kernel, Loss, Outcome, STACK_SIZE, Setup, Who, stack};
 use support::threadx::{ALPHA, BASE, decode, decode_bytes};
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::format::{DecodeOptions, Extent};
 use tx_trace::query::{Filters, Query};
@@ -63,7 +63,7 @@ fn run(seed: u64) -> Run {
     let catalogue = Catalogue::threadx(Names::Duo);
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
     let names = vec![Name::Profile, Name::Stats, Name::Blocked, Name::Latency, Name::Stack, Name::Inversions];
-    let reports = reports(&trace, &catalogue, &query, &Wish { names, ..Wish::default() }).unwrap();
+    let reports = reports(&trace, &catalogue, &query, &ReportRequest { names, ..ReportRequest::default() }).unwrap();
     Run { kernel, first, reports }
 }
 
@@ -343,7 +343,13 @@ fn of(events: &[Entry]) -> Vec<Report> {
     let buffer = Buffer { objects: objects.collect(), ..Buffer::new(BASE) }.record(events.len() + 1, events);
     let (trace, catalogue) = (decode(&buffer), Catalogue::threadx(Names::Duo));
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
-    reports(&trace, &catalogue, &query, &Wish { names: vec![Name::Profile, Name::Stats], ..Wish::default() }).unwrap()
+    reports(
+        &trace,
+        &catalogue,
+        &query,
+        &ReportRequest { names: vec![Name::Profile, Name::Stats], ..ReportRequest::default() },
+    )
+    .unwrap()
 }
 
 fn ticks(reports: &[Report], who: &str) -> i64 {
@@ -485,6 +491,6 @@ fn tx_trace_of(path: &std::path::Path) -> std::io::Result<Report> {
     let trace = decode_bytes(&Buffer::new(header), bytes, &[], Extent::All, &DecodeOptions::default());
     let (trace, catalogue) = (trace.unwrap(), Catalogue::threadx(Names::Duo));
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
-    let wish = Wish { names: vec![Name::Profile], ..Wish::default() };
+    let wish = ReportRequest { names: vec![Name::Profile], ..ReportRequest::default() };
     Ok(reports(&trace, &catalogue, &query, &wish).unwrap().remove(0))
 }

@@ -132,6 +132,11 @@ impl Effects {
         self.list.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
     }
 
+    /// The word that holds the high half of a name of two words.
+    pub(super) const fn high(&self) -> Option<usize> {
+        self.high
+    }
+
     /// True where two words together name what some effect acts on.
     #[must_use]
     pub const fn takes_two(&self) -> bool {

@@ -10,7 +10,7 @@ use super::message::{self, Failure};
 use super::plan::{self, Ask, ClockPlan, Output, Plan, Task};
 use super::sink::Sink;
 use super::{Outcome, interrupt, live};
-use crate::analysis::Wish;
+use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
 use crate::format::{Absence, DecodeOptions};
@@ -39,7 +39,7 @@ pub struct FollowTask {
     how: How,
     wait: bool,
     limit: Option<Duration>,
-    reports: Option<(Wish, Duration)>,
+    reports: Option<(ReportRequest, Duration)>,
     /// In a debugger: one look, from where the one before ended; `None` in it begins now.
     once: Option<Option<Saved>>,
 }

@@ -11,7 +11,7 @@ use super::message::Failure;
 use super::serve::ServeTask;
 use super::threads::ThreadsTask;
 use crate::abi::Addr;
-use crate::analysis::{Name, Wish};
+use crate::analysis::{Name, ReportRequest};
 use crate::catalogue::Names;
 use crate::format::{self, DecodeOptions};
 use crate::query::{Amount, Filters, Key, Position};
@@ -83,7 +83,7 @@ pub enum Ask {
     /// The registry.
     Objects,
     /// Reports.
-    Reports(Wish),
+    Reports(ReportRequest),
 }
 
 /// What options say of the clock; the rate may be a symbol.
@@ -162,7 +162,9 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::List(read) => (Ask::List, read),
         Command::Show(read) => (Ask::Show(Vec::new()), read),
         Command::Info(read) => (Ask::Info, read),
-        Command::Objects(o) if o.usage => (Ask::Reports(Wish { names: vec![Name::Use], ..Wish::default() }), o.read),
+        Command::Objects(o) if o.usage => {
+            (Ask::Reports(ReportRequest { names: vec![Name::Use], ..ReportRequest::default() }), o.read)
+        }
         Command::Objects(o) => (Ask::Objects, o.read),
         Command::Profile(r) => reports(&[Name::Profile], r),
         Command::Stats(r) => reports(&[Name::Stats], r),
@@ -305,7 +307,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
 
 /// What a report command asks for, and its other options.
 fn reports(names: &[Name], r: args::Reports) -> (Ask, args::Read) {
-    let wish = Wish { names: names.to_vec(), tracex: r.tracex, every: r.every, spans: r.span };
+    let wish = ReportRequest { names: names.to_vec(), tracex: r.tracex, every: r.every, spans: r.span };
     (Ask::Reports(wish), r.read)
 }
 

@@ -1,7 +1,7 @@
 //! What a system's events can tell: what none of them can is not zero, but unknown.
 
 use super::Counts;
-use crate::analysis::Tracker;
+use crate::analysis::tracker::System;
 use crate::catalogue::Effect;
 use crate::report::Cell;
 
@@ -18,8 +18,8 @@ pub struct Can {
 
 impl Can {
     /// Asks the catalogue.
-    pub fn of(tracker: &Tracker<'_>) -> Self {
-        let all = tracker.catalogue;
+    pub fn of(system: &System<'_>) -> Self {
+        let all = system.catalogue;
         Self {
             idle: !all.ways().idle_is_thread,
             slices: all.tells(Effect::Slice),

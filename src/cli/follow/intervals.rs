@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::message::{self, Failure};
 use super::printer::Shared;
-use crate::analysis::{self, Name, Wish};
+use crate::analysis::{self, Name, ReportRequest};
 use crate::cli::plan::time;
 use crate::follow::{Gap, Gather, News};
 use crate::format::Lost;
@@ -26,7 +26,7 @@ const NAMES: [(&str, Name); 8] = [
 ];
 
 /// What `--report` and `--every` ask for.
-pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Duration)>, Failure> {
+pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(ReportRequest, Duration)>, Failure> {
     if reports.is_empty() {
         return match every {
             Some(_) => Err(Failure::usage("usage", "--every goes with --report")),
@@ -42,12 +42,12 @@ pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Dur
         })?);
     }
     let every = time("--every", every.unwrap_or("1s"))?;
-    Ok(Some((Wish { names, ..Wish::default() }, every)))
+    Ok(Some((ReportRequest { names, ..ReportRequest::default() }, every)))
 }
 
 /// Reports over intervals.
 pub struct Intervals {
-    wish: Wish,
+    wish: ReportRequest,
     every: Duration,
     format: Format,
     options: TableOptions,
@@ -68,7 +68,7 @@ pub struct Intervals {
 
 impl Intervals {
     /// Of `every` length.
-    pub fn new(wish: Wish, every: Duration, format: Format, options: TableOptions) -> Self {
+    pub fn new(wish: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
         Self {
             wish,
             every,

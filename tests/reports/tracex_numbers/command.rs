@@ -5,7 +5,7 @@ use super::*;
 fn report(trace: &Trace, names: &[Name], filters: &Filters) -> Result<Vec<tx_trace::report::Report>, (Wrong, String)> {
     let catalogue = threadx().catalogue(Names::Duo);
     let query = Query::compile(filters, trace, &catalogue).unwrap();
-    let wish = Wish { names: names.to_vec(), tracex: true, ..Wish::default() };
+    let wish = ReportRequest { names: names.to_vec(), tracex: true, ..ReportRequest::default() };
     analysis::reports(trace, &catalogue, &query, &wish).map_err(|e| (e.wrong, e.message))
 }
 
