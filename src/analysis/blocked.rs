@@ -180,7 +180,7 @@ impl Blocked {
                     self.ends(event, thread, &open, None, scope);
                 }
             }
-            Change::Gap => self.open.clear(),
+            Change::Gap(_) => self.open.clear(),
             _ => {}
         }
     }

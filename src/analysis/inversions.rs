@@ -139,7 +139,7 @@ impl Inversions {
                 }
             }
             Change::Priority { thread } => self.priority(thread, system),
-            Change::Gap => self.waits = Waits::default(),
+            Change::Gap(_) => self.waits = Waits::default(),
             _ => {}
         }
         if self.ran.is_full() {

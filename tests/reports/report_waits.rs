@@ -12,6 +12,7 @@
 )]
 
 mod blocked;
+mod chains;
 mod cores;
 mod foreign;
 mod kernels;

@@ -42,15 +42,13 @@ impl Interrupts {
     pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Entered { number, .. } => {
-                let kind = || {
-                    let word = system.role(event)?.isr_number.index()?;
-                    Some(system.catalogue.def(event.def?)?.field(word)?.kind)
-                };
-                let is_address =
-                    kind().is_some_and(|k| matches!(k, ArgKind::Ptr | ArgKind::Addr | ArgKind::Code | ArgKind::Str));
-                if let Some(one) = self.at(system.interrupt_number(event, number)) {
-                    one.begun = one.begun.saturating_add(1);
-                    one.is_address = is_address;
+                let Some(one) = self.at(system.interrupt_number(event, number)) else { return };
+                one.begun = one.begun.saturating_add(1);
+                if one.begun == 1 {
+                    let word = system.role(event).and_then(|r| r.isr_number.index());
+                    let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
+                    let kinds = [ArgKind::Ptr, ArgKind::Addr, ArgKind::Code, ArgKind::Str];
+                    one.is_address = field.is_some_and(|f| kinds.contains(&f.kind));
                 }
             }
             Change::Exited { frame } => {

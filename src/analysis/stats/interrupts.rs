@@ -62,11 +62,12 @@ impl Interrupts {
 
     /// One begins.
     pub fn entered(&mut self, event: &Event, own: Option<u64>, system: &System<'_>) {
-        let word = system.role(event).and_then(|r| r.isr_number.index());
-        let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
-        self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
-        if let Some(row) = self.row(system.interrupt_number(event, own)) {
-            bump(&mut row.count);
+        let Some(row) = self.row(system.interrupt_number(event, own)) else { return };
+        bump(&mut row.count);
+        if row.count == 1 {
+            let word = system.role(event).and_then(|r| r.isr_number.index());
+            let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
+            self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
         }
     }
 

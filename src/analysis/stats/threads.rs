@@ -41,7 +41,11 @@ type Deed = (ThreadNo, bool, Who, Option<u64>);
 pub struct Threads {
     rows: Vec<Row>,
     spare: Row,
-    did: BTreeMap<Deed, u64>,
+    /// What was done, by its place in `counts`.
+    did: BTreeMap<Deed, usize>,
+    counts: Vec<u64>,
+    /// By thread, suspended and resumed: what was done last, and its place. It mostly comes again.
+    last: Vec<[Option<(Who, Option<u64>, usize)>; 2]>,
     left_out: u64,
 }
 
@@ -56,12 +60,35 @@ impl Threads {
 
     /// Somebody resumed a thread, or suspended it.
     pub fn did(&mut self, thread: ThreadNo, resumed: bool, by: Who, interrupt: Option<u64>) {
-        let deed = (thread, resumed, by, interrupt.filter(|_| by == Who::Isr));
-        if self.did.len() >= MAX_PAIRS && !self.did.contains_key(&deed) {
-            bump(&mut self.left_out);
-            return;
+        let interrupt = interrupt.filter(|_| by == Who::Isr);
+        let index = thread.index();
+        if index >= self.last.len() {
+            self.last.resize(index.saturating_add(1), [None; 2]);
         }
-        bump(self.did.entry(deed).or_default());
+        let last = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed)));
+        let again = last.as_ref().and_then(|l| **l).filter(|(who, number, _)| (*who, *number) == (by, interrupt));
+        let place = match again {
+            Some((.., place)) => place,
+            None => {
+                let deed = (thread, resumed, by, interrupt);
+                let next = self.counts.len();
+                if next >= MAX_PAIRS && !self.did.contains_key(&deed) {
+                    bump(&mut self.left_out);
+                    return;
+                }
+                let place = *self.did.entry(deed).or_insert(next);
+                if place == next {
+                    self.counts.push(0);
+                }
+                if let Some(last) = last {
+                    *last = Some((by, interrupt, place));
+                }
+                place
+            }
+        };
+        if let Some(count) = self.counts.get_mut(place) {
+            bump(count);
+        }
     }
 
     /// `stats_threads`: those that ran most first; none where nothing happened to any.
@@ -109,7 +136,8 @@ impl Threads {
             ("count", Kind::Count),
         ]);
         let mut report = Report { name: "stats_wakeups", columns, notes: scope.notes(), ..Report::default() };
-        let mut rows: Vec<(&Deed, u64)> = self.did.iter().map(|(d, n)| (d, *n)).collect();
+        let mut rows: Vec<(&Deed, u64)> =
+            self.did.iter().map(|(d, at)| (d, self.counts.get(*at).copied().unwrap_or(0))).collect();
         let name = |no: ThreadNo| system.name(no).unwrap_or("");
         rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
         for ((thread, resumed, by, interrupt), n) in rows {

@@ -1,6 +1,7 @@
 //! Priority inversions by the viewer's rules: one window a mutex, one start for all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use super::next::Step;
 use super::people::People;
@@ -165,10 +166,12 @@ impl<'a> Detector<'a> {
     }
 }
 
-/// The first priority of each object's events.
+/// The first priority of each object's events, as far as somebody asks for it.
 pub(super) struct First {
     levels: Vec<u32>,
     objects: Vec<usize>,
+    /// Those whose priority is asked for and was not seen yet.
+    missing: BTreeSet<usize>,
 }
 
 impl First {
@@ -176,16 +179,19 @@ impl First {
         Self {
             levels: vec![UNSEEN; people.objects()],
             objects: people.list.iter().map(|p| people.object(p.address)).collect(),
+            missing: people.owners(),
         }
     }
 
-    pub fn step(&mut self, step: &Step) {
-        if step.raw.context >= INIT {
-            return;
+    /// Looks at an event; breaks where nothing is missing any more.
+    pub fn step(&mut self, step: &Step) -> ControlFlow<()> {
+        if step.raw.context < INIT {
+            let object = step.who.and_then(|w| self.objects.get(w)).copied().unwrap_or(0);
+            if let Some(level) = self.levels.get_mut(object).filter(|l| **l == UNSEEN) {
+                *level = step.raw.second;
+                self.missing.remove(&object);
+            }
         }
-        let object = step.who.and_then(|w| self.objects.get(w)).copied().unwrap_or(0);
-        if let Some(level) = self.levels.get_mut(object).filter(|l| **l == UNSEEN) {
-            *level = step.raw.second;
-        }
+        if self.missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,5 +1,7 @@
 //! Who the viewer thinks runs after each event, and the events that it inserts where that does not show.
 
+use std::ops::ControlFlow;
+
 use super::people::{People, Priority};
 use super::raw::{ISR, Order, Raw, id, is_thread};
 use crate::trace::Trace;
@@ -44,11 +46,13 @@ impl Ahead {
         // The thread's event that waits for its answer: its words, and the threads that are scheduled meanwhile.
         let mut waiting: Option<Raw> = None;
         let mut scheduled: Vec<u32> = Vec::new();
-        for (index, raw) in order.events(trace).enumerate() {
-            let index = u32::try_from(index).unwrap_or(NONE);
+        let mut count = 0u32;
+        order.visit(trace, |raw| {
+            let index = count;
+            count = count.saturating_add(1);
             if people.needs.first_of_two {
                 ahead.same.push(NONE);
-                if let Some(who) = people.who(&raw) {
+                if let Some(who) = people.who(raw) {
                     let before = last.get_mut(who).map(|l| std::mem::replace(l, index));
                     match before.and_then(|b| ahead.same.get_mut(usize::try_from(b).ok()?)) {
                         Some(place) => *place = index,
@@ -61,14 +65,15 @@ impl Ahead {
                     ahead.next.push(answer(&asked, raw.context, &scheduled));
                 }
                 scheduled.clear();
-                waiting = Some(raw).filter(asks);
+                waiting = Some(*raw).filter(asks);
             } else if waiting.is_some()
                 && matches!(raw.id, id::RESUME | id::SUSPEND)
                 && !scheduled.contains(&raw.info[0])
             {
                 scheduled.push(raw.info[0]);
             }
-        }
+            ControlFlow::Continue(())
+        });
         ahead.next.extend(waiting.map(|asked| asked.context));
         ahead
     }
@@ -86,8 +91,14 @@ fn answer(asked: &Raw, thread: u32, scheduled: &[u32]) -> u32 {
     if follows { thread } else { asked.context }
 }
 
-/// Goes through the events in the viewer's order and hands each out when all is known of it.
-pub(super) fn walk(trace: &Trace, order: &Order, people: &People, ahead: &Ahead, each: &mut dyn FnMut(&Step)) {
+/// Goes through the events in the viewer's order and hands each out when all is known of it, until `each` breaks.
+pub(super) fn walk(
+    trace: &Trace,
+    order: &Order,
+    people: &People,
+    ahead: &Ahead,
+    mut each: impl FnMut(&Step) -> ControlFlow<()>,
+) {
     let mut pass = Pass {
         order,
         people,
@@ -99,20 +110,33 @@ pub(super) fn walk(trace: &Trace, order: &Order, people: &People, ahead: &Ahead,
         known: vec![None; people.list.len()],
         inserted: 0,
     };
-    let mut events = order.events(trace).peekable();
     let mut held: Option<Step> = None;
+    let mut waiting: Option<Raw> = None;
     let mut index = 0u64;
-    while let Some(raw) = events.next() {
+    // What follows an event decides who is next: each is taken when the one behind it is known.
+    let mut take = |raw: &Raw, after: Option<&Raw>| {
         let ticks = held.as_ref().map_or(0, |b| b.ticks.saturating_add(order.step(b.raw.stamp, raw.stamp)));
-        let next = pass.next(&raw, index, events.peek(), held.as_mut());
-        let step = Step { raw, next, ticks, index, inserted: false, who: people.who(&raw) };
-        if let Some(before) = held.replace(step) {
-            pass.hand_out(before, Some(&step), each);
-        }
+        let next = pass.next(raw, index, after, held.as_mut());
+        let step = Step { raw: *raw, next, ticks, index, inserted: false, who: people.who(raw) };
         index = index.saturating_add(1);
-    }
-    if let Some(last) = held {
-        pass.hand_out(last, None, each);
+        let mut flow = ControlFlow::Continue(());
+        if let Some(before) = held.replace(step) {
+            flow = pass.hand_out(before, Some(&step), &mut each);
+        }
+        if after.is_none() && flow.is_continue() {
+            flow = pass.hand_out(step, None, &mut each);
+        }
+        flow
+    };
+    let mut flow = ControlFlow::Continue(());
+    order.visit(trace, |raw| {
+        if let Some(before) = waiting.replace(*raw) {
+            flow = take(&before, Some(raw));
+        }
+        flow
+    });
+    if let Some(last) = waiting.filter(|_| flow.is_continue()) {
+        let _ = take(&last, None);
     }
 }
 
@@ -205,9 +229,15 @@ impl Pass<'_> {
     }
 
     /// Hands out an event, and the one that is inserted behind it.
-    fn hand_out(&mut self, mut step: Step, after: Option<&Step>, each: &mut dyn FnMut(&Step)) {
+    #[inline]
+    fn hand_out(
+        &mut self,
+        mut step: Step,
+        after: Option<&Step>,
+        each: &mut impl FnMut(&Step) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         step.index = step.index.saturating_add(self.inserted);
-        each(&step);
+        each(&step)?;
         if let Some(after) = after.filter(|a| step.next != step.raw.context && step.next != a.raw.context) {
             self.inserted = self.inserted.saturating_add(1);
             let gap = self.order.step(step.raw.stamp, after.raw.stamp);
@@ -231,9 +261,10 @@ impl Pass<'_> {
                 index: step.index.saturating_add(1),
                 inserted: true,
                 who,
-            });
+            })?;
         }
         self.learn(&step.raw);
+        ControlFlow::Continue(())
     }
 
     fn learn(&mut self, raw: &Raw) {

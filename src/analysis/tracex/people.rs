@@ -1,8 +1,9 @@
 //! Who there is: the threads of the registry, those that events show beside them, and what the viewer knows of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::raw::{Order, Raw, id, is_thread};
+use super::raw::{Raw, id, is_thread, low};
+use crate::analysis::intern::Interner;
 use crate::trace::{ContextKind, Trace};
 
 /// A priority, and a threshold where one was stored.
@@ -78,7 +79,8 @@ pub(super) struct Needs {
 #[derive(Debug, Default)]
 pub(super) struct People {
     pub list: Vec<Person>,
-    by_address: HashMap<u32, usize>,
+    /// Numbers of people by address.
+    by_address: Interner,
     /// By the trace's number of a context.
     by_context: Vec<Option<usize>>,
     /// First object at an address.
@@ -87,23 +89,21 @@ pub(super) struct People {
     /// Threads that no registry names, in order of their first events.
     pub unnamed: Vec<usize>,
     pub needs: Needs,
+    /// Addresses of threads that had a mutex when others asked for it.
+    owners: BTreeSet<u32>,
 }
 
 impl People {
-    /// Looks at the registry and at every event once.
-    pub fn of(trace: &Trace, order: &Order) -> Self {
+    /// Looks at the registry.
+    pub fn of(trace: &Trace) -> Self {
         let mut all = Self { object_count: trace.objects.len(), ..Self::default() };
-        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
         for (i, object) in trace.objects.iter().enumerate() {
             all.objects.entry(low(object.address)).or_insert((i, object.is_thread));
         }
-        for object in trace.objects.iter().filter(|o| o.is_thread) {
+        for (i, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
             let address = low(object.address);
             let person = all.add(address);
-            let first = all
-                .objects
-                .get(&address)
-                .is_some_and(|(i, _)| trace.objects.iter().nth(*i).is_some_and(|o| std::ptr::eq(o, object)));
+            let first = all.objects.get(&address).is_some_and(|(first, _)| *first == i);
             if let Some(person) = all.list.get_mut(person).filter(|_| first) {
                 // Ten bits, as in events.
                 person.levels = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
@@ -113,30 +113,30 @@ impl People {
             let person = (context.kind == ContextKind::Thread).then(|| all.add(low(context.address)));
             all.by_context.push(person);
         }
-        for raw in order.events(trace) {
-            all.look(&raw);
-        }
         all
     }
 
     fn add(&mut self, address: u32) -> usize {
-        let next = self.list.len();
-        let place = *self.by_address.entry(address).or_insert(next);
-        if place == next {
+        let place = usize::try_from(self.by_address.intern(u64::from(address))).unwrap_or(usize::MAX);
+        if place == self.list.len() {
             let object = self.objects.get(&address).copied();
             self.list.push(Person { address, object, ..Person::default() });
         }
         place
     }
 
-    fn look(&mut self, raw: &Raw) {
+    /// Looks at an event.
+    pub fn look(&mut self, raw: &Raw) {
         match raw.id {
             id::RESUME if raw.info[3] == 0 => {
                 self.needs.next_thread |= is_thread(raw.context);
                 self.needs.first_of_two |= !is_thread(raw.context);
             }
             id::RELINQUISH if raw.info[1] == 0 => self.needs.next_thread |= is_thread(raw.context),
-            id::MUTEX_GET => self.needs.owners |= raw.info[2] != 0 && raw.info[2] != raw.context,
+            id::MUTEX_GET if raw.info[2] != 0 && raw.info[2] != raw.context => {
+                self.needs.owners = true;
+                self.owners.insert(raw.info[2]);
+            }
             _ => {}
         }
         self.meet(raw);
@@ -172,7 +172,7 @@ impl People {
 
     /// The person at an address.
     pub fn at(&self, address: u32) -> Option<usize> {
-        self.by_address.get(&address).copied()
+        usize::try_from(self.by_address.find(u64::from(address))?).ok()
     }
 
     /// The number that the viewer finds for an address among its objects: 0 for one that it does not know.
@@ -182,6 +182,11 @@ impl People {
         }
         let unnamed = self.at(address).and_then(|p| self.list.get(p)).and_then(|p| p.unnamed);
         unnamed.map_or(0, |n| self.object_count.saturating_add(n))
+    }
+
+    /// Numbers of the objects that had a mutex when others asked for it.
+    pub fn owners(&self) -> BTreeSet<usize> {
+        self.owners.iter().map(|address| self.object(*address)).collect()
     }
 
     /// How many objects [`People::object`] tells apart.

@@ -168,6 +168,15 @@ pub struct Span {
     pub is_doubtful: bool,
 }
 
+/// Why events are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// They were lost: overwritten before they were read, or damaged.
+    Lost,
+    /// The target started anew: its threads and objects may be others.
+    Restarted,
+}
+
 /// What an event changes.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
@@ -275,8 +284,8 @@ pub enum Change {
         /// The object.
         object: ObjectNo,
     },
-    /// Events are missing before this one: whatever was known may have changed.
-    Gap,
+    /// Events are missing before this one: what was known may have changed.
+    Gap(Gap),
 }
 
 /// One event with what it brings: the argument of [`Consumer::step`](super::Consumer::step).

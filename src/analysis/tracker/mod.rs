@@ -7,7 +7,7 @@ mod cores;
 mod waits;
 
 pub use change::{
-    Call, Change, Ending, Frame, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait, WaitOption, Who,
+    Call, Change, Ending, Frame, Gap, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait, WaitOption, Who,
 };
 
 use self::cores::Core;
@@ -59,8 +59,8 @@ pub struct Tracker<'a> {
     found: Found,
     /// An event that cannot be understood before the next one is known.
     held: Option<Event>,
-    /// Events are missing before the next one.
-    gap: bool,
+    /// Why events are missing before the next one.
+    gap: Option<Gap>,
 }
 
 impl<'a> Tracker<'a> {
@@ -69,7 +69,7 @@ impl<'a> Tracker<'a> {
     pub fn new(trace: &'a Trace, catalogue: &'a Catalogue, wants: Wants) -> Self {
         let wants = Wants { changes: wants.changes || wants.calls, ..wants };
         let found = Found { wants, ..Found::default() };
-        Self { system: System::new(trace, catalogue), found, held: None, gap: false }
+        Self { system: System::new(trace, catalogue), found, held: None, gap: None }
     }
 
     /// Takes the next event. Most are handed on at once; one with which a thread gives its core away is held back until
@@ -90,18 +90,18 @@ impl<'a> Tracker<'a> {
     fn take(&mut self, event: &Event, next: Option<&Event>, to: &mut impl Consumer) {
         self.found.spans.clear();
         self.found.changes.clear();
-        if std::mem::take(&mut self.gap) {
-            self.found.change(Change::Gap);
+        if let Some(gap) = self.gap.take() {
+            self.found.change(Change::Gap(gap));
         }
         self.system.step(event, next, &mut self.found);
         to.step(&Step { event, spans: &self.found.spans, changes: &self.found.changes }, &self.system);
     }
 
-    /// Events are missing here: nothing that was known before is known any more but who there is.
-    pub fn gap(&mut self, to: &mut impl Consumer) {
+    /// Events are missing here: what was known before may have changed. The time up to the next event is nobody's.
+    pub fn gap(&mut self, reason: Gap, to: &mut impl Consumer) {
         self.finish(to);
-        self.system.forget();
-        self.gap = true;
+        self.system.forget(reason);
+        self.gap = Some(reason);
     }
 
     /// The clock cannot be relied on between the event before and the next one.
@@ -373,8 +373,14 @@ impl<'a> System<'a> {
     /// True where only the next event shows what this one does: a thread gives its core away, and may go on for a while.
     #[inline]
     fn must_wait(&self, event: &Event) -> bool {
-        self.role(event).is_some_and(|r| r.run.is_some())
-            && self.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread)
+        let Some(role) = self.role(event).filter(|r| r.run.is_some()) else { return false };
+        let own = self.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread);
+        let target = role.target(role.run, self.trace.words(event));
+        match target {
+            Some(0) => own.is_some() && role.block,
+            Some(next) => own.is_some_and(|own| own.address != next),
+            None => false,
+        }
     }
 
     /// Takes one event and adds to `found` who had the core up to it and what it changes.
@@ -425,12 +431,17 @@ impl<'a> System<'a> {
     }
 
     /// Forgets what may have changed while events were missing.
-    fn forget(&mut self) {
-        self.cores.clear();
+    fn forget(&mut self, reason: Gap) {
+        for core in &mut self.cores {
+            *core = Core { last: core.last, ..Core::new() };
+        }
         self.locks.clear();
         for thread in &mut self.threads {
             thread.state = ThreadState::Unknown;
             (thread.since_seq, thread.last_call, thread.blocked_in) = (None, None, None);
+            if reason == Gap::Restarted {
+                thread.priority = None;
+            }
         }
     }
 
