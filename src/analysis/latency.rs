@@ -11,7 +11,7 @@ use super::ReportRequest;
 use super::scope::Scope;
 use super::tracker::{Change, System};
 use crate::catalogue::Catalogue;
-use crate::query::QueryError;
+use crate::error::Error;
 use crate::report::Report;
 use crate::trace::{Event, Trace};
 
@@ -29,7 +29,7 @@ impl Latency {
     ///
     /// # Errors
     /// Where an event or a field does not exist.
-    pub fn new(trace: &Trace, catalogue: &Catalogue, request: &ReportRequest) -> Result<Self, QueryError> {
+    pub fn new(trace: &Trace, catalogue: &Catalogue, request: &ReportRequest) -> Result<Self, Error> {
         Ok(Self {
             threads: threads::Threads::default(),
             interrupts: interrupts::Interrupts::default(),

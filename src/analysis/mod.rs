@@ -22,7 +22,8 @@ mod usage;
 use std::ops::ControlFlow;
 
 use crate::catalogue::Catalogue;
-use crate::query::{Query, QueryError};
+use crate::error::Error;
+use crate::query::Query;
 use crate::report::Report;
 use crate::trace::Trace;
 
@@ -101,7 +102,7 @@ pub fn reports(
     catalogue: &Catalogue,
     query: &Query<'_>,
     request: &ReportRequest,
-) -> Result<Vec<Report>, QueryError> {
+) -> Result<Vec<Report>, Error> {
     if request.tracex {
         return tracex::reports(trace, catalogue, query, &request.names);
     }

@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::decode::{Door, open};
 use tx_trace::analysis::tracker::{Change, Consumer, Gap, Span, Step, System, ThreadState, Tracker, Wants, Who};

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::code::Code;
 use crate::trace::{ContextId, ContextKind, Event, Trace};
 
 /// Context word of an interrupt service routine.
@@ -99,19 +100,19 @@ impl Order {
     /// Looks at every event once, and shows each that is read, unless the viewer's order is another: then `false` is given
     /// back beside the order.
     pub fn of(trace: &Trace, mut look: impl FnMut(&Raw)) -> (Self, bool) {
-        let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
+        let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
         let joined = trace.about.facts.iter().any(|(label, _)| *label == "joined");
         let word = |c: &crate::trace::Context| Word { address: low(c.address), is_isr: c.kind == ContextKind::Isr };
         let words = trace.contexts.iter().map(|(_, c)| word(c)).collect();
         let mut order = Self { mask: trace.clock.mask, words, ..Self::default() };
-        if has("unused-slot") && !joined {
+        if has(Code::UnusedSlot) && !joined {
             order.stop = first_unused(trace);
         }
         // The viewer reads events right behind the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
-        let unturned = !joined && (has("current-pointer") || has("current-unaligned"));
+        let unturned = !joined && (has(Code::CurrentPointer) || has(Code::CurrentUnaligned));
         let (mut rises, mut falls) = (0u64, 0u64);
         let (mut before, mut place) = (None, 0usize);
         let mut index = 0usize;
