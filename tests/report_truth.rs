@@ -318,7 +318,13 @@ fn inversions_are_the_kernels_account() {
                 return Err(format!("told {row:?}, is {v:?}"));
             }
             let shares = run.kernel.shares_of(v, end);
-            let told = ["owner_ticks", "isr_ticks", "culprit_ticks"].map(|name| number(&row[at(name)]));
+            // Each culprit with its ticks: `t1 20, t3 5`.
+            let culprits = if row[at("culprits")] == Cell::Empty { String::new() } else { text(&row[at("culprits")]) };
+            let each = culprits.split(", ").filter_map(|c| c.rsplit(' ').next()?.parse::<i64>().ok());
+            let told = [number(&row[at("owner_ticks")]), number(&row[at("isr_ticks")]), each.clone().sum()];
+            if number(&row[at("culprit_ticks")]) != each.max().unwrap_or(0) {
+                return Err(format!("culprit_ticks is not that of the longest: {row:?}"));
+            }
             let unknown = number(&row[at("unknown_ticks")]);
             if told.iter().zip(shares).any(|(told, is)| !(*told..=told + unknown).contains(&is)) {
                 return Err(format!("{v:?}: told {told:?}, unknown {unknown}, is {shares:?}"));

@@ -11,9 +11,9 @@ use crate::catalogue::Effect;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::{DefId, Event};
 
-/// The most kinds of waits that are told apart: a damaged trace may name any number of objects.
+/// The most kinds of waits that are counted apart: a damaged trace may name any number of objects.
 const MAX_KINDS: usize = 1 << 16;
-/// The most who are told apart of those that end one kind of wait.
+/// The most who are counted apart of those that end one kind of wait.
 const MAX_WAKERS: usize = 64;
 /// The most threads that a note names.
 const MAX_NAMES: usize = 6;
@@ -85,7 +85,7 @@ pub(super) struct Blocked {
     lost: u64,
 }
 
-/// The most states that are told apart.
+/// The most states that are counted apart.
 const MAX_STATES: usize = 256;
 
 fn place<T: Clone>(list: &mut Vec<T>, at: usize, empty: T) -> Option<&mut T> {
@@ -280,7 +280,7 @@ impl Blocked {
                     .to_owned(),
             );
         }
-        if !system.catalogue.tells(Effect::Block) {
+        if !system.catalogue.has_effect(Effect::Block) {
             notes.push("waits: not told by this trace; no event of this system says that a thread blocks".to_owned());
         } else if self.rows.iter().any(|(_, r)| r.count > 0) && !system.states_waits() {
             notes.push("timeouts: not told by this trace; no event says how long a caller will wait".to_owned());

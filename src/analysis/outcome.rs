@@ -26,7 +26,7 @@ pub enum Waker {
     Thread(ContextId),
     /// An interrupt, with its number where that is known.
     Interrupt(Option<u32>),
-    /// The events do not tell.
+    /// The events do not show it.
     Unknown,
 }
 

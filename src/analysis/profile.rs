@@ -109,7 +109,7 @@ impl Profile {
         self.cores.iter().map(total).collect()
     }
 
-    /// Rows of a table, the most time first: by core, whatever the first cells tell, ticks and share.
+    /// Rows of a table, the most time first: by core, the first cells, ticks and share.
     fn rows(&self, list: Vec<(u16, Vec<Cell>, i64)>, scope: &Scope<'_>) -> Vec<Vec<Cell>> {
         let (totals, mut list) = (self.totals(), list);
         list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
@@ -128,8 +128,8 @@ impl Profile {
         let mut notes = scope.notes();
         if self.all().any(|(_, who, ticks)| who == Who::Unknown && ticks > 0) {
             notes.push(
-                "unknown: no event tells who had the core; at the end of that time somebody is at work whom no event \
-                 made run, or an interrupt begins that found a switch still to be done, or acts without having begun"
+                "unknown: no event shows who had the core; such time ends where a thread is found running that no event \
+                 started, or where an interrupt begins that found a switch still to be done, or acts without having begun"
                     .to_owned(),
             );
         }

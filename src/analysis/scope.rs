@@ -4,7 +4,7 @@ use super::tracker::{Call, Span, Step, System, ThreadNo};
 use crate::query::Query;
 use crate::trace::{Event, Trace};
 
-/// The most contexts that are told apart.
+/// The most contexts that are counted apart.
 const MAX_CONTEXTS: usize = 1 << 24;
 
 /// The window and the filters of reports, and what was seen of them.

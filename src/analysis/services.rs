@@ -12,7 +12,7 @@ use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
 /// Definitions to a page.
 const PAGE: usize = 16;
 
-/// The most ids without a definition that are told apart, by context: a damaged trace may hold any number.
+/// The most ids without a definition that are counted apart, by context: a damaged trace may hold any number.
 const MAX_UNKNOWN: usize = 1 << 14;
 
 /// The events of one context, by definition: pages of counts, and only those that are used.
@@ -46,7 +46,7 @@ impl Pages {
 /// Counts by the names of events.
 type ByName = BTreeMap<String, u64>;
 
-/// What tells those apart who inserted events: name, address, and whether it is a thread.
+/// What distinguishes those who inserted events: name, address, and whether it is a thread.
 type Key = (String, u64, bool);
 
 /// Counts events by context and definition.

@@ -9,7 +9,7 @@ use crate::catalogue::{Word, registered_stack};
 use crate::report::{Cell, Kind, Report};
 use crate::trace::{ContextId, ContextKind, Event};
 
-/// What events of one context told.
+/// What the events of one context show.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     /// Where the registered stack lies.
@@ -31,7 +31,7 @@ pub(super) struct Stack {
     by: Vec<Seen>,
 }
 
-/// Where a thread's stack lies: only a thread that is registered at its address tells. The entry of something else
+/// Where a thread's stack lies: only the registration of a thread at its address counts. The entry of something else
 /// that was there before says nothing.
 fn stack_at(address: Addr, system: &System<'_>) -> Option<(Addr, u64)> {
     registered_stack(system.trace.objects.at(address)?)
@@ -154,11 +154,11 @@ impl Stack {
 }
 
 impl Row {
-    /// The fullest first, then what cannot be measured, then those that events tell nothing of.
+    /// The fullest first, then what cannot be measured, then those without any event.
     fn key(&self) -> (u8, u64, &str) {
         let size = self.stack.map_or(0, |(_, size)| size);
         match (self.seen.lowest, self.seen.outside) {
-            // A thousandth of a stack tells enough for an order.
+            // A thousandth of a stack is exact enough for an order.
             (Some((free, _)), _) => (0, free.saturating_mul(1000).checked_div(size).unwrap_or(0), &self.name),
             (None, 1..) => (1, 0, &self.name),
             _ if self.seen.known => (2, 0, &self.name),

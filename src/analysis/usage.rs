@@ -26,7 +26,7 @@ struct One {
     waited: i64,
     waiting: u64,
     contended: u64,
-    /// True where locks are told apart from what else can be waited for.
+    /// True where locks are counted apart from what else can be waited for.
     is_lock: bool,
     filled: Option<u64>,
     free: Option<u64>,

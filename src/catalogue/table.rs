@@ -153,9 +153,9 @@ impl Catalogue {
         self.roles.get_or_init(|| Roles::of(self))
     }
 
-    /// True where some event has this effect: what no event can tell is not zero, but unknown.
+    /// True where some event has this effect: what no event can show is not zero, but unknown.
     #[must_use]
-    pub fn tells(&self, effect: super::Effect) -> bool {
+    pub fn has_effect(&self, effect: super::Effect) -> bool {
         self.defs.iter().any(|d| d.effects.has(effect))
     }
 

@@ -9,7 +9,7 @@ use crate::output::{Ink, Paint, View, escape};
 use crate::session::Loaded;
 use crate::trace::{ContextKind, Event};
 
-/// Writes the line, where the kernel's variables tell.
+/// Writes the line, where the kernel's variables are known.
 pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
     for (core, running) in loaded.running.iter().enumerate() {
         let on = if loaded.running.len() > 1 { Some(core) } else { None };

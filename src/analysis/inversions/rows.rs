@@ -54,7 +54,7 @@ fn lock_text(lock: ObjectNo, system: &System<'_>) -> String {
 fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
     let mut culprits = window.culprits.clone();
     culprits.sort_by_key(|(no, ticks)| (std::cmp::Reverse(*ticks), *no));
-    let told = |ticks| if window.from.is_some() { Cell::Ticks(ticks) } else { Cell::Empty };
+    let known = |ticks| if window.from.is_some() { Cell::Ticks(ticks) } else { Cell::Empty };
     let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
     let ticks = |n: Option<i64>| n.map_or(Cell::Empty, Cell::Ticks);
     let runs = system.trace.clock.runs();
@@ -72,21 +72,21 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
         ticks(window.ticks(now)),
         Cell::Text(window.to.map_or("open", |(_, end)| end.word()).to_owned()),
         worst.map_or(Cell::Empty, |(no, _)| thread_cell(*no, system)),
-        told(window.culprit_ticks),
+        known(culprits.first().map_or(0, |(_, ticks)| *ticks)),
         count(window.from.map(|m| m.seq)),
         count(window.to.map(|(m, _)| m.seq)),
         count(window.waiter_priority.map(u64::from)),
         count(window.owner_priority.map(u64::from)),
         window.deterministic().map_or(Cell::Empty, Cell::Flag),
         Cell::Flag(window.inherited),
-        told(window.owner_ticks),
-        told(window.isr_ticks),
-        told(window.other_ticks),
+        known(window.owner_ticks),
+        known(window.isr_ticks),
+        known(window.other_ticks),
         window.owner_waits.map_or(Cell::Empty, |lock| object_cell(lock, system)),
         if list.is_empty() { Cell::Empty } else { Cell::Text(list.join(", ")) },
         ticks(window.from.map(|m| m.ticks)),
         ticks(window.to.map(|(m, _)| m.ticks)),
-        told(window.unknown_ticks),
+        known(window.unknown_ticks),
         Cell::Flag(window.cycle),
     ]
 }
@@ -169,7 +169,7 @@ impl Inversions {
     fn summary(&self, still: usize, unlisted: u64, system: &System<'_>, notes: &mut Vec<String>) {
         let sums = &self.sums;
         if sums.inversions == 0 {
-            if !system.catalogue.tells(Effect::Acquire) {
+            if !system.catalogue.has_effect(Effect::Acquire) {
                 notes.push(
                     "inversions: not told by this trace; no event of this system says that a thread asks for a lock"
                         .to_owned(),

@@ -4,7 +4,7 @@ use super::ran::Share;
 use crate::analysis::tracker::{Ending, ObjectNo, Span, System, ThreadNo, Who};
 use crate::catalogue::Catalogue;
 
-/// The most culprits that are told apart.
+/// The most culprits that are counted apart.
 const MAX_CULPRITS: usize = 32;
 
 /// How an inversion ended.
@@ -77,7 +77,6 @@ pub(super) struct Window {
     pub unknown_ticks: i64,
     /// Ticks of threads of lower priority than the waiter's, other than the owner.
     pub culprits: Vec<(ThreadNo, i64)>,
-    pub culprit_ticks: i64,
     /// True where somebody ran of whom it is not known whether he is a culprit.
     pub doubt: bool,
     /// What the owner itself waited for meanwhile: another lock.
@@ -113,7 +112,6 @@ impl Window {
             unknown_ticks: 0,
             cycle: false,
             culprits: Vec::new(),
-            culprit_ticks: 0,
             doubt: false,
             owner_waits: None,
             kept: true,
@@ -200,7 +198,6 @@ impl Window {
     }
 
     fn blame(&mut self, thread: ThreadNo, ticks: i64) {
-        self.culprit_ticks = self.culprit_ticks.saturating_add(ticks);
         if let Some((_, sum)) = self.culprits.iter_mut().find(|(c, _)| *c == thread) {
             *sum = sum.saturating_add(ticks);
         } else if self.culprits.len() < MAX_CULPRITS {

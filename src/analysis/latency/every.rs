@@ -11,7 +11,7 @@ use crate::query::EventSet;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
-/// Ids without a definition that are told apart: a damaged trace may hold any number of them.
+/// Ids without a definition that are counted apart: a damaged trace may hold any number of them.
 const MAX_IDS: usize = 4096;
 
 #[derive(Debug, Clone, Default)]

@@ -25,7 +25,7 @@ struct One {
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     all: BTreeMap<Option<u64>, One>,
-    /// Those of more numbers than are told apart.
+    /// Those of more numbers than are counted apart.
     beyond: u64,
     unannounced: u64,
 }

@@ -14,8 +14,8 @@ struct Sum {
     value: u64,
     /// Events that could have fed it.
     events: u64,
-    /// Of these, events that do not tell.
-    untold: u64,
+    /// Of these, events whose word the kernel had not filled in.
+    unfilled: u64,
 }
 
 /// The counters, and by definition which of them it feeds.
@@ -48,7 +48,7 @@ impl Companions {
             sum.events = sum.events.saturating_add(1);
             match counter.adds.of(words, event.doubtful) {
                 Some(n) => sum.value = sum.value.saturating_add(n),
-                None => sum.untold = sum.untold.saturating_add(1),
+                None => sum.unfilled = sum.unfilled.saturating_add(1),
             }
         }
     }
@@ -65,10 +65,10 @@ impl Companions {
             }
             let Some(report) = reports.last_mut() else { continue };
             report.rows.push(vec![Cell::Text(counter.name.to_owned()), Cell::Count(sum.value)]);
-            if sum.untold > 0 {
+            if sum.unfilled > 0 {
                 report.notes.push(format!(
                     "{}: {} of {} events are left out; the kernel had not filled in what they would tell",
-                    counter.name, sum.untold, sum.events
+                    counter.name, sum.unfilled, sum.events
                 ));
             }
             if sum.value > 0 && !counter.note.is_empty() {

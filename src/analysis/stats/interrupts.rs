@@ -10,7 +10,7 @@ use crate::catalogue::ArgKind;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
-/// The most numbers that are told apart: a damaged trace may name any.
+/// The most numbers that are counted apart: a damaged trace may name any.
 const MAX_NUMBERS: usize = 1 << 12;
 
 /// One interrupt.

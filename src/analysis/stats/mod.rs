@@ -266,20 +266,20 @@ impl Stats {
     }
 }
 
-/// True where the trace holds switches, but nothing of the scheduler that would tell why.
+/// True where the trace holds switches, but nothing of the scheduler that would explain them.
 const fn is_blind(all: &Counts, scope: &Scope<'_>) -> bool {
     !scope.filtered && all.suspended == 0 && all.resumed == 0 && all.preemptions.saturating_add(all.yields) > 0
 }
 
-/// The count of something that priorities tell; empty where it can be none of the switches and all of them.
-fn told(n: u64, unexplained: u64, blind: bool) -> Cell {
+/// The count of something that priorities decide; empty where it can be none of the switches and all of them.
+fn known(n: u64, unexplained: u64, blind: bool) -> Cell {
     if blind || (n == 0 && unexplained > 0) { Cell::Empty } else { Cell::Count(n) }
 }
 
 /// The columns of counters.
 const COUNTER: [(&str, Kind); 2] = [("counter", Kind::Text), ("value", Kind::Count)];
 
-/// What follows from counts where what causes a switch is not told.
+/// What follows from counts where the cause of a switch is not known.
 const BLIND: &str = "preemptions, yields: not told. The trace holds switches, but no suspension and no resumption, so \
                      that a thread that waits and one that could go on look the same";
 
@@ -294,10 +294,10 @@ impl Stats {
             ("context_switches", Cell::Count(all.switches)),
             ("context_switches_from_idle", can.idle(all.from_idle)),
             ("idle_entries", can.idle(all.idle)),
-            ("preemptions", told(all.preemptions, all.unexplained, blind)),
+            ("preemptions", known(all.preemptions, all.unexplained, blind)),
             ("time_slices", can.slice(all.slices)),
             ("time_slice_events", can.slice(all.slice_events)),
-            ("yields", if can.slices { told(all.yields, all.unexplained, blind) } else { Cell::Empty }),
+            ("yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
             ("switches_unexplained", Cell::Count(all.unexplained)),
             ("suspensions", Cell::Count(all.suspended)),
             ("suspensions_by_itself", Cell::Count(all.suspended_self)),
@@ -361,7 +361,7 @@ impl Stats {
                 Cell::Count(u64::try_from(number).unwrap_or(u64::MAX)),
                 Cell::Count(c.switches),
                 can.idle(c.idle),
-                told(c.preemptions, c.unexplained, blind),
+                known(c.preemptions, c.unexplained, blind),
                 can.slice(c.slices),
                 can.interrupt(c.announced.saturating_add(c.unannounced)),
                 can.interrupt(c.nested),

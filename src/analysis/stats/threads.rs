@@ -9,7 +9,7 @@ use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::analysis::{columns, many, thread_cell, who_cell};
 use crate::report::{Cell, Kind, Report};
 
-/// The most pairs that are told apart: a damaged trace may name any number.
+/// The most pairs that are counted apart: a damaged trace may name any number.
 const MAX_PAIRS: usize = 1 << 14;
 
 /// One thread.
@@ -29,7 +29,7 @@ pub struct Row {
     pub stopped: u64,
     /// Was resumed.
     pub woken: u64,
-    /// Losses of which no event tells the cause.
+    /// Losses whose cause no event shows.
     pub unexplained: u64,
 }
 
@@ -105,13 +105,13 @@ impl Threads {
             if all.iter().all(|n| *n == 0) {
                 continue;
             }
-            let told = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
+            let known = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
             report.rows.push(vec![
                 thread_cell(no, system),
                 Cell::Count(row.runs),
-                told(row.preempted),
+                known(row.preempted),
                 can.slice(row.sliced),
-                if can.slices { told(row.yielded) } else { Cell::Empty },
+                if can.slices { known(row.yielded) } else { Cell::Empty },
                 Cell::Count(row.blocked),
                 Cell::Count(row.stopped),
                 Cell::Count(row.woken),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use super::contexts::Contexts;
 use super::next::Step;
-use super::people::People;
 use super::raw::{INIT, id};
 
 /// No priority was seen.
@@ -32,7 +32,7 @@ struct Window {
     owner: u32,
 }
 
-/// An end that a later event of the blocked thread tells.
+/// An end that a later event of the blocked thread shows.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     blocked: u32,
@@ -44,10 +44,10 @@ struct Pending {
 
 /// Looks for them.
 pub(super) struct Detector<'a> {
-    people: &'a People,
+    contexts: &'a Contexts,
     /// By the viewer's number of an object: the last priority.
     levels: Vec<u32>,
-    /// By person: the viewer's number of its object.
+    /// By context: the viewer's number of its object.
     objects: Vec<usize>,
     open: Vec<Window>,
     start: (u64, u64),
@@ -62,9 +62,9 @@ pub(super) struct Detector<'a> {
 
 impl<'a> Detector<'a> {
     /// With the first priority of each, which another pass found.
-    pub fn new(people: &'a People, first: First) -> Self {
+    pub fn new(contexts: &'a Contexts, first: First) -> Self {
         Self {
-            people,
+            contexts,
             levels: first.levels,
             objects: first.objects,
             open: Vec::new(),
@@ -92,8 +92,8 @@ impl<'a> Detector<'a> {
         }
         let [mutex, _, third, _] = raw.info;
         if raw.id == id::MUTEX_GET && third != 0 && third != raw.context {
-            let mutex = self.people.object(mutex);
-            let owner = self.levels.get(self.people.object(third)).copied().unwrap_or(UNSEEN);
+            let mutex = self.contexts.object(mutex);
+            let owner = self.levels.get(self.contexts.object(third)).copied().unwrap_or(UNSEEN);
             if owner != UNSEEN && raw.second < owner && !self.open.iter().any(|w| w.mutex == mutex) {
                 self.found = self.found.saturating_add(1);
                 let window = Window { mutex, blocked: raw.context, level: raw.second, owner: third };
@@ -107,7 +107,7 @@ impl<'a> Detector<'a> {
             return;
         }
         if raw.id == id::MUTEX_PUT && third == 1 {
-            let mutex = self.people.object(mutex);
+            let mutex = self.contexts.object(mutex);
             if let Some(place) = self.open.iter().position(|w| w.mutex == mutex) {
                 let window = self.open.remove(place);
                 self.mark(&window, step, false);
@@ -175,11 +175,11 @@ pub(super) struct First {
 }
 
 impl First {
-    pub fn new(people: &People) -> Self {
+    pub fn new(contexts: &Contexts) -> Self {
         Self {
-            levels: vec![UNSEEN; people.objects()],
-            objects: people.list.iter().map(|p| people.object(p.address)).collect(),
-            missing: people.owners(),
+            levels: vec![UNSEEN; contexts.objects()],
+            objects: contexts.list.iter().map(|p| contexts.object(p.address)).collect(),
+            missing: contexts.owners(),
         }
     }
 

@@ -8,10 +8,10 @@
 //! Nothing is kept for an event but where an ISR resumes a thread and does not say who runs next: then four bytes, 40 MB
 //! for ten million events, and four more for each thread's event of that kind.
 
+mod contexts;
 mod counts;
 mod inversions;
 mod next;
-mod people;
 mod raw;
 mod tables;
 mod threads;
@@ -79,29 +79,29 @@ pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, Error> {
 /// Counts what these reports show.
 fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> {
     readable(trace)?;
-    let mut people = people::People::of(trace);
-    let (order, looked) = raw::Order::of(trace, |raw| people.look(raw));
+    let mut contexts = contexts::Contexts::of(trace);
+    let (order, looked) = raw::Order::of(trace, |raw| contexts.look(raw));
     if !looked {
         order.visit(trace, |raw| {
-            people.look(raw);
+            contexts.look(raw);
             ControlFlow::Continue(())
         });
     }
-    let ahead = next::Ahead::of(trace, &order, &people);
+    let ahead = next::Ahead::of(trace, &order, &contexts);
     let is_wanted = |name: Name| names.contains(&name);
-    let detects = people.needs.owners && (is_wanted(Name::Inversions) || is_wanted(Name::Stats));
-    let mut first = inversions::First::new(&people);
+    let detects = contexts.needs.owners && (is_wanted(Name::Inversions) || is_wanted(Name::Stats));
+    let mut first = inversions::First::new(&contexts);
     if detects {
-        next::walk(trace, &order, &people, &ahead, |step| first.step(step));
+        next::walk(trace, &order, &contexts, &ahead, |step| first.step(step));
     }
     let mut counting = is_wanted(Name::Stats).then(counts::Counting::default);
     let mut middleware = counts::Middleware::default();
     let mut ids = threads::Ids::default();
     let mut totals = Vec::new();
-    let mut adding = threads::Adding::new(trace, &people, states);
-    let mut detector = detects.then(|| inversions::Detector::new(&people, first));
+    let mut adding = threads::Adding::new(trace, &contexts, states);
+    let mut detector = detects.then(|| inversions::Detector::new(&contexts, first));
     let mut numbers = Numbers { unread_events: order.beyond, ..Numbers::default() };
-    next::walk(trace, &order, &people, &ahead, |step| {
+    next::walk(trace, &order, &contexts, &ahead, |step| {
         numbers.total_events = numbers.total_events.wrapping_add(1);
         numbers.inserted_events = numbers.inserted_events.wrapping_add(u64::from(step.inserted));
         numbers.max_relative_ticks = step.ticks;
@@ -113,7 +113,7 @@ fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> 
             counting.step(step);
             middleware.step(step);
         }
-        adding.step(step, &people, number);
+        adding.step(step, &contexts, number);
         if let Some(detector) = &mut detector {
             detector.step(step);
         }
@@ -128,7 +128,7 @@ fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> 
     (numbers.filex, numbers.netx) = (middleware.filex, middleware.netx);
     (numbers.interrupt, numbers.idle) = (adding.interrupt, adding.idle);
     numbers.services = ids.sorted(&totals);
-    numbers.threads = adding.finish(trace, &mut people, &ids);
+    numbers.threads = adding.finish(trace, &mut contexts, &ids);
     numbers.total_threads = numbers.threads.iter().fold(0, |n, t| n.saturating_add(t.copies));
     let made_up = numbers.threads.iter().filter(|t| !t.registered).fold(0u64, |n, t| n.saturating_add(t.copies));
     numbers.total_objects = u64::try_from(trace.objects.len()).unwrap_or(u64::MAX).saturating_add(made_up);

@@ -209,7 +209,7 @@ pub(super) fn has_gap(trace: &Trace) -> bool {
     trace.about.facts.iter().any(|(label, _)| *label == "gap")
 }
 
-/// The lowest slot that holds no event: told by the gaps between those that do.
+/// The lowest slot that holds no event: found by the gaps between those that do.
 fn first_unused(trace: &Trace) -> Option<u64> {
     let capacity = trace.about.capacity;
     let mut lowest = None;

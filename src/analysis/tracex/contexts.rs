@@ -15,7 +15,7 @@ pub(super) struct Priority {
 
 /// What is known of an address at which somebody runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Person {
+pub(super) struct Context {
     pub address: u32,
     /// The first registered object of that address, and whether it is a thread.
     pub object: Option<(usize, bool)>,
@@ -31,7 +31,7 @@ pub(super) struct Person {
     pub high_threshold: Option<u32>,
 }
 
-impl Person {
+impl Context {
     /// True where the viewer takes events in this context for a thread's.
     pub fn is_thread(&self) -> bool {
         self.object.map_or(self.unnamed.is_some(), |(_, thread)| thread)
@@ -77,9 +77,9 @@ pub(super) struct Needs {
 
 /// Everybody.
 #[derive(Debug, Default)]
-pub(super) struct People {
-    pub list: Vec<Person>,
-    /// Numbers of people by address.
+pub(super) struct Contexts {
+    pub list: Vec<Context>,
+    /// Numbers of contexts by address.
     by_address: Interner,
     /// By the trace's number of a context.
     by_context: Vec<Option<usize>>,
@@ -93,7 +93,7 @@ pub(super) struct People {
     owners: BTreeSet<u32>,
 }
 
-impl People {
+impl Contexts {
     /// Looks at the registry.
     pub fn of(trace: &Trace) -> Self {
         let mut all = Self { object_count: trace.objects.len(), ..Self::default() };
@@ -102,16 +102,16 @@ impl People {
         }
         for (i, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
             let address = low(object.address);
-            let person = all.add(address);
+            let context = all.add(address);
             let first = all.objects.get(&address).is_some_and(|(first, _)| *first == i);
-            if let Some(person) = all.list.get_mut(person).filter(|_| first) {
+            if let Some(context) = all.list.get_mut(context).filter(|_| first) {
                 // Ten bits, as in events.
-                person.levels = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
+                context.levels = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
             }
         }
         for (_, context) in trace.contexts.iter() {
-            let person = (context.kind == ContextKind::Thread).then(|| all.add(low(context.address)));
-            all.by_context.push(person);
+            let context = (context.kind == ContextKind::Thread).then(|| all.add(low(context.address)));
+            all.by_context.push(context);
         }
         all
     }
@@ -120,7 +120,7 @@ impl People {
         let place = usize::try_from(self.by_address.intern(u64::from(address))).unwrap_or(usize::MAX);
         if place == self.list.len() {
             let object = self.objects.get(&address).copied();
-            self.list.push(Person { address, object, ..Person::default() });
+            self.list.push(Context { address, object, ..Context::default() });
         }
         place
     }
@@ -142,26 +142,26 @@ impl People {
         self.meet(raw);
         // A thread that creates itself: its own event is looked at first.
         if raw.id == id::THREAD_CREATE
-            && let Some(person) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p))
+            && let Some(context) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p))
         {
-            person.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
+            context.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
         }
     }
 
     fn meet(&mut self, raw: &Raw) {
         let Some(number) = self.who(raw) else { return };
         let unnamed = self.unnamed.len();
-        let Some(person) = self.list.get_mut(number) else { return };
-        person.events = person.events.saturating_add(1);
-        if person.object.is_none_or(|(_, thread)| !thread) && person.unnamed.is_none() {
-            person.unnamed = Some(unnamed);
+        let Some(context) = self.list.get_mut(number) else { return };
+        context.events = context.events.saturating_add(1);
+        if context.object.is_none_or(|(_, thread)| !thread) && context.unnamed.is_none() {
+            context.unnamed = Some(unnamed);
             self.unnamed.push(number);
         }
         if raw.id != id::RUNNING {
-            person.first.get_or_insert(Priority { level: raw.second, threshold: raw.threshold });
+            context.first.get_or_insert(Priority { level: raw.second, threshold: raw.threshold });
         }
-        person.levels = Some(widen(person.levels, raw.second));
-        person.meet_threshold(raw.threshold);
+        context.levels = Some(widen(context.levels, raw.second));
+        context.meet_threshold(raw.threshold);
     }
 
     /// The thread that an event's context is.
@@ -170,7 +170,7 @@ impl People {
         self.by_context.get(raw.number).copied().flatten()
     }
 
-    /// The person at an address.
+    /// The context at an address.
     pub fn at(&self, address: u32) -> Option<usize> {
         usize::try_from(self.by_address.find(u64::from(address))?).ok()
     }
@@ -189,14 +189,14 @@ impl People {
         self.owners.iter().map(|address| self.object(*address)).collect()
     }
 
-    /// How many objects [`People::object`] tells apart.
+    /// How many objects [`Contexts::object`] counts apart.
     pub fn objects(&self) -> usize {
         self.object_count.saturating_add(self.unnamed.len()).max(1)
     }
 
     /// How many entries the viewer adds for threads that it does not find: one, or one an event where another object
     /// lies at the address.
-    pub fn copies(&self, person: usize) -> u64 {
-        self.list.get(person).map_or(0, |p| if p.object.is_some() { p.events } else { 1 })
+    pub fn copies(&self, context: usize) -> u64 {
+        self.list.get(context).map_or(0, |p| if p.object.is_some() { p.events } else { 1 })
     }
 }
