@@ -46,8 +46,8 @@ impl Outcomes {
         });
         tracker.finish(&mut finder);
         let Finder { newest, mut all, .. } = finder;
-        for (_, thread) in tracker.system().threads().filter(|(_, t)| matches!(t.state, ThreadState::Blocked(_))) {
-            if let Some(call) = thread.blocked_in.filter(|c| (first..=last).contains(&c.seq)) {
+        for (no, thread) in tracker.system().threads().filter(|(_, t)| matches!(t.state, ThreadState::Blocked(_))) {
+            if let Some(call) = tracker.system().calls_of(no).blocked_in.filter(|c| (first..=last).contains(&c.seq)) {
                 all.push(Outcome { seq: call.seq, ticks: newest.saturating_sub(thread.since), by: Waker::Nobody });
             }
         }

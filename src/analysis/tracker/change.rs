@@ -126,9 +126,14 @@ pub struct Thread {
     pub since: i64,
     /// Event that put it into this state; `None` where it was so before the first that shows it.
     pub since_seq: Option<u64>,
-    /// The last call that it made.
-    pub last_call: Option<Call>,
-    /// The call that it blocks in.
+}
+
+/// The calls of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// The last that it made.
+    pub last: Option<Call>,
+    /// The one that it blocks in.
     pub blocked_in: Option<Call>,
 }
 

@@ -7,7 +7,8 @@ mod cores;
 mod waits;
 
 pub use change::{
-    Call, Change, Ending, Frame, Gap, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait, WaitOption, Who,
+    Call, Calls, Change, Ending, Frame, Gap, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait,
+    WaitOption, Who,
 };
 
 use self::cores::Core;
@@ -132,6 +133,8 @@ pub struct System<'a> {
     pub catalogue: &'a Catalogue,
     roles: &'a Roles,
     threads: Vec<Thread>,
+    /// By thread, where somebody wants calls.
+    calls: Vec<Calls>,
     /// Numbers of threads by address.
     thread_numbers: Interner,
     /// By context: who inserts its events; `None` where that was not looked up yet.
@@ -183,7 +186,8 @@ impl<'a> System<'a> {
             trace,
             catalogue,
             roles,
-            threads: Vec::new(),
+            threads: Vec::with_capacity(trace.contexts.len()),
+            calls: Vec::new(),
             thread_numbers: Interner::default(),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
@@ -216,6 +220,21 @@ impl<'a> System<'a> {
     #[inline]
     pub fn thread(&self, no: ThreadNo) -> Option<&Thread> {
         self.threads.get(no.index())
+    }
+
+    /// The calls of a thread.
+    #[must_use]
+    #[inline]
+    pub fn calls_of(&self, no: ThreadNo) -> Calls {
+        self.calls.get(no.index()).copied().unwrap_or_default()
+    }
+
+    /// The same, to change them.
+    fn calls_mut(&mut self, no: ThreadNo) -> Option<&mut Calls> {
+        if no.index() >= self.calls.len() {
+            self.calls.resize(self.threads.len().max(no.index().saturating_add(1)), Calls::default());
+        }
+        self.calls.get_mut(no.index())
     }
 
     /// The number of the thread at an address, where an event named it.
@@ -313,8 +332,6 @@ impl<'a> System<'a> {
             state: ThreadState::Unknown,
             since: 0,
             since_seq: None,
-            last_call: None,
-            blocked_in: None,
         });
     }
 
@@ -436,9 +453,9 @@ impl<'a> System<'a> {
             *core = Core { last: core.last, ..Core::new() };
         }
         self.locks.clear();
+        self.calls.clear();
         for thread in &mut self.threads {
-            thread.state = ThreadState::Unknown;
-            (thread.since_seq, thread.last_call, thread.blocked_in) = (None, None, None);
+            (thread.state, thread.since_seq) = (ThreadState::Unknown, None);
             if reason == Gap::Restarted {
                 thread.priority = None;
             }

@@ -25,8 +25,8 @@ impl System<'_> {
         match by {
             Who::Isr => self.core(event.core).isr_call = call,
             Who::Thread(no) => {
-                if let Some(thread) = self.threads.get_mut(no.index()) {
-                    thread.last_call = call;
+                if let Some(calls) = self.calls_mut(no) {
+                    calls.last = call;
                 }
             }
             _ => {}
@@ -59,7 +59,7 @@ impl System<'_> {
         let interrupt = core.frames.last().and_then(|f| f.number);
         let isr_call = core.isr_call;
         let call = match by {
-            Who::Thread(waker) => self.thread(waker).and_then(|t| t.last_call),
+            Who::Thread(waker) => self.calls_of(waker).last,
             Who::Isr => isr_call,
             _ => None,
         };
@@ -90,16 +90,20 @@ impl System<'_> {
             ThreadState::Ready => thread.since_seq.is_some(),
             _ => false,
         };
+        let mut calls = self.calls_of(no);
         // A call of the kernel waits once: what its caller waits for next is something else.
-        let over = thread.blocked_in.filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
+        let over = calls.blocked_in.filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
         let thread = self.threads.get_mut(no.index())?;
         let mut waited = None;
         if let (ThreadState::Blocked(_), Some(seq)) = (thread.state, thread.since_seq) {
-            waited = Some(Wait { call: thread.blocked_in.take(), from: thread.since, seq, ending: Ending::Unknown });
-            thread.last_call = thread.last_call.filter(|c| Some(c.seq) != over);
+            waited = Some(Wait { call: calls.blocked_in.take(), from: thread.since, seq, ending: Ending::Unknown });
+            calls.last = calls.last.filter(|c| Some(c.seq) != over);
         }
         if !is_known {
             (thread.state, thread.since, thread.since_seq) = (ThreadState::Ready, event.ticks, Some(event.seq));
+        }
+        if let Some(place) = self.calls.get_mut(no.index()).filter(|_| waited.is_some()) {
+            *place = calls;
         }
         waited
     }
@@ -135,11 +139,14 @@ impl System<'_> {
         let no = self.thread_at(address);
         let code = role.state.of(words);
         let own = by == Who::Thread(no);
-        let last = self.thread(no).and_then(|t| t.last_call).filter(|_| own);
-        let call = last.filter(|c| self.can_block(c));
+        let call = self.calls_of(no).last.filter(|c| own && self.can_block(c));
         if let Some(thread) = self.threads.get_mut(no.index()) {
             (thread.state, thread.since, thread.since_seq) = (ThreadState::Blocked(code), event.ticks, Some(event.seq));
-            thread.blocked_in = call;
+        }
+        if found.wants.calls
+            && let Some(calls) = self.calls_mut(no)
+        {
+            calls.blocked_in = call;
         }
         if let Some(lock) = self.lock_of(call).and_then(|lock| self.lock_mut(lock)) {
             if !lock.waiters.contains(&no) {
@@ -169,8 +176,8 @@ impl System<'_> {
         let Some(thread) = self.threads.get_mut(no.index()) else { return };
         let waited =
             matches!(thread.state, ThreadState::Blocked(_)) && thread.since_seq.is_some_and(|s| s != event.seq);
-        let call = thread.blocked_in.take().filter(|_| waited);
         (thread.state, thread.since, thread.since_seq) = (ThreadState::Ended, event.ticks, Some(event.seq));
+        let call = self.calls.get_mut(no.index()).and_then(|c| c.blocked_in.take()).filter(|_| waited);
         if let Some(lock) = self.lock_of(call).and_then(|lock| self.lock_mut(lock)) {
             lock.waiters.retain(|w| *w != no);
         }
@@ -188,7 +195,7 @@ impl System<'_> {
     fn given_back(&self, call: Option<Call>, thread: ThreadNo) -> Option<ObjectNo> {
         let call = call?;
         self.role_of(call.def).filter(|r| r.release.is_some() && r.owner.is_some())?;
-        let own = self.thread(thread).and_then(|t| t.last_call).is_some_and(|own| own.seq == call.seq);
+        let own = self.calls_of(thread).last.is_some_and(|own| own.seq == call.seq);
         let lock = call.object.filter(|_| !own)?;
         self.lock(lock).filter(|state| state.owner.is_none()).map(|_| lock)
     }
