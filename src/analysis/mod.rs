@@ -78,6 +78,21 @@ impl Name {
             Self::Inversions | Self::Blocked | Self::Use => Some(Wants::ALL),
         }
     }
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "profile",
+            Self::Stats => "stats",
+            Self::Services => "services",
+            Self::Stack => "stack",
+            Self::Inversions => "inversions",
+            Self::Blocked => "blocked",
+            Self::Latency => "latency",
+            Self::Use => "use",
+        }
+    }
 }
 
 /// Which reports to make, and of what.
