@@ -32,11 +32,11 @@ fn work(length: u64, rounds: u64) -> Vec<Entry> {
         list.extend([
             works(member(length - 1), at),
             Entry::isr(member(length - 1).0, 3, at + 10, [0, 15, 0, 0]),
-            Entry::isr(member(length - 1).0, 1, at + 15, [HIGH, 4, 0, HIGH]),
+            Entry::isr(member(length - 1).0, 1, at + 15, [TIMER, 4, 0, TIMER]),
             Entry::isr(member(length - 1).0, 4, at + 20, [0, 15, 0, 0]),
-            get(H, at + 30, M1, FOREVER, 0),
-            put(H, at + 40, M1),
-            suspend(H, at + 50, 4, member(length - 1).0),
+            get(T, at + 30, M1, FOREVER, 0),
+            put(T, at + 40, M1),
+            suspend(T, at + 50, 4, member(length - 1).0),
         ]);
     }
     list
@@ -49,7 +49,7 @@ fn a_chain_of_any_length_works_for_its_first_waiter() {
         list.extend(work(length, 3));
         let r = inversions(&list);
         assert_eq!(r.rows.len() as u64, length - 1, "{length}");
-        // The last one and interrupts run; nobody is a culprit, whose lock ever the last one has.
+        // The last one, interrupts and a more urgent thread run: none of them is a culprit, whoever waits.
         for at in 0..r.rows.len() {
             assert_eq!(row(&r, at, "ended culprits deterministic cycle"), "open - true false", "{length} {at}");
         }
