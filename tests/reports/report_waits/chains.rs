@@ -16,11 +16,13 @@ fn lock(n: u64) -> u64 {
 fn chain(length: u64, from_the_end: bool, waits: bool) -> Vec<Entry> {
     let mut list: Vec<Entry> = (0..length).map(|n| get(member(n), 10 * n, lock(n), FOREVER, 0)).collect();
     let order: Vec<u64> = if from_the_end { (0..length - 1).rev().collect() } else { (0..length - 1).collect() };
-    for (at, n) in (10 * length..).step_by(10).zip(order) {
+    // Each gives the processor to the one that waits next, and the last of them to the one that works.
+    let next = order.iter().skip(1).copied().chain([length - 1]).collect::<Vec<u64>>();
+    for ((at, n), next) in (10 * length..).step_by(10).zip(order).zip(next) {
         let owner = if waits { member(n + 1).0 } else { 0 };
         list.push(get(member(n), at, if waits { lock(n + 1) } else { lock(n) }, FOREVER, owner));
         // Who does not wait for a lock sleeps.
-        list.push(suspend(member(n), at + 5, if waits { MUTEX_SUSP } else { 4 }, member(length - 1).0));
+        list.push(suspend(member(n), at + 5, if waits { MUTEX_SUSP } else { 4 }, member(next).0));
     }
     list
 }
