@@ -14,7 +14,7 @@ use crate::analysis::Wish;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
+use crate::follow::{self, First, Follower, Halts, How, Update, Saved, interrupted, pause};
 use crate::format::DecodeOptions;
 use crate::output::escape;
 use crate::query::{Amount, Filters, Key};
@@ -159,7 +159,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     let mut told = false;
     let mut kept = None;
     let mut halts = Halts::default();
-    let (mut follower, news) = loop {
+    let (mut follower, update) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
             Err((_, error)) if !(interrupted() || task.wait && may_pass(&error)) => return Err(error.into()),
@@ -190,7 +190,7 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     };
     follower.add_to(halts);
     let mut printer = Printer::new(&task, output, &sink);
-    let mut result = printer.start(&follower, &news, &mut sink).and_then(|()| printer.news(&follower, news, &mut sink));
+    let mut result = printer.start(&follower, &update, &mut sink).and_then(|()| printer.update(&follower, update, &mut sink));
     let mut on = true;
     while on && matches!(result, Ok(false)) && !time_up() {
         let step = step(&task, &mut follower, &mut printer, &mut sink, &time_up);
@@ -198,9 +198,9 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
         result = step.map(|step| step == Step::Seen);
     }
     if matches!(result, Ok(false))
-        && let Some(news) = follower.rest()
+        && let Some(update) = follower.rest()
     {
-        result = printer.news(&follower, news, &mut sink);
+        result = printer.update(&follower, update, &mut sink);
     }
     let mut halts = *follower.halts();
     let left = follower.release().map(|mut client| {
@@ -261,27 +261,27 @@ fn step(
     let runs = follower.let_run();
     printer.write_out(sink)?;
     let looked = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
-    let (stop, mut news) = match looked {
+    let (stop, mut update) = match looked {
         Ok(looked) => looked,
         Err(_) if interrupted() => return Ok(Step::On),
         Err(error) => match recover(task, follower, error, time_up)? {
-            Some(news) => (None, news),
+            Some(update) => (None, update),
             None => return Ok(Step::On),
         },
     };
     loop {
-        let more = news.more;
-        if printer.news(follower, news, sink)? {
+        let more = update.more;
+        if printer.update(follower, update, sink)? {
             return Ok(Step::Seen);
         }
         if !more || time_up() {
             break;
         }
-        news = match follower.poll() {
-            Ok(news) => news,
+        update = match follower.poll() {
+            Ok(update) => update,
             Err(_) if interrupted() => return Ok(Step::On),
             Err(error) => match recover(task, follower, error, time_up)? {
-                Some(news) => news,
+                Some(update) => update,
                 None => return Ok(Step::On),
             },
         };
@@ -304,12 +304,12 @@ fn recover(
     follower: &mut Follower,
     error: Error,
     time_up: &dyn Fn() -> bool,
-) -> Result<Option<News>, Error> {
+) -> Result<Option<Update>, Error> {
     // A trace that was enabled elsewhere, or larger, needs no waiting for.
     if error.code == Code::TraceChanged
-        && let Ok(news) = follower.restart()
+        && let Ok(update) = follower.restart()
     {
-        return Ok(Some(news));
+        return Ok(Some(update));
     }
     if !task.wait || !may_pass(&error) {
         return Err(error.into());
@@ -337,9 +337,9 @@ fn recover(
             }
         }
         match follower.again() {
-            Ok(news) => {
+            Ok(update) => {
                 message::say("tx-trace: the trace is there again");
-                return Ok(Some(news));
+                return Ok(Some(update));
             }
             Err(error) => linked = !is_link(&error),
         }
@@ -351,7 +351,7 @@ type NotYet = (Option<Box<Session<'static>>>, Error);
 
 /// Opens the source, or takes the one that was opened, and begins. Where that fails, a target that was reached is kept if
 /// its trace may still come, else left in order.
-fn begin(task: &FollowTask, kept: Option<Box<Session<'static>>>) -> Result<(Follower, News), NotYet> {
+fn begin(task: &FollowTask, kept: Option<Box<Session<'static>>>) -> Result<(Follower, Update), NotYet> {
     let keep = |session: Box<Session<'static>>, error: Error| {
         if task.wait && may_pass(&error) && !is_link(&error) {
             return (Some(session), error);
@@ -415,9 +415,9 @@ fn once(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     let mut all = vec![first];
     if matches!(task.once, Some(Some(_))) {
         loop {
-            let news = follower.again()?;
-            let more = news.more;
-            all.push(news);
+            let update = follower.again()?;
+            let more = update.more;
+            all.push(update);
             if !more {
                 break;
             }
@@ -427,11 +427,11 @@ fn once(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     let mut client = follower.release();
     let mut sink = Sink::open(output, client.as_mut())?;
     let mut printer = Printer::new(&task, output, &sink);
-    let shown = all.iter().any(|news| !news.events.is_empty() || news.gap.is_some());
+    let shown = all.iter().any(|update| !update.events.is_empty() || update.gap.is_some());
     if shown {
-        for news in all {
-            printer.begin_with(&follower, &news, &mut sink)?;
-            printer.news(&follower, news, &mut sink)?;
+        for update in all {
+            printer.begin_with(&follower, &update, &mut sink)?;
+            printer.update(&follower, update, &mut sink)?;
         }
         printer.finish(&follower, &mut sink)?;
     }

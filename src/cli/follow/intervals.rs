@@ -8,7 +8,7 @@ use crate::analysis::{self, Name, Wish};
 use crate::cli::plan::time;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{Gap, Gather, News};
+use crate::follow::{Gap, Gather, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
 use crate::query::{Filters, Query};
@@ -88,14 +88,14 @@ impl Intervals {
     }
 
     /// Adds events; false where the interval has to end for want of room.
-    pub fn add(&mut self, news: &News) -> bool {
+    pub fn add(&mut self, update: &Update) -> bool {
         if self.gather.is_empty()
-            && let (Some(first), Some(reached)) = (news.events.first(), self.reached)
+            && let (Some(first), Some(reached)) = (update.events.first(), self.reached)
         {
             // Between intervals without a gap nothing was missed.
             self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
         }
-        self.gather.add(news)
+        self.gather.add(update)
     }
 
     /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.

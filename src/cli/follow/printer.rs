@@ -9,7 +9,7 @@ use super::FollowTask;
 use super::intervals::Intervals;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{First, Follower, How, News};
+use crate::follow::{First, Follower, How, Update};
 use crate::output::{self, EventSink, Format, TableOptions, TimeFrom, View, Window};
 use crate::query::{Filters, Query};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -100,8 +100,8 @@ impl<'t> Printer<'t> {
     }
 
     /// What comes before the first event: the head of the table, and what there is to say of the trace.
-    pub fn start(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
-        let trace = &news.trace;
+    pub fn start(&mut self, follower: &Follower, update: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
+        let trace = &update.trace;
         let mut issues = trace.issues.clone();
         if self.task.first == First::Now {
             // What is wrong with events that are not shown is not told.
@@ -112,8 +112,8 @@ impl<'t> Printer<'t> {
                 )
             });
         }
-        self.check(follower, news)?;
-        self.begin_with(follower, news, sink)?;
+        self.check(follower, update)?;
+        self.begin_with(follower, update, sink)?;
         if self.format != Format::Json {
             message::issues(&issues);
         }
@@ -122,10 +122,10 @@ impl<'t> Printer<'t> {
     }
 
     /// Fails where a filter names what cannot come, before anything is printed.
-    fn check(&self, follower: &Follower, news: &News) -> Result<(), Error> {
-        let names = SymbolNames::new(follower.session(), &news.trace);
+    fn check(&self, follower: &Follower, update: &Update) -> Result<(), Error> {
+        let names = SymbolNames::new(follower.session(), &update.trace);
         for filters in self.task.until.iter().chain([&self.task.filters]) {
-            match Query::compile_with(filters, &news.trace, follower.catalogue(), &|name| names.address_of(name)) {
+            match Query::compile_with(filters, &update.trace, follower.catalogue(), &|name| names.address_of(name)) {
                 Err(e) if !e.is_not_found() => return Err(e),
                 _ => {}
             }
@@ -134,13 +134,13 @@ impl<'t> Printer<'t> {
     }
 
     /// Begins the output, once.
-    pub fn begin_with(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub fn begin_with(&mut self, follower: &Follower, update: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
         if self.writer.is_some() || self.intervals.is_some() {
             return Ok(());
         }
-        let names = SymbolNames::new(follower.session(), &news.trace);
+        let names = SymbolNames::new(follower.session(), &update.trace);
         let view = View {
-            trace: &news.trace,
+            trace: &update.trace,
             catalogue: follower.catalogue(),
             names: &names,
             source: follower.session().name(),
@@ -149,7 +149,7 @@ impl<'t> Printer<'t> {
             return Err(Error::usage(Code::Usage, "--format md is for reports"));
         };
         // What comes is not known: as wide as what was there, and as what a long run needs.
-        let mut window = Window::of(news.trace.events());
+        let mut window = Window::of(update.trace.events());
         window.events = window.events.max(1);
         window.seq = LONG_RUN;
         window.first = 0;
@@ -161,12 +161,12 @@ impl<'t> Printer<'t> {
     }
 
     /// Prints what a look found; true where the end was among it that is waited for.
-    pub fn news(&mut self, follower: &Follower, news: News, sink: &mut Sink<'_>) -> Result<bool, Error> {
-        let mut news = news;
-        let names = SymbolNames::new(follower.session(), &news.trace);
+    pub fn update(&mut self, follower: &Follower, update: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
+        let mut update = update;
+        let names = SymbolNames::new(follower.session(), &update.trace);
         let catalogue = follower.catalogue();
         let compile = |filters: &Filters, said: &mut Vec<String>| {
-            match Query::compile_with(filters, &news.trace, catalogue, &|name| names.address_of(name)) {
+            match Query::compile_with(filters, &update.trace, catalogue, &|name| names.address_of(name)) {
                 Ok(query) => Ok(Some(query)),
                 // It may come.
                 Err(e) if e.is_not_found() => {
@@ -183,12 +183,12 @@ impl<'t> Printer<'t> {
             Some(filters) => compile(filters, &mut self.said)?,
             None => None,
         };
-        let end = until.and_then(|query| news.events.iter().position(|e| query.keeps(e)));
+        let end = until.and_then(|query| update.events.iter().position(|e| query.keeps(e)));
         if let Some(end) = end {
-            news.events.truncate(end.saturating_add(1));
+            update.events.truncate(end.saturating_add(1));
         }
-        let view = View { trace: &news.trace, catalogue, names: &names, source: follower.session().name() };
-        if let Some(gap) = news.gap {
+        let view = View { trace: &update.trace, catalogue, names: &names, source: follower.session().name() };
+        if let Some(gap) = update.gap {
             let issue = gap.issue();
             self.lost = true;
             if let Some(intervals) = &mut self.intervals {
@@ -205,7 +205,7 @@ impl<'t> Printer<'t> {
                 None => self.bytes.hand_on(sink)?,
             }
         }
-        for issue in news.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
+        for issue in update.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;
             if let Some(writer) = &mut self.writer {
                 writer.issue(&view, issue)?;
@@ -215,23 +215,23 @@ impl<'t> Printer<'t> {
             }
         }
         if let Some(intervals) = &mut self.intervals {
-            if !intervals.add(&news) {
+            if !intervals.add(&update) {
                 intervals.print(&self.task.filters, &view, &self.bytes)?;
             }
         } else if let Some(writer) = &mut self.writer {
-            if news.renamed {
+            if update.renamed {
                 writer.renew();
             }
             let query = compile(&self.task.filters, &mut self.said)?;
-            let last = end.and_then(|end| news.events.get(end)).map(|e| e.seq);
+            let last = end.and_then(|end| update.events.get(end)).map(|e| e.seq);
             let kept = |e: &Event| Some(e.seq) == last || query.as_ref().is_some_and(|q| q.keeps(e));
-            for event in news.events.iter().filter(|e| kept(e)) {
+            for event in update.events.iter().filter(|e| kept(e)) {
                 writer.event(&view, event)?;
             }
             writer.flush()?;
         }
         self.bytes.hand_on(sink)?;
-        self.last = Some(news.trace);
+        self.last = Some(update.trace);
         Ok(end.is_some())
     }
 
