@@ -14,7 +14,7 @@ use crate::analysis::Wish;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{self, First, Follower, Halts, How, Update, Saved, interrupted, pause};
+use crate::follow::{self, First, Follower, Halts, How, Saved, Update, interrupted, pause};
 use crate::format::DecodeOptions;
 use crate::output::escape;
 use crate::query::{Amount, Filters, Key};
@@ -190,7 +190,8 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     };
     follower.add_to(halts);
     let mut printer = Printer::new(&task, output, &sink);
-    let mut result = printer.start(&follower, &update, &mut sink).and_then(|()| printer.update(&follower, update, &mut sink));
+    let mut result =
+        printer.start(&follower, &update, &mut sink).and_then(|()| printer.update(&follower, update, &mut sink));
     let mut on = true;
     while on && matches!(result, Ok(false)) && !time_up() {
         let step = step(&task, &mut follower, &mut printer, &mut sink, &time_up);

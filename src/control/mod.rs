@@ -13,8 +13,7 @@ mod plan;
 mod state;
 
 pub use change::{Change, Failed, Target, apply};
-pub use check::{Checked, Refusal, check, check_call};
+pub use check::{Checked, check, check_call};
 pub use classes::bits_of;
-pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
 pub use state::{State, Variable};

@@ -1,7 +1,7 @@
-//! NEW EVENTS AS THEY COME: looks again and again at a trace, and hands out what was inserted since the last look.
+//! NEW EVENTS AS THEY COME: reads a trace again and again, and hands out what was inserted since the last time.
 //!
-//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring tells. The
-//! format reads ([`crate::format::Follow`]); here is what goes on from one look to the next: the place, the
+//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring shows. The
+//! format reads ([`crate::format::Follow`]); this room keeps what goes on from one read to the next: the place, the
 //! numbers of events and contexts, the time, and the pace.
 
 mod gather;
@@ -198,7 +198,7 @@ impl Follower {
         Ok((this, update))
     }
 
-    /// Where it stands, to go on from in another run.
+    /// The place that it has reached, to go on from in another run.
     #[must_use]
     pub fn save(&self) -> Saved {
         Saved::of(self.cursor.as_ref(), &self.numbers)
@@ -294,7 +294,7 @@ impl Follower {
         Some(update)
     }
 
-    /// True where an event tells of an object that the registry read before cannot name.
+    /// True where an event names an object that the registry, as it was read before, does not.
     fn wants_names(&self, trace: &Trace, known: u64) -> bool {
         use crate::catalogue::Effect;
         trace.events().filter(|e| e.seq >= known).any(|e| {
@@ -321,7 +321,7 @@ impl Follower {
         }
     }
 
-    /// What the stamps of many events tell of the clock holds for the few of one look.
+    /// What the stamps of many events show of the clock holds for the few of one batch.
     fn learn(&mut self, trace: &Trace, events: usize) {
         let clock = &trace.clock;
         if self.options.direction.is_none() && clock.direction_known == Known::Detected && events >= COUNTED {
@@ -432,7 +432,7 @@ pub fn pause(time: Duration) {
     }
 }
 
-/// A clock that counts events tells how many are missing.
+/// True for a clock that counts events: it shows how many are missing.
 fn counts(events: &[Event]) -> bool {
     let mut steps = events.iter().skip(1);
     events.len() >= COUNTED && steps.all(|e| e.delta == Some(1))

@@ -4,7 +4,7 @@ use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
-use crate::format::{DecodeOptions, Extent, Follow, Batch};
+use crate::format::{Batch, DecodeOptions, Extent, Follow};
 use crate::mem::segments::Segments;
 use crate::trace::{Issue, Trace};
 

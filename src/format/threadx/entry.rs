@@ -143,7 +143,7 @@ fn load<const W: usize>(slot: &[u8], word: impl Fn(&[u8; W]) -> u64) -> [u64; EN
     words
 }
 
-/// Who a context word stands for. Threads lie anywhere, also above 0xF0F0F0F0.
+/// What kind of context a context word means. Threads lie anywhere, also above 0xF0F0F0F0.
 pub(super) const fn kind_of(context: u64) -> ContextKind {
     match context {
         CONTEXT_ISR => ContextKind::Isr,

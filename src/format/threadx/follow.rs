@@ -12,7 +12,7 @@
 //! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are read.
 //!   The canary is the newest slot: it is written over last.
 
-use super::super::{Extent, Follow, Lost, Batch};
+use super::super::{Batch, Extent, Follow, Lost};
 use super::capture::{Capture, Part, Place};
 use super::layout::{self, TraceLayout};
 use super::read::same_event;
@@ -515,20 +515,35 @@ mod tests {
         this
     }
 
+    fn place() -> Place {
+        let (endian, pointer) = (Some(Endian::Little), Some(Width::W4));
+        Place::new(Location { header: BASE, endian, pointer, how: String::new(), by_symbols: false })
+    }
+
+    /// The new slots were looked for where the header says that it lies, not where it does.
+    #[test]
+    fn behind_a_damaged_header_other_memory_was_followed() {
+        let mut memory = restless(1);
+        memory.word(8, 0x1234_5678);
+        let capture = super::super::read::capture(&mut memory, &place(), Extent::All).unwrap();
+        assert!(capture.issues.iter().any(|issue| issue.code == Code::HeaderMended), "{:?}", capture.issues);
+        let cursor = Cursor::of(&capture).unwrap();
+        for (i, word) in [0x2000_8000, 0x8000_0000, 4096, 6].into_iter().enumerate() {
+            memory.word(96 + 5 * 32 + i * 4, word);
+        }
+        memory.word(32, BASE as u32 + 96 + 6 * 32);
+        let batch = cursor.read(&mut memory, false).unwrap();
+        let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
+        let trace = batch.capture.decode(&catalogue, &crate::format::DecodeOptions::default()).unwrap();
+        assert_eq!((batch.known, trace.len(), batch.lost.count), (5, 6, 0));
+    }
+
     /// Whatever is written over the trace while it is followed, it is no panic, and what is read stays bounded.
     #[test]
     fn hostile_memory_is_followed_without_harm() {
         for dice in 0..400 {
             let mut memory = restless(dice);
-            let at = Location {
-                header: BASE,
-                endian: Some(Endian::Little),
-                pointer: Some(Width::W4),
-                how: String::new(),
-                by_symbols: false,
-            };
-            let place = Place::new(at);
-            let capture = super::super::read::capture(&mut memory, &place, Extent::All).unwrap();
+            let capture = super::super::read::capture(&mut memory, &place(), Extent::All).unwrap();
             let cursor = Cursor::of(&capture).unwrap();
             assert_eq!((cursor.slot, cursor.before.len()), (5, 5 * 32));
             let mut cursor: Box<dyn Follow> = Box::new(cursor);
