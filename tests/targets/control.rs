@@ -30,7 +30,7 @@ use tx_trace::control::{Action, Change, Plan, State, check, plan};
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::serve::Server;
-use tx_trace::session::{Inputs, Lent, Session, SourceSpec};
+use tx_trace::session::{Inputs, Session, SourceSpec};
 
 const RAM: u64 = 0x2000_0000;
 
@@ -76,7 +76,7 @@ impl Target {
     fn ask<T>(&self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
         let mut memory = self.memory();
         let inputs = Inputs { elf: Some(fixture("cm3.elf")), ..Inputs::default() };
-        question(&mut Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap())
+        question(&mut inputs.over("ram", &mut memory).unwrap())
     }
 
     fn plan(&self, action: Action) -> Result<Plan, Error> {

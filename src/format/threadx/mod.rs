@@ -43,6 +43,10 @@ impl Format for ThreadX {
         "threadx"
     }
 
+    fn symbols(&self) -> &'static [&'static str] {
+        symbols::ALL
+    }
+
     fn catalogue(&self, names: Names) -> Catalogue {
         Catalogue::threadx(names)
     }

@@ -51,6 +51,30 @@ pub const BUFFERS: [&str; 2] = ["_tx_trace_buffer", "tx_trace_buffer"];
 /// What is there in a kernel without the trace: with any of them the ELF is of a ThreadX program.
 pub const KERNEL: [&str; 4] = ["_tx_version_id", "_tx_thread_created_ptr", "_tx_trace_initialize", CURRENT_THREAD];
 
+/// What is asked for in every program: looked up together.
+pub const ALL: &[&str] = &[
+    HEADER,
+    REGISTRY_START,
+    REGISTRY_END,
+    RING_START,
+    RING_END,
+    CURRENT,
+    ENABLE_BITS,
+    TOTAL_ENTRIES,
+    AVAILABLE_ENTRIES,
+    SIMULATED_TIME,
+    "_tx_trace_full_notify_function",
+    "_tx_trace_registry_search_start",
+    "_tx_trace_initialize",
+    "_tx_trace_buffer",
+    "tx_trace_buffer",
+    CURRENT_THREAD,
+    SYSTEM_STATE,
+    LINUX_TIME,
+    "_ux_version_id",
+    CORE_CLOCK,
+];
+
 /// What the kernel's variables held when the trace was located, as far as they were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
