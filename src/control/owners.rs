@@ -168,7 +168,7 @@ pub fn around(region: Region) -> Region {
 /// Of the link.
 pub fn read_only(session: &mut Session<'_>) -> Result<Vec<Region>, Error> {
     let Some(remote) = session.remote_mut() else { return Ok(Vec::new()) };
-    let map = remote.client_mut().memory_map().map_err(|e| Error::from(e))?;
+    let map = remote.client_mut().memory_map().map_err(Error::from)?;
     let fixed = map.unwrap_or_default().into_iter().filter(|r| r.kind != MapKind::Ram);
     Ok(fixed.map(|r| Region { start: r.start, len: r.len }).collect())
 }
