@@ -1,12 +1,15 @@
-//! BYTES -> MODEL: one folder a format, with the same file names in each.
+//! BYTES -> MODEL: one folder a format.
 //!
 //! [`Format::locate`] finds where a trace lies, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
 //! pure: the same bytes give the same trace whether they came from a probe, a core or a fuzzer. What a format knows
 //! between these steps is its own: each has types of its own behind these traits. A new format touches its own folder,
 //! its catalogue and one line in [`ALL`].
 
+mod arena;
 mod haystack;
+mod partial;
 pub mod qnx;
+mod running;
 pub mod threadx;
 pub mod uia;
 
@@ -270,6 +273,14 @@ pub enum Extent {
     Nothing,
     /// The newest slots, as many as this.
     Newest(u64),
+}
+
+/// A byte order as nom takes it.
+const fn nom_order(endian: Endian) -> nom::number::Endianness {
+    match endian {
+        Endian::Little => nom::number::Endianness::Little,
+        Endian::Big => nom::number::Endianness::Big,
+    }
 }
 
 /// These stretches of memory sorted, and no two of them touch.
