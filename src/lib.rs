@@ -29,4 +29,5 @@ pub mod rsp;
 pub mod serve;
 pub mod session;
 pub mod sym;
+mod sys;
 pub mod trace;

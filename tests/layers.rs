@@ -18,7 +18,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// which may not name each other.
 const ORDER: &[&str] = &[
     "abi, bytes < report, trace < catalogue < query < analysis < output",
-    "abi, bytes < rsp < mem",
+    "abi, bytes, sys < rsp < mem",
     "abi, bytes < elf < mem < sym < cpu < kernel < session",
     "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
@@ -34,6 +34,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("gdbstub", &["serve"]),
     ("clap", &["cli"]),
     ("owo_colors", &["cli", "output"]),
+    ("libc", &["sys"]),
+    ("rustix", &["sys"]),
+    ("memmap2", &["sys"]),
+    ("signal_hook", &["sys"]),
 ];
 
 /// Rooms that name no other crate at all.

@@ -9,6 +9,7 @@ use super::plan::Output;
 use super::whole_file::WholeFile;
 use crate::output::Paint;
 use crate::rsp::Client;
+use crate::sys;
 
 /// A place for data.
 pub struct Sink<'a> {
@@ -48,7 +49,7 @@ impl<'a> Sink<'a> {
     /// Columns of a table that goes here.
     pub fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
-            To::Stdout(_) if io::stdout().is_terminal() => terminal_width().unwrap_or(COLUMNS),
+            To::Stdout(_) if io::stdout().is_terminal() => sys::columns().filter(|c| *c >= 20).unwrap_or(COLUMNS),
             // The terminal is at the other end.
             To::Writer(_) => COLUMNS,
             _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),
@@ -129,20 +130,4 @@ impl From<io::Error> for Failure {
         }
         Self::failed("output", format!("writing: {e}"), "")
     }
-}
-
-/// Columns of the terminal on standard output.
-fn terminal_width() -> Option<usize> {
-    #[cfg(unix)]
-    {
-        // SAFETY: TIOCGWINSZ fills the whole of a winsize that we own, and only its success is looked at.
-        #[allow(unsafe_code, reason = "the one call that asks a terminal for its size")]
-        let size = unsafe {
-            let mut size: libc::winsize = std::mem::zeroed();
-            (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
-        };
-        size.map(|s| usize::from(s.ws_col)).filter(|c| *c >= 20)
-    }
-    #[cfg(not(unix))]
-    None
 }

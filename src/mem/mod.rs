@@ -11,9 +11,6 @@ pub mod image;
 pub mod map;
 pub mod overlay;
 pub mod segments;
-#[cfg(unix)]
-mod sigbus;
-mod sparse;
 
 use std::fmt;
 

@@ -89,6 +89,12 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
+    /// A stop reply that comes unasked shows that the target ran: `?` was not sent yet.
+    stops_shown: bool,
+    /// The most bytes of one read that the line allows.
+    line_limit: usize,
+    /// QEMU's answers to `info status` and `info version`.
+    qemu_status: Option<(String, String)>,
     /// How the target was found, once that was asked.
     before: Option<Before>,
     /// The program at the other end, once it is identified.
@@ -149,7 +155,9 @@ impl Client {
             }
             _ => usize::MAX,
         };
-        let link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
+        let mut link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
+        // A stub on a serial line may lose what comes while it answers.
+        link.ahead = !matches!(endpoint, Endpoint::Serial { .. } | Endpoint::Stdio);
         Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio, tcl.map(|(look, port)| (look.state, port)))
     }
 
@@ -158,7 +166,8 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], once the link is there.
     pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
-        let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        link.ahead = true;
         Self::greet(link, options, usize::MAX, false, None)
     }
 
@@ -187,6 +196,9 @@ impl Client {
             binary: false,
             stop_reason: Vec::new(),
             found_running: false,
+            stops_shown: true,
+            line_limit: usize::MAX,
+            qemu_status: None,
             before: None,
             stub: None,
             tcl: None,
@@ -213,72 +225,142 @@ impl Client {
     ) -> Result<Self, RspError> {
         let mut client = Self::new(link, options, held);
         (client.tcl_state, client.tcl) = tcl.unzip();
+        client.line_limit = line_limit;
         client.link.send_raw(b"+")?;
-        if let Err(error) = client.meet(line_limit) {
+        if let Err(error) = client.handshake() {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
             // was cut short by Ctrl-C is: what it takes to leave is not known yet.
             if matches!(error, RspError::Interrupted { .. }) && client.left && !held {
                 client.link.begin_to_leave(leave::SHORT);
-                drop(client.meet(line_limit));
+                drop(client.handshake());
             }
             return Err(error);
         }
         Ok(client)
     }
 
-    /// Asks what the stub can do, and how the target stands.
-    fn meet(&mut self, line_limit: usize) -> Result<(), RspError> {
-        let answer =
-            self.link.ask(reply::SUPPORTED, &|b| b.is_empty() || reply::is_features(b) || reply::is_error(b))?;
+    /// Asks what the stub can do, and how the target is.
+    fn handshake(&mut self) -> Result<(), RspError> {
+        if self.link.ahead && self.handshake_in_one_flight()? {
+            return Ok(());
+        }
+        let answer = self.link.ask(reply::SUPPORTED, &reply::is_supported)?;
+        self.learn(&answer);
+        if self.features().has("QStartNoAckMode") {
+            self.link.start_no_ack()?;
+        }
+        self.find_stop()
+    }
+
+    /// All questions of the handshake in one flight. False where they are to be asked one after the other.
+    fn handshake_in_one_flight(&mut self) -> Result<bool, RspError> {
+        // After Ctrl-C the answers are still to come.
+        if !self.link.outstanding {
+            self.link.send_flight(&[reply::SUPPORTED, b"?", reply::NO_ACK])?;
+        }
+        let features = match self.link.answer(reply::SUPPORTED, &reply::is_supported, Wait::Alone) {
+            Ok(answer) => answer,
+            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+            Err(_) => {
+                self.link.ahead = false;
+                self.link.hasty = true;
+                return Ok(false);
+            }
+        };
+        // On a line that lost a packet it may be the answer to `?`.
+        let stats = &self.link.stats;
+        self.stops_shown = !features.is_empty() && stats.damaged == 0 && stats.strays == 0;
+        self.found_running = self.stops_shown && self.link.unasked_stops > 0;
+        self.learn(&features);
+        // Whether it acknowledges from here on depends on an answer that is still to come.
+        let ack_first = self.link.ack_first.replace(false);
+        let stop = self.link.answer(b"?", &reply::is_stop_answer, Wait::InFlight);
+        let no_ack = match &stop {
+            Ok(_) => self.link.answer(reply::NO_ACK, &reply::is_simple, Wait::InFlight),
+            Err(_) => Err(Failure::OutOfStep),
+        };
+        match (stop, no_ack) {
+            (Err(Failure::Fatal(error)), _) | (_, Err(Failure::Fatal(error))) => Err(self.link.fail(error)),
+            (Ok(stop), Ok(no_ack)) => {
+                if no_ack == b"OK" {
+                    self.link.acks = false;
+                } else {
+                    self.link.ack_first = ack_first;
+                }
+                self.link.last_answer = no_ack;
+                self.take_stop(stop).map(|()| true)
+            }
+            // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
+            (Err(Failure::Late(_)), _) => {
+                self.link.ahead = false;
+                let stop = self.interrupt_target()?;
+                self.take_stop(stop)?;
+                self.link.outstanding = true;
+                if self.features().has("QStartNoAckMode") {
+                    self.link.start_no_ack()?;
+                }
+                Ok(true)
+            }
+            _ => {
+                self.link.ahead = false;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the answer to `qSupported`.
+    fn learn(&mut self, answer: &[u8]) {
         // From here on somebody is there who may have halted the target for us.
         self.left = false;
-        let features = if reply::is_error(&answer) { Features::default() } else { Features::parse(&answer) };
-        self.max_chunk = read::chunk_limit(features.packet_size(), line_limit);
+        let features = if reply::is_error(answer) { Features::default() } else { Features::parse(answer) };
+        self.max_chunk = read::chunk_limit(features.packet_size(), self.line_limit);
         self.binary = features.has("binary-upload");
-        let no_ack = features.has("QStartNoAckMode");
         self.link.features = Some(features);
         if self.held {
             // The debugger has time-outs of its own towards its target, and a user who can end us.
             self.link.timeout = self.link.timeout.max(HELD_TIMEOUT);
         }
-        if no_ack {
-            self.link.start_no_ack()?;
-        }
-        self.find_stop()?;
-        Ok(())
     }
 
-    /// Asks why the target stands, and stops it where it does not.
+    /// Asks why the target is halted, and halts it where it is not.
     fn find_stop(&mut self) -> Result<(), RspError> {
-        let expected = |b: &[u8]| reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b) || b.is_empty();
         self.link.prepare()?;
-        self.found_running = self.link.unasked_stops > 0;
+        self.found_running |= self.stops_shown && self.link.unasked_stops > 0;
+        self.stops_shown = false;
         self.link.send(&[b"?"])?;
-        let answer = match self.link.answer(b"?", &expected, Wait::Alone) {
+        let answer = match self.link.answer(b"?", &reply::is_stop_answer, Wait::Alone) {
             Ok(answer) => answer,
             Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-            Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &expected)?,
+            Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &reply::is_stop_answer)?,
             // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
-            Err(Failure::Late(_)) => {
-                self.link.send_raw(&[3])?;
-                let stopped = self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged);
-                match stopped {
-                    Ok(answer) => {
-                        self.found_running = true;
-                        answer
-                    }
-                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-                    // Unless it stood all the time, and it was our question that was lost.
-                    Err(_) if self.link.resync() => self.link.ask(b"?", &expected)?,
-                    Err(_) => {
-                        // `D` would be a byte too many for it.
-                        self.left = true;
-                        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-                        return Err(self.link.fail(RspError::Runs { endpoint, timeout }));
-                    }
-                }
-            }
+            Err(Failure::Late(_)) => self.interrupt_target()?,
         };
+        self.take_stop(answer)
+    }
+
+    /// Halts a target that runs and whose stub does not answer meanwhile; its stop reply.
+    fn interrupt_target(&mut self) -> Result<Vec<u8>, RspError> {
+        self.link.acked_ahead = false;
+        self.link.send_raw(&[3])?;
+        match self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged) {
+            Ok(answer) => {
+                self.found_running = true;
+                Ok(answer)
+            }
+            Err(Failure::Fatal(error)) => Err(self.link.fail(error)),
+            // Unless it was halted all the time, and it was our question that was lost.
+            Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
+            Err(_) => {
+                // `D` would be a byte too many for it.
+                self.left = true;
+                let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
+                Err(self.link.fail(RspError::Runs { endpoint, timeout }))
+            }
+        }
+    }
+
+    /// Takes the answer to `?`.
+    fn take_stop(&mut self, answer: Vec<u8>) -> Result<(), RspError> {
         self.link.outstanding = false;
         if reply::is_gone(&answer) {
             self.left = true;

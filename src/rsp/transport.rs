@@ -7,7 +7,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,8 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::RspError;
-
-mod sys;
+use crate::sys::{self, GroupSignal};
 
 /// Why bytes did not get across.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,8 +172,7 @@ fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream
 }
 
 fn serial(path: &Path, baud: u32) -> io::Result<Channel<File>> {
-    let line = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open(path)?;
-    sys::make_raw(line.as_fd(), baud)?;
+    let line = sys::open_serial(path, baud)?;
     Ok(Channel { writer: line.try_clone()?, reader: line, burst: usize::MAX })
 }
 
@@ -343,15 +340,15 @@ impl Drop for ChildLink {
         let _ = self.ended(Duration::from_millis(150));
         let group = self.child.id();
         let deadline = deadline_in(TERM_GRACE);
-        let mut left = sys::signal_group(group, sys::Signal::Term);
+        let mut left = sys::signal_group(group, GroupSignal::Term);
         while left && Instant::now() < deadline {
             // A child that has ended is of the group until it is waited for.
             let _ = self.child.try_wait();
             std::thread::sleep(Duration::from_millis(5));
-            left = sys::signal_group(group, sys::Signal::None);
+            left = sys::signal_group(group, GroupSignal::Test);
         }
         if left {
-            sys::signal_group(group, sys::Signal::Kill);
+            let _ = sys::signal_group(group, GroupSignal::Kill);
         }
         // A process that hangs in the kernel ends later than we do.
         let _ = self.ended(KILL_GRACE);

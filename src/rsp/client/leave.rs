@@ -193,7 +193,8 @@ impl Client {
             Stub::Qemu => {
                 let mut ask =
                     |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
-                let (status, version) = (ask("info status"), ask("info version"));
+                let (status, version) =
+                    self.qemu_status.take().unwrap_or_else(|| (ask("info status"), ask("info version")));
                 qemu_before(&status, &version)
             }
             // qemu-user waits for a debugger at its first instruction, and runs on whichever way the debugger goes.
@@ -216,7 +217,7 @@ impl Client {
             .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         // A stop that comes unasked from here on shows nothing.
-        self.found_running |= self.stop_reason.is_empty() && self.link.unasked_stops > 0;
+        self.found_running |= self.stops_shown && self.stop_reason.is_empty() && self.link.unasked_stops > 0;
         let goal = self.goal(self.evidence());
         // A link that is broken has no more to say.
         if self.link.broken().is_none() {
@@ -374,12 +375,11 @@ impl Client {
     /// the target is halted as before, is it said again with the process's number: QEMU wants that from every client
     /// once a GDB was there, and shows it by the numbers in its stop replies.
     fn detach(&mut self) -> Option<Vec<u8>> {
-        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
         let mut say = |packet: &[u8]| {
             self.link.prepare().ok()?;
             self.link.send(&[packet]).ok()?;
             self.link.parting = true;
-            let answer = self.link.answer(packet, &accept, Wait::Alone).ok()?;
+            let answer = self.link.answer(packet, &reply::is_simple, Wait::Alone).ok()?;
             // Where it is refused, the target is still halted.
             self.link.parting = !reply::is_error(&answer);
             self.link.outstanding = false;

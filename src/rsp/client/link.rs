@@ -78,6 +78,18 @@ pub(super) enum MonitorReply {
 }
 
 impl MonitorReply {
+    /// Understands the last answer to a monitor command; `console` came in front of it.
+    pub(super) fn of(answer: &[u8], console: &[u8]) -> Self {
+        let words = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        match answer {
+            b"" => Self::Unknown,
+            b"OK" => Self::Done(words(console)),
+            error if reply::is_error(error) => Self::Failed(words(console)),
+            // Some stubs put the text into the last reply instead of `O` packets.
+            other => Self::Done(words(&from_hex(other).unwrap_or_else(|| console.to_vec()))),
+        }
+    }
+
     /// What was printed.
     pub(super) fn text(self) -> Option<String> {
         match self {
@@ -92,6 +104,14 @@ pub(super) fn monitor_packet(command: &str) -> Vec<u8> {
     let mut body = b"qRcmd,".to_vec();
     body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
     body
+}
+
+/// A request, and what is an answer to it.
+pub(super) type Question<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> bool);
+
+/// What answers a monitor command: nothing, `OK`, an error, or text.
+pub(super) fn is_monitor_reply(body: &[u8]) -> bool {
+    body.is_empty() || body == b"OK" || reply::is_error(body) || from_hex(body).is_some()
 }
 
 /// A framed link with the rules of asking.
@@ -111,13 +131,18 @@ pub(super) struct Link {
     pub(super) deaf: bool,
     /// Packets are acknowledged.
     pub(super) acks: bool,
+    /// In a flight acknowledgements go out ahead of the answers. To a stub that reads one packet after the other this looks
+    /// like a client that is always in time.
+    pub(super) ahead: bool,
+    /// The answers that are on their way have been acknowledged.
+    pub(super) acked_ahead: bool,
     /// `D` is on its way: nothing but its answer is acknowledged. A stub that lets the target run halts it again for a
     /// byte that it does not wait for, as QEMU does.
     pub(super) parting: bool,
     /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
-    ack_first: Option<bool>,
+    pub(super) ack_first: Option<bool>,
     /// The first question went without an answer once.
-    hasty: bool,
+    pub(super) hasty: bool,
     /// A stray was seen: before each request the link is brought into step.
     cautious: bool,
     /// The last answer to a request that was alone on its way.
@@ -160,6 +185,8 @@ impl Link {
             halt_until: None,
             deaf: false,
             acks: true,
+            ahead: false,
+            acked_ahead: false,
             parting: false,
             ack_first: None,
             hasty: false,
@@ -180,7 +207,7 @@ impl Link {
 
     /// Requests may be in flight together: the stub keeps their order, and no acknowledgement interferes.
     pub(super) const fn may_pipeline(&self) -> bool {
-        !self.acks && !self.cautious
+        (!self.acks || self.ahead) && !self.cautious
     }
 
     /// What broke the link for good, if anything did.
@@ -220,7 +247,8 @@ impl Link {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
-        let (mut late, mut damaged) = (0_u32, 0_u32);
+        // A flight in which it was asked for the first time has been waited for already.
+        let (mut late, mut damaged) = (u32::from(self.hasty && self.features.is_none()), 0_u32);
         loop {
             self.prepare()?;
             self.send(&[body])?;
@@ -267,8 +295,7 @@ impl Link {
     /// heard its answer or not.
     pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
         let before = self.ack_first.replace(false);
-        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
-        if self.ask(b"QStartNoAckMode", &accept)? == b"OK" {
+        if self.ask(reply::NO_ACK, &reply::is_simple)? == b"OK" {
             self.acks = false;
         } else {
             self.ack_first = before;
@@ -296,6 +323,16 @@ impl Link {
 
     /// Sends packets in one go.
     pub(super) fn send(&mut self, bodies: &[&[u8]]) -> Result<(), RspError> {
+        self.send_packets(bodies, false)
+    }
+
+    /// Sends packets whose answers are waited for after the last of them was sent, by [`Wait::InFlight`].
+    pub(super) fn send_flight(&mut self, bodies: &[&[u8]]) -> Result<(), RspError> {
+        self.send_packets(bodies, self.acks)
+    }
+
+    fn send_packets(&mut self, bodies: &[&[u8]], ack_ahead: bool) -> Result<(), RspError> {
+        self.acked_ahead = ack_ahead;
         if !self.outstanding {
             bump(&mut self.stats.round_trips, 1);
         }
@@ -305,6 +342,7 @@ impl Link {
             self.reads_alone &= matches!(body.first(), Some(b'm' | b'x')) || *body == reply::FENCE;
             bump(self.stats.sent.entry(reply::packet_name(body)).or_default(), 1);
             frames.extend(encode(body));
+            frames.extend(ack_ahead.then_some(b'+'));
         }
         self.send_raw(&frames)
     }
@@ -339,6 +377,8 @@ impl Link {
         let mut heard = Heard::default();
         let mut refused = 0_u32;
         let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
+        // What was acknowledged ahead cannot be refused.
+        let acks = self.acks && !self.acked_ahead;
         let mut first = true;
         let mut cut = false;
         loop {
@@ -356,7 +396,7 @@ impl Link {
                     acked = true;
                     heard.ack = true;
                 }
-                Kind::Nak if self.acks => {
+                Kind::Nak if acks => {
                     bump(&mut self.stats.damaged, 1);
                     refused = refused.saturating_add(1);
                     if refused >= TRIES {
@@ -377,7 +417,8 @@ impl Link {
                     heard.noise = true;
                     cut |= self.decoder.raw().starts_with(b"$");
                     self.note_noise();
-                    if !self.acks {
+                    // Ahead of the first answer it is a greeting, or what an earlier session left.
+                    if !acks && self.features.is_some() {
                         return Err(Failure::OutOfStep);
                     }
                 }
@@ -385,7 +426,7 @@ impl Link {
                 Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut cut) => {
                     bump(&mut self.stats.damaged, 1);
                     refused = refused.saturating_add(1);
-                    if !self.acks {
+                    if !acks {
                         return Err(Failure::Damaged);
                     }
                     if refused >= TRIES {
@@ -395,7 +436,7 @@ impl Link {
                 }
                 Kind::Packet(packet) => {
                     let data = packet.data;
-                    if self.acks && (!self.parting || accept(&data)) {
+                    if acks && (!self.parting || accept(&data)) {
                         self.send_raw(b"+").map_err(Failure::Fatal)?;
                     }
                     if self.take_console(&data) {
@@ -431,16 +472,36 @@ impl Link {
     pub(super) fn monitor(&mut self, command: &str) -> Result<MonitorReply, RspError> {
         let body = monitor_packet(command);
         self.console = Some(Vec::new());
-        let answer = self.ask(&body, &|b| b.is_empty() || b == b"OK" || reply::is_error(b) || from_hex(b).is_some());
+        let answer = self.ask(&body, &is_monitor_reply);
         let text = self.console.take().unwrap_or_default();
-        let words = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-        Ok(match answer?.as_slice() {
-            b"" => MonitorReply::Unknown,
-            b"OK" => MonitorReply::Done(words(&text)),
-            error if reply::is_error(error) => MonitorReply::Failed(words(&text)),
-            // Some stubs put the text into the last reply instead of `O` packets.
-            other => MonitorReply::Done(words(&from_hex(other).unwrap_or(text))),
-        })
+        Ok(MonitorReply::of(&answer?, &text))
+    }
+
+    /// Asks questions that do not depend on each other in one flight; the answers, each with the console text in front
+    /// of it. `None` where the stub takes no flights, or where an answer is missing: then each is to be asked alone.
+    pub(super) fn ask_together(
+        &mut self,
+        questions: &[Question<'_>],
+    ) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, RspError> {
+        self.prepare()?;
+        if !self.may_pipeline() {
+            return Ok(None);
+        }
+        self.send_flight(&questions.iter().map(|(body, _)| *body).collect::<Vec<_>>())?;
+        let mut answers = Vec::with_capacity(questions.len());
+        for (body, accept) in questions {
+            self.console = Some(Vec::new());
+            let answer = self.answer(body, accept, Wait::InFlight);
+            let text = self.console.take().unwrap_or_default();
+            match answer {
+                Ok(answer) => answers.push((answer, text)),
+                Err(Failure::Fatal(error)) => return Err(self.fail(error)),
+                Err(_) => return Ok(None),
+            }
+        }
+        self.outstanding = false;
+        self.last_answer = answers.last().map(|(answer, _)| answer.clone()).unwrap_or_default();
+        Ok(self.in_step()?.then_some(answers))
     }
 
     /// Ctrl-C was pressed, whether that is still heard or not.

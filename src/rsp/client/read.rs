@@ -259,7 +259,8 @@ impl Client {
         let binary = self.binary;
         let data = move |body: &[u8], len: usize| reply::data(body, len, binary);
         let before = self.link.stats.strays;
-        let accept = move |body: &[u8]| data(body, most.len).is_some_and(|d| d != Data::Unsupported);
+        let known = !body.is_empty();
+        let accept = move |body: &[u8]| data(body, most.len).is_some_and(|d| !known || d != Data::Unsupported);
         let again = self.link.ask(&most.request(binary), &accept)?;
         let agree = match (data(body, chunk.len), data(&again, most.len)) {
             (Some(Data::Bytes(all)), Some(Data::Bytes(most))) => all.starts_with(&most),
@@ -305,7 +306,7 @@ impl Client {
                 .map(|step| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary)))
                 .collect();
             if !requests.is_empty() {
-                self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                self.link.send_flight(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 sent = goal;
             }
             let Some(step) = steps.get(heard).filter(|_| heard < sent).copied() else { break };

@@ -322,7 +322,7 @@ impl Client {
 
     /// Says something that is answered with OK; false for another answer.
     fn can(&mut self, packet: &[u8]) -> Result<bool, RspError> {
-        let answer = self.link.ask(packet, &|b| b == b"OK" || b.is_empty() || reply::is_error(b))?;
+        let answer = self.link.ask(packet, &reply::is_simple)?;
         Ok(answer == b"OK")
     }
 }

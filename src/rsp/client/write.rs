@@ -28,7 +28,7 @@ impl Client {
         for part in bytes.chunks(most) {
             let mut body = format!("M{at:x},{:x}:", part.len()).into_bytes();
             body.extend(to_hex(part));
-            let answer = self.link.ask(&body, &|b| b == b"OK" || b.is_empty() || reply::is_error(b))?;
+            let answer = self.link.ask(&body, &reply::is_simple)?;
             let (endpoint, packet) = (self.link.name.clone(), excerpt(&body));
             match answer.as_slice() {
                 b"OK" => {}
