@@ -3,9 +3,9 @@
 //! A source fills a buffer from an address or says why it cannot. It never makes bytes up: a gap in a
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
+pub mod backend;
 pub mod cache;
 pub mod core;
-pub mod door;
 pub mod gzip;
 pub mod image;
 pub mod map;

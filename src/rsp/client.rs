@@ -78,7 +78,7 @@ impl Default for Options {
     }
 }
 
-/// A connection to a stub. Dropping it leaves the target as the options say, with little patience.
+/// A connection to a stub. Dropping it leaves the target as the options say, and does not wait long.
 pub struct Client {
     link: Link,
     leave: Leave,
@@ -171,15 +171,15 @@ impl Client {
         Self::greet(link, options, usize::MAX, false, None)
     }
 
-    /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
+    /// A client of a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
     /// `qSupported`) and on acknowledgements, and nothing is agreed anew. The target is left to them.
     #[must_use]
-    pub fn guest(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
+    pub fn shared(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
         let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
         let features = Features::parse(features);
         let (max_chunk, binary) =
             (read::chunk_limit(features.packet_size(), usize::MAX), features.has("binary-upload"));
-        link.guest = true;
+        link.shared = true;
         link.acks = acks;
         link.features = Some(features);
         let mut client = Self::new(link, options, true);
@@ -208,7 +208,7 @@ impl Client {
             rate: Rate::default(),
             held,
             left: true,
-            run: Run::Stands,
+            run: Run::Halted,
             how_to_run: Vec::new(),
             pending: None,
             attach_stops: 0,

@@ -6,8 +6,8 @@
 use super::error::RspError;
 
 /// The most messages that are shown, and the most characters of all of them.
-const MOST_LINES: usize = 4;
-const MOST_CHARACTERS: usize = 200;
+const MAX_LINES: usize = 4;
+const MAX_CHARACTERS: usize = 200;
 
 /// What OpenOCD prints for other reasons than the read: it looks at its target now and then, and the script that asked
 /// for the read repeats that it failed.
@@ -43,14 +43,14 @@ fn reason(messages: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in messages.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let is_new = !lines.contains(&line) && !NOT_OF_THE_READ.iter().any(|start| line.starts_with(start));
-        if is_new && lines.len() < MOST_LINES {
+        if is_new && lines.len() < MAX_LINES {
             lines.push(line);
         }
     }
     if lines.is_empty() {
         return "no reason given".to_owned();
     }
-    lines.join("; ").chars().take(MOST_CHARACTERS).collect::<String>().escape_debug().to_string()
+    lines.join("; ").chars().take(MAX_CHARACTERS).collect::<String>().escape_debug().to_string()
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(reason(messages), why);
         assert_eq!(reason("\n\n"), "no reason given");
         assert_eq!(reason("\x1b[2J"), "\\u{1b}[2J");
-        assert!(reason(&"x".repeat(1 << 20)).len() <= MOST_CHARACTERS);
+        assert!(reason(&"x".repeat(1 << 20)).len() <= MAX_CHARACTERS);
     }
 
     #[test]

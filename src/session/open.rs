@@ -20,9 +20,9 @@ use crate::catalogue::Names;
 use crate::elf::{Elf, ElfKind};
 use crate::format::{Absence, Format, Hints};
 use crate::mem::Memory;
+use crate::mem::backend;
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
-use crate::mem::door;
 use crate::mem::image;
 use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
@@ -536,7 +536,7 @@ pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
     let broken = |e: crate::rsp::RspError| Absence::broken(e.code(), e.to_string(), "");
     let interrupt = Some(&**crate::session::INTERRUPT);
     if !remote.endpoint.is_rsp() {
-        let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
+        let memory = backend::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
         return Ok(Source::Door(Box::new(Cache::new(memory))));
     }
     let options = Options { timeout: remote.timeout, leave: remote.leave, max_halt: remote.max_halt, interrupt };

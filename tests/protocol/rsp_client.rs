@@ -112,6 +112,17 @@ fn openocd_gets_a_byte_first() {
     assert_eq!(failure, ReadFailure::Unreadable { addr: 0, why }, "OpenOCD answers a failed read with zeros");
 }
 
+/// OpenOCD was not identified yet, so zeros that nobody had checked were taken for memory: `list` found no trace in them, and
+/// ended with 1 in place of 2.
+#[test]
+fn zeros_from_openocd_were_memory_where_the_link_broke_before_they_were_checked() {
+    // The second flight breaks: the first has 64 chunks of 16 bytes, with a question between two of them.
+    let supported = "PacketSize=28;qXfer:threads:read+;QStartNoAckMode+;vContSupported+";
+    let (_, mut client) = connect(Stub { supported, closes_at: 3 + 128 + 8, ..openocd("S02") });
+    let answers = client.read_batch(&[(0, 16 * 64), (RAM, 16 * 64)]);
+    assert!(answers.iter().all(|answer| matches!(answer, Err(ReadFailure::Link(_)))), "{answers:?}");
+}
+
 /// OpenOCD says S00 of a core that was halted before OpenOCD came, and S02 of one that it halted for anybody.
 #[test]
 fn a_crashed_board_behind_openocd_was_set_running() {

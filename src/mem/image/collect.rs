@@ -5,7 +5,7 @@ use crate::abi::Addr;
 use crate::bytes::Bytes;
 
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
-const MOST_PIECES: usize = 1 << 18;
+const MAX_PIECES: usize = 1 << 18;
 
 /// Bytes that lie behind each other in memory and in the file.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl Collector {
             return self.flaws.add(Wrong::PastEnd, line);
         }
         let offset = self.arena.len();
-        let full = self.runs.len() >= MOST_PIECES;
+        let full = self.runs.len() >= MAX_PIECES;
         match self.runs.last_mut() {
             Some(run) if run.unit == unit && run.start.checked_add(run.len as u64) == Some(start) => {
                 run.len = run.len.saturating_add(bytes.len());

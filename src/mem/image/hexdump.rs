@@ -20,7 +20,7 @@ use crate::abi::{Addr, Endian};
 /// The most bytes of one line: `xxd -c 256`.
 const LONGEST: usize = 256;
 /// The most bytes that repeated lines (`*`) make of one file: far more than a microcontroller has.
-const MOST_REPEATED: u64 = 64 << 20;
+const MAX_REPEATED: u64 = 64 << 20;
 
 /// What a line says.
 struct Line<'a> {
@@ -263,7 +263,7 @@ impl Repeat {
         let Some(line) = self.pending.take() else { return };
         let size = self.last.len() as u64;
         let len = address.checked_sub(self.behind).filter(|len| len.checked_rem(size) == Some(0));
-        let Some(len) = len.filter(|len| *len <= MOST_REPEATED.saturating_sub(self.made)) else {
+        let Some(len) = len.filter(|len| *len <= MAX_REPEATED.saturating_sub(self.made)) else {
             return memory.flaws.add(Wrong::Repeat, line);
         };
         self.made = self.made.saturating_add(len);

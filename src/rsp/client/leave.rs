@@ -1,6 +1,6 @@
 //! How the target was found, and how it is left.
 //!
-//! What connecting does to a target, and what it takes to let it run again, differs by stub:
+//! What connecting does to a target, and what resumes it, differs by stub:
 //!
 //! | stub | what shows whether the target ran before | to let it run | to keep it halted |
 //! |---|---|---|---|
@@ -84,7 +84,7 @@ impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
     /// stays paused for ever if the close comes first. Never kills anything.
     pub fn leave(mut self) -> LeaveOutcome {
-        self.part(None)
+        self.leave_within(None)
     }
 
     /// How the target was found, as far as anything shows it. The stub is asked once.
@@ -93,9 +93,9 @@ impl Client {
             return before;
         }
         // After Ctrl-C too: how the target is left depends on it. The next request ends with Ctrl-C.
-        let deaf = std::mem::replace(&mut self.link.deaf, true);
+        let ignore_interrupt = std::mem::replace(&mut self.link.ignore_interrupt, true);
         let before = self.look_back();
-        self.link.deaf = deaf;
+        self.link.ignore_interrupt = ignore_interrupt;
         // A missing answer shows nothing.
         if self.link.broken().is_none() {
             self.before = Some(before);
@@ -132,13 +132,13 @@ impl Client {
     /// # Errors
     /// [`RspError::Interrupted`], [`RspError::HaltedTooLong`].
     pub fn may_go_on(&self) -> Result<(), RspError> {
-        self.link.hear()
+        self.link.check_interrupt()
     }
 
     /// A target that ran, or is to run, is not halted for longer than the options allow.
     pub(super) fn bound_halt(&mut self) {
         let runs = self.evidence() == Before::Running || self.leave == Leave::Running;
-        let bound = self.max_halt.filter(|_| runs && self.run == Run::Stands);
+        let bound = self.max_halt.filter(|_| runs && self.run == Run::Halted);
         self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
+    pub(super) fn leave_within(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         let (goal, mut outcome) = self.end(limit);
         self.check_by_tcl(goal, &mut outcome);
         outcome
@@ -210,7 +210,7 @@ impl Client {
 
     fn end(&mut self, limit: Option<Duration>) -> (Goal, LeaveOutcome) {
         self.left = true;
-        self.link.deaf = true;
+        self.link.ignore_interrupt = true;
         // A stub that has just timed out gets a shorter timeout, and so does any stub after Ctrl-C.
         let limit = limit
             .or_else(|| self.link.broken().is_some().then_some(SHORT))
@@ -221,12 +221,12 @@ impl Client {
         let goal = self.goal(self.evidence());
         // A link that is broken has no more to say.
         if self.link.broken().is_none() {
-            self.stand();
+            self.halt_to_leave();
         }
         if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
             return (goal, self.lost(goal, "the link broke before we could leave in order"));
         }
-        self.link.revive();
+        self.link.forget_error();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
             if goal == Goal::Run {
                 // The answer is not read, but the stub may still receive this. At `D` alone OpenOCD leaves the target halted.
@@ -411,7 +411,7 @@ fn qemu_before(status: &str, version: &str) -> Before {
 impl Drop for Client {
     fn drop(&mut self) {
         if !self.left {
-            let _ = self.part(Some(SHORT));
+            let _ = self.leave_within(Some(SHORT));
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn bump(counter: &mut u64, by: usize) {
 /// Why there is no answer.
 pub(super) enum Failure {
     /// The deadline passed.
-    Late(Heard),
+    Late(Received),
     /// The answer came damaged, in no-ack mode: the frame is whole, so the order of answers is not in doubt.
     Damaged,
     /// Bytes or packets came that do not belong here: which answer belongs to which request is in doubt.
@@ -58,7 +58,7 @@ pub(super) enum Wait {
 
 /// What came while no answer did.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     ack: bool,
     console: bool,
     notified: u64,
@@ -124,11 +124,11 @@ pub(super) struct Link {
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
     /// The link is others': nothing is sent but what was asked for.
-    pub(super) guest: bool,
+    pub(super) shared: bool,
     /// Until when the target may be kept halted for us.
     pub(super) halt_until: Option<(Instant, Duration)>,
-    /// Set on the way out, when Ctrl-C has been heard already.
-    pub(super) deaf: bool,
+    /// Set on the way out, where Ctrl-C ends no wait any more.
+    pub(super) ignore_interrupt: bool,
     /// Packets are acknowledged.
     pub(super) acks: bool,
     /// In a flight acknowledgements go out ahead of the answers. To a stub that reads one packet after the other this looks
@@ -181,9 +181,9 @@ impl Link {
             decoder: Decoder::default(),
             timeout,
             interrupt,
-            guest: false,
+            shared: false,
             halt_until: None,
-            deaf: false,
+            ignore_interrupt: false,
             acks: true,
             ahead: false,
             acked_ahead: false,
@@ -225,10 +225,10 @@ impl Link {
     }
 
     /// On the way out after Ctrl-C, before the first answer has come: that is waited for, not long, and may come twice.
-    pub(super) fn begin_to_leave(&mut self, patience: Duration) {
-        self.deaf = true;
+    pub(super) fn begin_to_leave(&mut self, limit: Duration) {
+        self.ignore_interrupt = true;
         self.hasty = true;
-        self.timeout = self.timeout.min(patience);
+        self.timeout = self.timeout.min(limit);
     }
 
     /// Closes the link. Nothing can be asked any more.
@@ -237,7 +237,7 @@ impl Link {
     }
 
     /// Forgets what broke the link, for one more attempt on the way out.
-    pub(super) fn revive(&mut self) {
+    pub(super) fn forget_error(&mut self) {
         self.outstanding |= self.broken.take().is_some();
     }
 
@@ -291,8 +291,8 @@ impl Link {
         }
     }
 
-    /// Switches acknowledgements off. From the moment when the stub has heard of it, it sends none, whether we have
-    /// heard its answer or not.
+    /// Switches acknowledgements off. From the moment when the stub knows of it, it sends none, whether its
+    /// answer has come or not.
     pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
         let before = self.ack_first.replace(false);
         if self.ask(reply::NO_ACK, &reply::is_simple)? == b"OK" {
@@ -303,7 +303,7 @@ impl Link {
         Ok(())
     }
 
-    /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
+    /// Keeps the start of what is no packet, for the message to those who came to the wrong port.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());
         self.noise.extend(self.decoder.raw().iter().take(room));
@@ -372,9 +372,9 @@ impl Link {
         wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
         // Where nobody has answered so far, nobody is waited for twice as long.
-        let patience = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
-        let deadline = deadline_in(patience);
-        let mut heard = Heard::default();
+        let limit = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
+        let deadline = deadline_in(limit);
+        let mut received = Received::default();
         let mut refused = 0_u32;
         let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
         // What was acknowledged ahead cannot be refused.
@@ -387,14 +387,14 @@ impl Link {
             first = false;
             let kind = match self.token(deadline) {
                 Ok(Some(kind)) if !late => kind,
-                Ok(_) => return Err(Failure::Late(heard)),
+                Ok(_) => return Err(Failure::Late(received)),
                 Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
             };
             match kind {
                 Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
                 Kind::Ack => {
                     acked = true;
-                    heard.ack = true;
+                    received.ack = true;
                 }
                 Kind::Nak if acks => {
                     bump(&mut self.stats.damaged, 1);
@@ -410,11 +410,11 @@ impl Link {
                     return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
                 }
                 Kind::Notification(body) => {
-                    bump(&mut heard.notified, 1);
+                    bump(&mut received.notified, 1);
                     self.notice(body);
                 }
                 Kind::Interrupt | Kind::Junk => {
-                    heard.noise = true;
+                    received.noise = true;
                     cut |= self.decoder.raw().starts_with(b"$");
                     self.note_noise();
                     // Ahead of the first answer it is a greeting, or what an earlier session left.
@@ -440,10 +440,10 @@ impl Link {
                         self.send_raw(b"+").map_err(Failure::Fatal)?;
                     }
                     if self.take_console(&data) {
-                        heard.console = true;
+                        received.console = true;
                     } else if (acked || self.ack_first.is_none()) && accept(&data) {
                         // The very first answer tells whether this stub acknowledges at all, unless that was damaged.
-                        self.ack_first = self.ack_first.or((acked || !heard.noise).then_some(acked));
+                        self.ack_first = self.ack_first.or((acked || !received.noise).then_some(acked));
                         return Ok(data);
                     } else {
                         self.skip(&data);
@@ -451,7 +451,7 @@ impl Link {
                             if wait == Wait::InFlight {
                                 return Err(Failure::OutOfStep);
                             }
-                            heard.stray = Some(data);
+                            received.stray = Some(data);
                         }
                     }
                 }
@@ -504,14 +504,14 @@ impl Link {
         Ok(self.in_step()?.then_some(answers))
     }
 
-    /// Ctrl-C was pressed, whether that is still heard or not.
+    /// Ctrl-C was pressed, whether it is ignored or not.
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// Why no more is to be waited for: Ctrl-C, or the target was halted long enough.
-    pub(super) fn hear(&self) -> Result<(), RspError> {
-        if self.deaf {
+    pub(super) fn check_interrupt(&self) -> Result<(), RspError> {
+        if self.ignore_interrupt {
             return Ok(());
         }
         let endpoint = || self.name.clone();
@@ -531,7 +531,7 @@ impl Link {
         let mut buf = [0; 16 << 10];
         let mut looked = false;
         loop {
-            self.hear()?;
+            self.check_interrupt()?;
             match self.decoder.next_token() {
                 Ok(Some(kind)) => return Ok(Some(kind)),
                 Ok(None) => {}

@@ -7,7 +7,7 @@ use crate::rsp::error::RspError;
 use crate::rsp::packet::from_hex;
 
 /// The most bytes of one `qXfer` object.
-const MAX_OBJECT: usize = 4 << 20;
+pub(super) const MAX_OBJECT: usize = 4 << 20;
 
 /// Where the program was loaded, as the stub says (`qOffsets`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

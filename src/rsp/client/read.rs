@@ -15,7 +15,7 @@ const MAX_CHUNK: usize = 0x4000;
 
 /// The most bytes in one chunk where the stub announces no packet size. GDB then sends no packet above 400 characters,
 /// so that is what such a stub has been tried with.
-const SHY_CHUNK: usize = 192;
+const DEFAULT_CHUNK: usize = 192;
 
 /// A chunk that was refused is asked for again in pieces of this many bytes, to find what can be read.
 const PIECE: usize = 256;
@@ -158,7 +158,7 @@ impl Job {
 /// The most bytes to ask for at once. Half of the packet size less the frame: gdbserver 13 overruns its own buffer
 /// beyond that, QEMU answers E22, Black Magic has 512 bytes. A multiple of 16, so that words are never cut.
 pub(super) fn chunk_limit(packet_size: Option<usize>, line_limit: usize) -> usize {
-    let told = packet_size.map_or(SHY_CHUNK, |size| size.saturating_sub(4) / 2);
+    let told = packet_size.map_or(DEFAULT_CHUNK, |size| size.saturating_sub(4) / 2);
     let limit = told.min(MAX_CHUNK).min(line_limit);
     if limit >= 16 { limit & !15 } else { limit.max(4) }
 }
@@ -212,9 +212,9 @@ impl Client {
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
             self.rate.begin();
-            // What a guest's host was answered last, and what memory holds that changes, is not known: a flight ends with
+            // What others on a shared link were answered last, and what memory holds that changes, is not known: a flight ends with
             // a question of its own.
-            let together = job.queue.len() > 1 || self.link.guest || self.runs_while_read();
+            let together = job.queue.len() > 1 || self.link.shared || self.runs_while_read();
             if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -289,7 +289,7 @@ impl Client {
         if matches!(reply::data(&last, usize::MAX, binary), Some(Data::Bytes(_) | Data::Refused(_))) {
             steps.insert(0, None);
         }
-        let (mut sent, mut heard) = (0_usize, 0_usize);
+        let (mut sent, mut answered) = (0_usize, 0_usize);
         let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
         loop {
             // Once something is refused, what has not been sent yet may not be wanted any more.
@@ -298,7 +298,7 @@ impl Client {
                 steps.truncate(sent);
                 steps.push(None);
             }
-            let goal = self.ahead(&steps, heard, sent);
+            let goal = self.ahead(&steps, answered, sent);
             let requests: Vec<Vec<u8>> = steps
                 .get(sent..goal)
                 .unwrap_or_default()
@@ -309,8 +309,8 @@ impl Client {
                 self.link.send_flight(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 sent = goal;
             }
-            let Some(step) = steps.get(heard).filter(|_| heard < sent).copied() else { break };
-            heard = heard.saturating_add(1);
+            let Some(step) = steps.get(answered).filter(|_| answered < sent).copied() else { break };
+            answered = answered.saturating_add(1);
             let Some(chunk) = step else {
                 match self.link.answer(reply::FENCE, &<[u8]>::is_empty, Wait::InFlight) {
                     Ok(_) => continue,
@@ -335,7 +335,7 @@ impl Client {
                 Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
                 Err(failure) => {
                     // Not one answer came: the link is slow. Where others came, this one was lost.
-                    if bodies.is_empty() && matches!(&failure, Failure::Late(heard) if heard.stray.is_none()) {
+                    if bodies.is_empty() && matches!(&failure, Failure::Late(received) if received.stray.is_none()) {
                         self.rate.late();
                     }
                     let error = self.link.why_late(&request, failure);
@@ -362,14 +362,14 @@ impl Client {
     }
 
     /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
-    fn ahead(&self, steps: &[Option<Chunk>], heard: usize, sent: usize) -> usize {
+    fn ahead(&self, steps: &[Option<Chunk>], answered: usize, sent: usize) -> usize {
         let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
         let most = self.rate.in_flight();
-        let mut flying: usize = steps.get(heard..sent).unwrap_or_default().iter().map(len).sum();
+        let mut flying: usize = steps.get(answered..sent).unwrap_or_default().iter().map(len).sum();
         let mut goal = sent;
-        for step in steps.iter().take(heard.saturating_add(DEPTH)).skip(sent) {
+        for step in steps.iter().take(answered.saturating_add(DEPTH)).skip(sent) {
             flying = flying.saturating_add(len(step));
-            if goal > heard && flying > most {
+            if goal > answered && flying > most {
                 break;
             }
             goal = goal.saturating_add(1);
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(chunk_limit(Some(0x47ff), usize::MAX), 0x23f0);
         assert_eq!(chunk_limit(Some(131_072), usize::MAX), MAX_CHUNK);
         assert_eq!(chunk_limit(Some(1024), usize::MAX), 0x1f0);
-        assert_eq!(chunk_limit(None, usize::MAX), SHY_CHUNK);
+        assert_eq!(chunk_limit(None, usize::MAX), DEFAULT_CHUNK);
         assert_eq!(chunk_limit(Some(0), usize::MAX), 4);
         assert_eq!(chunk_limit(Some(0x1000), 100), 96);
     }

@@ -38,7 +38,7 @@ pub(super) fn is_error(body: &[u8]) -> bool {
     }
 }
 
-/// A stop reply: `S05`, `T05thread:01;`. The target is there and stands still.
+/// A stop reply: `S05`, `T05thread:01;`. The target is there and is halted.
 pub(super) fn is_stop(body: &[u8]) -> bool {
     matches!(body, [b'T' | b'S', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
 }

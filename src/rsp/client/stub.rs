@@ -34,7 +34,7 @@ impl Client {
         }
         let stub = if self.held { Stub::Other } else { self.identify() };
         // A missing answer, or one that Ctrl-C ended the wait for, does not identify the program.
-        if self.link.broken().is_none() && (self.link.deaf || !self.link.interrupted()) {
+        if self.link.broken().is_none() && (self.link.ignore_interrupt || !self.link.interrupted()) {
             self.stub = Some(stub);
         }
         stub

@@ -9,7 +9,7 @@ use crate::rsp::packet::to_hex;
 impl Client {
     /// While true, Ctrl-C has no effect: it must not come between two writes of one change.
     pub const fn hold_interrupt(&mut self, hold: bool) {
-        self.link.deaf = hold;
+        self.link.ignore_interrupt = hold;
     }
 
     /// Leaves the target halted, whatever the options say: what is in its memory is not whole.

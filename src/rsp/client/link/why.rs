@@ -1,6 +1,6 @@
 //! What broke a link, or kept an answer from coming, in one sentence.
 
-use super::{Failure, Heard, Link, TRIES};
+use super::{Failure, Link, Received, TRIES};
 use crate::rsp::error::{RspError, excerpt};
 use crate::rsp::transport::TransportError;
 
@@ -59,20 +59,20 @@ impl Link {
 
     /// Turns a missing answer into a sentence.
     pub(in crate::rsp::client) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
-        let heard = match failure {
+        let received = match failure {
             Failure::Fatal(error) => return error,
             Failure::Damaged => return self.too_damaged(body),
-            Failure::OutOfStep => Heard::default(),
-            Failure::Late(heard) => heard,
+            Failure::OutOfStep => Received::default(),
+            Failure::Late(received) => received,
         };
         let (endpoint, packet, timeout) = (self.name.clone(), excerpt(body), self.timeout);
-        if let Some(stray) = heard.stray {
+        if let Some(stray) = received.stray {
             return RspError::stray(endpoint, body, &stray);
         }
         let pending = self.decoder.pending();
-        let flood = heard.notified > FLOOD;
-        if heard.console || flood {
-            let what = if heard.console { "console output" } else { "notifications" };
+        let flood = received.notified > FLOOD;
+        if received.console || flood {
+            let what = if received.console { "console output" } else { "notifications" };
             return RspError::Chatter { endpoint, packet, timeout, what };
         }
         if self.features.is_none() {
@@ -87,10 +87,10 @@ impl Link {
             let hint = "it had not ended when the time was up";
             return RspError::Endless { endpoint, packet, hint };
         }
-        let state = match (heard.ack, pending.is_empty()) {
+        let state = match (received.ack, pending.is_empty()) {
             (_, false) => ", only the start of a packet",
             (true, true) => ", only its acknowledgement",
-            (false, true) if !heard.noise => "",
+            (false, true) if !received.noise => "",
             (false, true) => ", only noise",
         };
         RspError::Stalled { endpoint, packet, timeout, state }

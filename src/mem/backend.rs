@@ -1,4 +1,4 @@
-//! Memory by other doors than a GDB stub: they read while the target runs, and do nothing else to it.
+//! Memory by other backends than a GDB stub: they read while the target runs, and do nothing else to it.
 //!
 //! [`openocd`] is OpenOCD's Tcl port, [`qmp`] QEMU's machine protocol. Both are lines of text, one question and one
 //! answer at a time.
@@ -17,13 +17,13 @@ use crate::rsp::transport::{self, Transport, TransportError, deadline_in};
 use crate::rsp::{Endpoint, RspError};
 
 /// The longest answer that is taken.
-const MOST: usize = 4 << 20;
+const MAX_ANSWER: usize = 4 << 20;
 /// How often the interrupt flag is looked at.
 const SLICE: Duration = Duration::from_millis(50);
 /// The most bytes of memory in one question.
 const CHUNK: usize = 4096;
 
-/// Opens the door that `endpoint` names. `interrupt` ends every wait once it is set.
+/// Opens the backend that `endpoint` names. `interrupt` ends every wait once it is set.
 ///
 /// # Errors
 /// Nobody there, nobody answers, or somebody who speaks otherwise.
@@ -32,7 +32,7 @@ pub fn open(
     timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
 ) -> Result<Box<dyn Memory>, RspError> {
-    let wire = Wire {
+    let connection = Connection {
         transport: transport::open(endpoint, timeout)?,
         name: endpoint.to_string(),
         timeout,
@@ -41,13 +41,13 @@ pub fn open(
         broken: None,
     };
     Ok(match endpoint {
-        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::greet(wire)?),
-        _ => Box::new(qmp::Qmp::greet(wire)?),
+        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::connect(connection)?),
+        _ => Box::new(qmp::Qmp::connect(connection)?),
     })
 }
 
 /// A link on which each answer ends with one certain byte.
-struct Wire {
+struct Connection {
     transport: Box<dyn Transport>,
     /// The endpoint, for messages.
     name: String,
@@ -59,7 +59,7 @@ struct Wire {
     broken: Option<RspError>,
 }
 
-impl Wire {
+impl Connection {
     /// Sends a question; `asked` says it shortly, for the message where that fails.
     fn send(&mut self, bytes: &[u8], asked: &[u8]) -> Result<(), RspError> {
         if let Some(error) = &self.broken {
@@ -85,7 +85,7 @@ impl Wire {
                 return Ok(line);
             }
             looked = self.rest.len();
-            if looked > MOST {
+            if looked > MAX_ANSWER {
                 let error = RspError::Endless {
                     endpoint: self.name.clone(),
                     packet: excerpt(asked),
