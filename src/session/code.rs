@@ -2,11 +2,13 @@
 
 use super::LoadOffset;
 use crate::abi::Addr;
+use crate::bytes::Bytes;
+use crate::code::Code;
 use crate::elf::{
     Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
 };
 use crate::mem::Memory;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// What shows whether the code in memory is the ELF's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +45,11 @@ impl Compared {
 
 /// How many samples are taken, spread evenly over the code.
 const SAMPLES: u64 = 8;
-/// Bytes of a sample.
+/// Bytes of the first sample.
 const LEN: u64 = 256;
+/// Each sample is so much shorter than the one before: a client that keeps reads of different lengths in flight together
+/// needs no question between them to keep their answers apart.
+const SHORTER: u64 = 4;
 /// Bytes of the smallest sample that shows anything.
 const LEAST: usize = 32;
 
@@ -100,33 +105,37 @@ impl CodeMatch {
             "this ELF is of another build, or some of its code was changed in memory; names and lines from it may be wrong"
         };
         let first = self.first.map_or(String::new(), |at| format!(" (the first that differs lies at {at:#x})"));
-        let issue = Issue::new("elf-mismatch", Severity::Inferred, format!("{}{first}: {why}", self.describe()));
+        let issue = Issue::new(Code::ElfMismatch, format!("{}{first}: {why}", self.describe()));
         Some(self.first.map_or(issue.clone(), |at| issue.at(Place::address(at))))
     }
 }
 
 /// A stretch of code in the ELF.
-struct Code {
+struct Stretch {
     /// Its address as linked.
     start: Addr,
-    bytes: crate::bytes::Bytes,
+    bytes: Bytes,
 }
 
-/// Compares samples of the ELF's code with memory. `None` where either has none of it. Memory that is all one byte was
-/// erased, or could not be read, and shows nothing.
+/// Compares the ELF's build id and samples of its code with memory, read in one flight. `None` where either has none of it.
+/// Memory that is all one byte was erased, or could not be read, and shows nothing.
 pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> Option<CodeMatch> {
     if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
         // Where it was loaded is not known.
         return None;
     }
-    let load_offset = load.value;
     let code = code(elf);
     let samples = samples(&code);
-    let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
-    let wanted: Vec<(Addr, usize)> = samples.iter().map(|(address, ours)| (at(*address), ours.len())).collect();
-    let build_id = same_build_id(memory, elf, load_offset);
+    let notes = build_id_notes(elf);
+    let at = |address: Addr| address.wrapping_add(load.value) & elf.width().max();
+    let notes_at = notes.iter().map(|note| (at(note.start), note.bytes.len()));
+    let wanted: Vec<(Addr, usize)> =
+        notes_at.chain(samples.iter().map(|(address, ours)| (at(*address), ours.len()))).collect();
+    let mut read = memory.read_batch(&wanted).into_iter();
+    let there = notes.iter().zip(read.by_ref()).filter_map(|(note, there)| note.is_same(&there.ok()?));
+    let build_id = there.collect::<Vec<bool>>().first().copied();
     let mut found = CodeMatch { build_id, same: 0, compared: 0, first: None };
-    for ((address, ours), there) in samples.iter().zip(memory.read_batch(&wanted)) {
+    for ((address, ours), there) in samples.iter().zip(read) {
         let Some(there) = there.ok().filter(|bytes| !is_uniform(bytes)) else { continue };
         found.compared = found.compared.saturating_add(1);
         if is_same(ours, &there) {
@@ -138,18 +147,31 @@ pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> O
     (found.compared > 0 || build_id.is_some()).then_some(found)
 }
 
-/// Whether memory holds the ELF's build id where it belongs; `None` where either has none.
-fn same_build_id(memory: &mut dyn Memory, elf: &Elf, load_offset: u64) -> Option<bool> {
-    let id = elf.build_id()?;
+/// The section of a build id, in memory as linked.
+struct IdNote {
+    start: Addr,
+    bytes: Bytes,
+    /// Bytes of the note before the id.
+    head: usize,
+}
+
+impl IdNote {
+    /// Whether memory has the same id; `None` where not even the note's own header is there: it was not loaded.
+    fn is_same(&self, there: &[u8]) -> Option<bool> {
+        (there.get(..self.head) == self.bytes.get(..self.head)).then(|| *there == *self.bytes)
+    }
+}
+
+/// The sections in memory that end with the ELF's build id.
+fn build_id_notes(elf: &Elf) -> Vec<IdNote> {
+    let Some(id) = elf.build_id() else { return Vec::new() };
     let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
-    notes.into_iter().find_map(|section| {
-        let ours = elf.section_bytes(&section);
-        let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
-        let at = section.addr.wrapping_add(load_offset) & elf.width().max();
-        let there = memory.read_bytes(at, ours.len()).ok()?;
-        // Where the note's own header is not there, the note was not loaded, and shows nothing.
-        (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
-    })
+    let of = |section: Section| {
+        let bytes = elf.section_bytes(&section);
+        let head = bytes.len().checked_sub(id.len()).filter(|_| bytes.ends_with(&id))?;
+        Some(IdNote { start: section.addr, bytes, head })
+    };
+    notes.filter_map(of).collect()
 }
 
 /// A debugger's breakpoints replace a few bytes; other code differs in most of them.
@@ -164,11 +186,15 @@ fn is_uniform(bytes: &[u8]) -> bool {
 
 /// What the program executes and does not write, where it runs: its sections, else its segments. What shares its addresses
 /// with something else (an overlay, an object file that is not linked) is in memory only at times.
-fn code(elf: &Elf) -> Vec<Code> {
+fn code(elf: &Elf) -> Vec<Stretch> {
     let mut sections: Vec<Section> = elf.sections().filter(is_in_memory).collect();
     if sections.is_empty() {
         let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_X != 0 && p.flags & PF_W == 0;
-        return elf.segments().filter(fixed).map(|p| Code { start: p.vaddr, bytes: elf.segment_bytes(&p) }).collect();
+        return elf
+            .segments()
+            .filter(fixed)
+            .map(|p| Stretch { start: p.vaddr, bytes: elf.segment_bytes(&p) })
+            .collect();
     }
     sections.sort_by_key(|s| s.addr);
     let mut all = Vec::new();
@@ -179,7 +205,7 @@ fn code(elf: &Elf) -> Vec<Code> {
         let alone = section.addr >= end && own_end <= next;
         end = end.max(own_end);
         if alone && section.flags & SHF_EXECINSTR != 0 && section.flags & SHF_WRITE == 0 {
-            all.push(Code { start: section.addr, bytes: elf.section_bytes(section) });
+            all.push(Stretch { start: section.addr, bytes: elf.section_bytes(section) });
         }
     }
     all
@@ -190,8 +216,8 @@ fn is_in_memory(section: &Section) -> bool {
 }
 
 /// Samples spread over the code: the address as linked, and the bytes. Fill between functions shows nothing.
-fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
-    let len = |c: &Code| u64::try_from(c.bytes.len()).unwrap_or(0);
+fn samples(code: &[Stretch]) -> Vec<(Addr, &[u8])> {
+    let len = |c: &Stretch| u64::try_from(c.bytes.len()).unwrap_or(0);
     let total = code.iter().fold(0u64, |n, c| n.saturating_add(len(c)));
     let count = total.checked_div(LEN).unwrap_or(0).clamp(1, SAMPLES);
     let step = total.checked_div(count).unwrap_or(0);
@@ -204,7 +230,7 @@ fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
                 continue;
             }
             let from = into & !3;
-            let size = len(part).saturating_sub(from).min(LEN);
+            let size = len(part).saturating_sub(from).min(LEN.saturating_sub(SHORTER.saturating_mul(i)));
             let range = usize::try_from(from).ok().zip(usize::try_from(size).ok());
             let bytes = range.and_then(|(from, size)| part.bytes.get(from..from.checked_add(size)?));
             if let Some(bytes) = bytes.filter(|b| b.len() >= LEAST && !is_uniform(b)) {
@@ -220,7 +246,6 @@ fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
 #[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
     use super::*;
-    use crate::bytes::Bytes;
     use crate::elf::writer::{Writer, load, sect};
     use crate::mem::segments::{Block, Segments};
 
@@ -263,7 +288,7 @@ mod tests {
             let other = matched(&writer, TEXT, noise(2, 0x4000), 0).unwrap();
             assert_eq!((other.same, other.compared, other.is_another()), (0, 8, true));
             let issue = other.issue().unwrap();
-            assert_eq!((issue.code, issue.severity), ("elf-mismatch", Severity::Inferred));
+            assert_eq!((issue.code, issue.severity), (Code::ElfMismatch, crate::trace::Severity::Inferred));
             assert!(issue.message.contains("0 of 8 samples of code agree") && issue.message.contains("another build"));
             // Alike up to a function that grew by a word.
             let mut grown = noise(1, 0x4000);

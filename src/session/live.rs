@@ -2,9 +2,11 @@
 
 use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent, Follow, Newer};
 use crate::mem::segments::Segments;
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 impl Session<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
@@ -19,10 +21,10 @@ impl Session<'_> {
     /// Goes to the live target again; what is known of the program stays.
     ///
     /// # Errors
-    /// [`Absence`] where it cannot be reached.
-    pub fn reconnect(&mut self) -> Result<(), Absence> {
+    /// [`Error`] where it cannot be reached.
+    pub fn reconnect(&mut self) -> Result<(), Error> {
         let Some(link) = self.link.clone() else {
-            return Err(Absence::broken("usage", "this source is no live target", ""));
+            return Err(Error::failed(Code::Usage, "this source is no live target", ""));
         };
         // Most stubs serve one client at a time: the old link goes first.
         self.memory = Source::Files(Box::new(Segments::default()));
@@ -42,8 +44,7 @@ impl Session<'_> {
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {
             Issue::new(
-                "read-while-running",
-                Severity::Note,
+                Code::ReadWhileRunning,
                 "the target ran while it was read: what was read at different moments may not fit together",
             )
         })
@@ -59,44 +60,38 @@ impl Session<'_> {
         extent: Extent,
         names: Names,
         options: &DecodeOptions,
-    ) -> Result<(Loaded, Option<Cursor>), Absence> {
+    ) -> Result<(Loaded, Option<Box<dyn Follow>>), Error> {
         self.forget();
-        let (format, capture) = self.capture(extent)?;
-        let cursor = format.cursor(&capture);
-        let loaded = self.decoded(format, &capture, names, options)?;
-        Ok((loaded, cursor))
+        let capture = self.capture(extent)?.1;
+        let loaded = self.decoded(capture.as_ref(), names, options)?;
+        Ok((loaded, capture.follow()))
     }
 
-    /// Reads what was inserted behind a cursor; nothing of it is remembered.
+    /// Reads what was inserted behind a place; nothing of it is remembered.
     ///
     /// # Errors
-    /// As [`Format::newer`].
-    pub fn newer(&mut self, cursor: &Cursor, names: bool) -> Result<Newer, Absence> {
-        let (format, located) = self.placed()?;
-        format.newer(self.memory.fresh(), &located, cursor, names)
+    /// As [`Follow::newer`].
+    pub fn newer(&mut self, from: &dyn Follow, names: bool) -> Result<Newer, Error> {
+        // After a lost link the trace may be another one.
+        self.locate()?;
+        from.newer(self.memory.fresh(), names)
     }
 
     /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
-    /// [`Absence`] where it is no trace.
+    /// [`Error`] where it is no trace.
     pub fn decode(
         &mut self,
         newer: &Newer,
         catalogue: &mut Catalogue,
         options: &DecodeOptions,
-    ) -> Result<Trace, Absence> {
-        let (format, _) = self.placed()?;
-        let mut trace = format.decode(&newer.capture, catalogue, options)?;
+    ) -> Result<Trace, Error> {
+        let mut trace = newer.capture.decode(catalogue, options)?;
         if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
-            trace = format.decode(&newer.capture, catalogue, options)?;
+            trace = newer.capture.decode(catalogue, options)?;
         }
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(trace)
-    }
-
-    fn placed(&mut self) -> Result<(&'static dyn Format, Located), Absence> {
-        self.locate()?;
-        self.place.clone().ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }
 }

@@ -14,7 +14,8 @@ use crate::support::flat::Flat;
 use crate::support::qnx::{BUFFER, Expected, Kernel, Shape, syspage, text};
 use proptest::prelude::*;
 use tx_trace::catalogue::Names;
-use tx_trace::format::{ALL, Absence, DecodeOptions, Extent, Format, Hints};
+use tx_trace::error::Error;
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::sym::NoSymbols;
 use tx_trace::trace::{ContextKind, Event, Extra, Trace};
@@ -23,18 +24,12 @@ fn qnx() -> &'static dyn Format {
     ALL.iter().find(|f| f.name() == "qnx").copied().unwrap()
 }
 
-fn load_with(
-    base: u64,
-    bytes: Vec<u8>,
-    header: u64,
-    extent: Extent,
-    options: &DecodeOptions,
-) -> Result<Trace, Absence> {
+fn load_with(base: u64, bytes: Vec<u8>, header: u64, extent: Extent, options: &DecodeOptions) -> Result<Trace, Error> {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(header), ..Hints::default() };
     let located = qnx().locate(&mut memory, &NoSymbols, &hints)?;
-    let capture = qnx().capture(&mut memory, &NoSymbols, &located, extent)?;
-    qnx().decode(&capture, &qnx().catalogue(Names::Duo), options)
+    let capture = located.capture(&mut memory, &NoSymbols, extent)?;
+    capture.decode(&qnx().catalogue(Names::Duo), options)
 }
 
 fn load(kernel: &Kernel) -> Trace {
@@ -66,7 +61,7 @@ fn seen(trace: &Trace) -> Vec<Expected> {
 }
 
 fn codes(trace: &Trace) -> Vec<&'static str> {
-    trace.issues.iter().map(|i| i.code).collect()
+    trace.issues.iter().map(|i| i.code.name()).collect()
 }
 
 /// Events of one to nine words, in turn.
@@ -356,8 +351,8 @@ fn files_of_the_trace_logger() {
         let mut memory = Segments::new(vec![block]);
         let hints = Hints { header: Some(0), ..Hints::default() };
         let located = qnx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-        let capture = qnx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-        let trace = qnx().decode(&capture, &qnx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
+        let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
+        let trace = capture.decode(&qnx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
         assert_eq!(seen(&trace), kernel.expected());
         assert_eq!(trace.clock.hz, Some(1e6));
         assert!(trace.issues.is_empty(), "{:?}", trace.issues);
@@ -457,8 +452,8 @@ proptest! {
         let mut memory = Segments::new(vec![Block::whole(0, tx_trace::bytes::Bytes::from(bytes))]);
         let hints = Hints { header: Some(0), ..Hints::default() };
         if let Ok(located) = qnx().locate(&mut memory, &NoSymbols, &hints)
-            && let Ok(capture) = qnx().capture(&mut memory, &NoSymbols, &located, Extent::All)
-            && let Ok(trace) = qnx().decode(&capture, &qnx().catalogue(Names::Duo), &DecodeOptions::default())
+            && let Ok(capture) = located.capture(&mut memory, &NoSymbols, Extent::All)
+            && let Ok(trace) = capture.decode(&qnx().catalogue(Names::Duo), &DecodeOptions::default())
         {
             walk(&trace);
             prop_assert!(trace.len() <= len as u64);

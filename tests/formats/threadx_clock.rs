@@ -14,6 +14,7 @@ use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::Names;
+use tx_trace::code::Code;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::segments::{Block, Segments};
@@ -196,10 +197,11 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
     let last = |n, symbols: &str| {
         let mut memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
         let symbols = Pairs::parse(symbols.split_whitespace()).unwrap();
-        let hints = Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4) };
+        let hints =
+            Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4), ..Hints::default() };
         let located = ThreadX.locate(&mut memory, &symbols, &hints).unwrap();
-        let capture = ThreadX.capture(&mut memory, &symbols, &located, Extent::Newest(n)).unwrap();
-        ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+        let capture = located.capture(&mut memory, &symbols, Extent::Newest(n)).unwrap();
+        capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
     };
     for n in [2, 3, 4] {
         let t = last(n, "_tx_linux_time_stamp=0x20008000");
@@ -213,7 +215,7 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
         assert!(!codes(&t).iter().any(|c| ["direction-unknown", "period-inferred"].contains(c)), "{:?}", t.issues);
         // What tells the port may be missing: then the length is no fact.
         let t = last(n, "other=0x20008000");
-        assert_eq!(t.issues.iter().any(|i| i.code == "period-inferred"), n > 2, "last {n}: {:?}", t.issues);
+        assert_eq!(t.issues.iter().any(|i| i.code == Code::PeriodInferred), n > 2, "last {n}: {:?}", t.issues);
     }
 }
 

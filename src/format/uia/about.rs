@@ -1,10 +1,13 @@
 //! What is said of a trace beside its events: what is missing, and what `info` tells.
 
-use super::super::Capture;
+use super::layout;
+use super::read::Capture;
 use super::ring::Order;
-use super::{layout, read, text};
+use super::ring::Shape;
+use super::text::Tables;
 use crate::abi::{Addr, Width};
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// What was counted while the records were put in order.
 #[derive(Debug, Default)]
@@ -28,16 +31,15 @@ pub(super) struct Tally {
 
 /// Says what is missing.
 pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Addr, issues: &mut Vec<Issue>) {
-    let mut say = |code, severity, count: u64, message: String, place: Place| {
+    let mut say = |code, count: u64, message: String, place: Place| {
         if count > 0 {
-            issues.push(Issue::new(code, severity, message).times(count).at(place));
+            issues.push(Issue::new(code, message).times(count).at(place));
         }
     };
     let anywhere = Place::default();
-    if capture.value("shape") == Some(0) && order.damaged {
+    if capture.logger.shape == Shape::Lap && order.damaged {
         say(
-            "packet-damaged",
-            Severity::Inferred,
+            Code::PacketDamaged,
             1,
             if order.wrapped {
                 "the packet's header is damaged: where the older events end was found by what they say of each other, and some may be missing"
@@ -50,8 +52,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
     }
     for lost in &order.lost {
         say(
-            "chain-broken",
-            Severity::Lost,
+            Code::ChainBroken,
             1,
             format!("{} bytes are no records: the lengths there contradict each other", lost.len),
             Place {
@@ -62,27 +63,14 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         );
     }
     let gap = Place { seq: tally.first_gap, ..anywhere };
-    let dropped = capture.value("dropped").unwrap_or(0);
+    let dropped = capture.logger.dropped.unwrap_or(0);
     let n = tally.gaps;
     let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
-    say(
-        "sequence-gap",
-        Severity::Lost,
-        n,
-        format!("{n} events are missing between others by their sequence numbers{more}"),
-        gap,
-    );
-    say(
-        "events-dropped",
-        Severity::Lost,
-        dropped,
-        format!("the logger counted {dropped} events that it did not record"),
-        anywhere,
-    );
+    say(Code::SequenceGap, n, format!("{n} events are missing between others by their sequence numbers{more}"), gap);
+    say(Code::EventsDropped, dropped, format!("the logger counted {dropped} events that it did not record"), anywhere);
     let n = tally.contradicting;
     say(
-        "slots-incoherent",
-        Severity::Inferred,
+        Code::SlotsIncoherent,
         n,
         format!(
             "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
@@ -91,8 +79,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
     );
     let n = tally.overwritten;
     say(
-        "snapshot-overwritten",
-        Severity::Lost,
+        Code::SnapshotOverwritten,
         n,
         format!(
             "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
@@ -100,11 +87,10 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         anywhere,
     );
     let n = tally.incomplete;
-    say("snapshot-incomplete", Severity::Lost, n, format!("{n} snapshots hold less data than they state"), anywhere);
+    say(Code::SnapshotIncomplete, n, format!("{n} snapshots hold less data than they state"), anywhere);
     if capture.word == Width::W8 {
         say(
-            "layout-inferred",
-            Severity::Inferred,
+            Code::LayoutInferred,
             1,
             "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen"
                 .to_owned(),
@@ -115,18 +101,18 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
 
 /// What is known of the logger, for `info`.
 pub(super) fn facts(capture: &Capture, order: &Order, held: usize, base: Addr) -> Vec<(&'static str, String)> {
-    let by = read::by(capture);
-    let header = capture.value("header").unwrap_or(0);
-    let instance = capture.value("instance").map_or(String::new(), |i| format!(", instance {i}"));
-    let state = match capture.value("enabled") {
-        Some(0) => ", switched off",
-        Some(_) => ", recording",
+    let logger = &capture.logger;
+    let header = capture.header.0;
+    let instance = logger.instance.map_or(String::new(), |i| format!(", instance {i}"));
+    let state = match logger.enabled {
+        Some(false) => ", switched off",
+        Some(true) => ", recording",
         None => "",
     };
-    let shape = match capture.value("shape") {
-        Some(1) => "a ring of records",
-        Some(2) => "packets of records, read out while the target runs",
-        _ => "one packet, overwritten from its start when it is full",
+    let shape = match logger.shape {
+        Shape::Circular => "a ring of records",
+        Shape::Packets => "packets of records, read out while the target runs",
+        Shape::Lap => "one packet, overwritten from its start when it is full",
     };
     let records = order.records.len();
     let joined = if records == held { String::new() } else { format!(" (of {records} records)") };
@@ -138,23 +124,21 @@ pub(super) fn facts(capture: &Capture, order: &Order, held: usize, base: Addr) -
     let kinds: Vec<String> = kinds.iter().map(|k| format!("{k} {}", layout::header_type(*k).name)).collect();
     let mut facts = vec![
         ("found by", capture.how.clone()),
-        ("logger", format!("{} at {header:#x}{instance}{state}", by.name())),
-        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", capture.endian.name(), order.bytes.len())),
+        ("logger", format!("{} at {header:#x}{instance}{state}", logger.by.name())),
+        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", logger.endian.name(), order.bytes.len())),
         ("record types", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }),
         ("fill", format!("{held} events{joined} in {used} bytes; {wrapped}")),
     ];
-    if let Some(dropped) = capture.value("dropped") {
+    if let Some(dropped) = logger.dropped {
         facts.push(("dropped", format!("{dropped} events, by the logger's own count")));
     }
     if !order.records.iter().any(|r| r.header.kind().stamp.unwrap_or(0) > 0) {
         facts.push(("clock", "the records have no time stamps".to_owned()));
     }
-    let names = if capture.value(text::CHARS).is_some() {
-        "from the text tables of the ELF"
-    } else if capture.value("texts left out").is_some() {
-        "not in the program (Text.isLoaded is false): numbers are shown"
-    } else {
-        "no text tables were given (--elf): numbers are shown"
+    let names = match capture.names {
+        Tables::At { .. } => "from the text tables of the ELF",
+        Tables::LeftOut => "not in the program (Text.isLoaded is false): numbers are shown",
+        Tables::None => "no text tables were given (--elf): numbers are shown",
     };
     facts.push(("names", names.to_owned()));
     facts.push(("objects", "none: these loggers keep no registry".to_owned()));
