@@ -67,7 +67,7 @@ fn say_halted(outcome: &LeaveOutcome) {
     }
 }
 
-/// Says where the state is not the wished one, or not known.
+/// Says where the state is not the requested one, or not known.
 pub fn say_left(outcome: &LeaveOutcome) {
     if let Some(sentence) = &outcome.message {
         message::say(&format!("tx-trace: {sentence}"));

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{Memory, ReadError};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::rsp::error::excerpt;
 use crate::rsp::transport::{self, Transport, TransportError, deadline_in};
-use crate::rsp::{Endpoint, RspError};
+use crate::rsp::{Endpoint, RspError, RspErrorKind};
 
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 4 << 20;
@@ -67,8 +67,8 @@ impl Connection {
         }
         let sent = self.transport.send(bytes, deadline_in(self.timeout));
         sent.map_err(|e| {
-            let error = self.error(e, asked);
-            self.fail(error)
+            let kind = self.why(e, asked);
+            self.fail(kind)
         })
     }
 
@@ -86,46 +86,42 @@ impl Connection {
             }
             looked = self.rest.len();
             if looked > MAX_ANSWER {
-                let error = RspError::Endless {
-                    endpoint: self.name.clone(),
-                    packet: excerpt(asked),
-                    hint: "is this the right port?",
-                };
-                return Err(self.fail(error));
+                let packet = excerpt(asked);
+                return Err(self.fail(RspErrorKind::Endless { packet, hint: "is this the right port?" }));
             }
             if self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                let error = RspError::Interrupted { endpoint: self.name.clone() };
-                return Err(self.fail(error));
+                return Err(self.fail(RspErrorKind::Interrupted));
             }
             match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
                 Ok(n) => self.rest.extend_from_slice(buf.get(..n).unwrap_or_default()),
                 Err(TransportError::Timeout) if Instant::now() < deadline => {}
                 Err(error) => {
-                    let error = self.error(error, asked);
-                    return Err(self.fail(error));
+                    let kind = self.why(error, asked);
+                    return Err(self.fail(kind));
                 }
             }
         }
     }
 
-    fn error(&self, error: TransportError, asked: &[u8]) -> RspError {
-        let (endpoint, packet) = (self.name.clone(), excerpt(asked));
+    fn why(&self, error: TransportError, asked: &[u8]) -> RspErrorKind {
+        let packet = excerpt(asked);
         match error {
-            TransportError::Timeout => RspError::Stalled { endpoint, packet, timeout: self.timeout, state: "" },
+            TransportError::Timeout => RspErrorKind::Stalled { packet, timeout: self.timeout, state: "" },
             TransportError::Closed(why) => {
-                RspError::Closed { endpoint, when: format!("in place of an answer to `{packet}`"), why }
+                RspErrorKind::Closed { when: format!("in place of an answer to `{packet}`"), why }
             }
-            TransportError::Io(why) => RspError::Link { endpoint, why },
+            TransportError::Io(why) => RspErrorKind::Link { why },
         }
     }
 
-    fn fail(&mut self, error: RspError) -> RspError {
+    fn fail(&mut self, kind: RspErrorKind) -> RspError {
+        let error = kind.at(self.name.clone());
         self.broken = Some(error.clone());
         error
     }
 
     fn wrong(&self, why: String) -> RspError {
-        RspError::CannotOpen { endpoint: self.name.clone(), why }
+        RspErrorKind::CannotOpen { why }.at(self.name.clone())
     }
 }
 
@@ -136,8 +132,7 @@ fn in_chunks(
     mut ask: impl FnMut(Addr, &mut [u8]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let len = buf.len();
-    let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|n| addr.checked_add(n));
-    if last.is_none() {
+    if last_address(addr, len).is_none() {
         return Err(ReadError::unmapped(addr, len));
     }
     let mut at = addr;

@@ -56,9 +56,9 @@ pub fn bound_of(packed: usize) -> usize {
 #[must_use]
 pub fn unpack(packed: &[u8], bound: usize) -> Unpacked {
     let mut bytes = Vec::new();
-    // The file tells its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.
-    let told = packed.last_chunk::<4>().map_or(0, |b| usize::try_from(u32::from_le_bytes(*b)).unwrap_or(0));
-    bytes.reserve_exact(told.min(bound).min(packed.len().saturating_mul(DENSEST)));
+    // The file gives its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.
+    let size = packed.last_chunk::<4>().map_or(0, |b| usize::try_from(u32::from_le_bytes(*b)).unwrap_or(0));
+    bytes.reserve_exact(size.min(bound).min(packed.len().saturating_mul(DENSEST)));
     let mut rest = packed;
     let mut step = vec![0; STEP];
     loop {

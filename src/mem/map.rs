@@ -88,7 +88,7 @@ impl FileMap {
     }
 
     /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that nobody wrote.
-    /// One range over all where the file is not sparse or the file system does not tell.
+    /// One range over all where the file is not sparse or the file system does not say.
     #[must_use]
     pub fn data_ranges(&self) -> &[(u64, u64)] {
         &self.data

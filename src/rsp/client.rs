@@ -1,10 +1,11 @@
-//! A client of a GDB stub: connects, reads memory, and leaves the target as it is told to.
+//! A client of a GDB stub: connects, reads memory, and leaves the target as the options say.
 //!
 //! The order of requests and their limits are not free: each rule was forced by a stub that exists.
 //! * `+` comes first: OpenOCD waits for one byte before it does anything.
 //! * A stop reply that comes unasked (QEMU, when connecting stopped the machine) is drained, and remembered.
 //! * `qSupported` without `multiprocess+`: with it QEMU and gdbserver want `D;PID` and refuse `D`.
-//! * Acknowledgements are switched off where offered, and only then requests are in flight together.
+//! * Acknowledgements are switched off where offered. Requests are in flight together in that mode, and where the stub took
+//!   acknowledgements ahead of its answers (`handshake_in_one_flight`).
 //! * `?` comes before any `m`: gdbserver answers E01 otherwise.
 //! * No request above half the packet size: gdbserver 13 dies of it.
 //! * While the target runs only 0x03 is sent: QEMU stops on any byte.
@@ -13,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
-use super::error::{RspError, excerpt};
+use super::error::{RspError, RspErrorKind, excerpt};
 use super::tcl::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
@@ -65,9 +66,9 @@ pub struct Options {
     pub timeout: Duration,
     /// How to leave the target, also on the way out after an error.
     pub leave: Leave,
-    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspError::HaltedTooLong`].
+    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspErrorKind::HaltedTooLong`].
     pub max_halt: Option<Duration>,
-    /// Set from a signal handler: whatever waits for the stub then ends with [`RspError::Interrupted`], and the
+    /// Set from a signal handler: whatever waits for the stub then ends with [`RspErrorKind::Interrupted`], and the
     /// target is still left as `leave` says.
     pub interrupt: Option<&'static AtomicBool>,
 }
@@ -89,8 +90,8 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
-    /// A stop reply that comes unasked shows that the target ran: `?` was not sent yet.
-    stops_shown: bool,
+    /// `?` was sent together with the first question: a stop reply behind the answer to that one may be its answer.
+    asked_why: bool,
     /// The most bytes of one read that the line allows.
     line_limit: usize,
     /// QEMU's answers to `info status` and `info version`.
@@ -130,7 +131,7 @@ impl Client {
     /// then been left as well as it could be.
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
         if !endpoint.is_rsp() {
-            return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
+            return Err(RspErrorKind::NotRsp.at(endpoint.to_string()));
         }
         let tcl = TclPort::beside(endpoint, options.timeout).and_then(|port| Some((port.look()?, port)));
         if let Some((look, port)) = &tcl {
@@ -161,7 +162,7 @@ impl Client {
         Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio, tcl.map(|(look, port)| (look.state, port)))
     }
 
-    /// Greets the stub at the other end of a link that is open already; `name` stands for the endpoint in messages.
+    /// Greets the stub at the other end of a link that is open already; `name` is the endpoint in messages.
     ///
     /// # Errors
     /// As [`Client::connect`], once the link is there.
@@ -196,7 +197,7 @@ impl Client {
             binary: false,
             stop_reason: Vec::new(),
             found_running: false,
-            stops_shown: true,
+            asked_why: false,
             line_limit: usize::MAX,
             qemu_status: None,
             before: None,
@@ -230,7 +231,7 @@ impl Client {
         if let Err(error) = client.handshake() {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
             // was cut short by Ctrl-C is: what it takes to leave is not known yet.
-            if matches!(error, RspError::Interrupted { .. }) && client.left && !held {
+            if error.kind == RspErrorKind::Interrupted && client.left && !held {
                 client.link.begin_to_leave(leave::SHORT);
                 drop(client.handshake());
             }
@@ -245,6 +246,9 @@ impl Client {
             return Ok(());
         }
         let answer = self.link.ask(reply::SUPPORTED, &reply::is_supported)?;
+        if self.asked_why {
+            self.note_stops(&answer);
+        }
         self.learn(&answer);
         if self.features().has("QStartNoAckMode") {
             self.link.start_no_ack()?;
@@ -255,22 +259,19 @@ impl Client {
     /// All questions of the handshake in one flight. False where they are to be asked one after the other.
     fn handshake_in_one_flight(&mut self) -> Result<bool, RspError> {
         // After Ctrl-C the answers are still to come.
-        if !self.link.outstanding {
+        if !std::mem::replace(&mut self.asked_why, true) {
             self.link.send_flight(&[reply::SUPPORTED, b"?", reply::NO_ACK])?;
         }
         let features = match self.link.answer(reply::SUPPORTED, &reply::is_supported, Wait::Alone) {
             Ok(answer) => answer,
-            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+            Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
             Err(_) => {
                 self.link.ahead = false;
                 self.link.hasty = true;
                 return Ok(false);
             }
         };
-        // On a line that lost a packet it may be the answer to `?`.
-        let stats = &self.link.stats;
-        self.stops_shown = !features.is_empty() && stats.damaged == 0 && stats.strays == 0;
-        self.found_running = self.stops_shown && self.link.unasked_stops > 0;
+        self.note_stops(&features);
         self.learn(&features);
         // Whether it acknowledges from here on depends on an answer that is still to come.
         let ack_first = self.link.ack_first.replace(false);
@@ -280,7 +281,7 @@ impl Client {
             Err(_) => Err(Failure::OutOfStep),
         };
         match (stop, no_ack) {
-            (Err(Failure::Fatal(error)), _) | (_, Err(Failure::Fatal(error))) => Err(self.link.fail(error)),
+            (Err(Failure::Fatal(error)), _) | (_, Err(Failure::Fatal(error))) => Err(self.link.fail_with(error)),
             (Ok(stop), Ok(no_ack)) => {
                 if no_ack == b"OK" {
                     self.link.acks = false;
@@ -308,6 +309,14 @@ impl Client {
         }
     }
 
+    /// A stop reply in front of the answer to `qSupported` shows that the target ran, unless the line lost a packet: then it
+    /// may be the answer to `?`.
+    fn note_stops(&mut self, features: &[u8]) {
+        let stats = &self.link.stats;
+        self.found_running =
+            !features.is_empty() && stats.damaged == 0 && stats.strays == 0 && self.link.unasked_stops > 0;
+    }
+
     /// Takes the answer to `qSupported`.
     fn learn(&mut self, answer: &[u8]) {
         // From here on somebody is there who may have halted the target for us.
@@ -325,12 +334,11 @@ impl Client {
     /// Asks why the target is halted, and halts it where it is not.
     fn find_stop(&mut self) -> Result<(), RspError> {
         self.link.prepare()?;
-        self.found_running |= self.stops_shown && self.link.unasked_stops > 0;
-        self.stops_shown = false;
+        self.found_running |= !self.asked_why && self.link.unasked_stops > 0;
         self.link.send(&[b"?"])?;
         let answer = match self.link.answer(b"?", &reply::is_stop_answer, Wait::Alone) {
             Ok(answer) => answer,
-            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+            Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
             Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &reply::is_stop_answer)?,
             // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
             Err(Failure::Late(_)) => self.interrupt_target()?,
@@ -347,14 +355,13 @@ impl Client {
                 self.found_running = true;
                 Ok(answer)
             }
-            Err(Failure::Fatal(error)) => Err(self.link.fail(error)),
+            Err(Failure::Fatal(error)) => Err(self.link.fail_with(error)),
             // Unless it was halted all the time, and it was our question that was lost.
             Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
             Err(_) => {
                 // `D` would be a byte too many for it.
                 self.left = true;
-                let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-                Err(self.link.fail(RspError::Runs { endpoint, timeout }))
+                Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
             }
         }
     }
@@ -364,7 +371,7 @@ impl Client {
         self.link.outstanding = false;
         if reply::is_gone(&answer) {
             self.left = true;
-            return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
+            return Err(self.link.error(RspErrorKind::NoTarget { reply: excerpt(&answer) }));
         }
         self.pending = Pending::of(&answer);
         self.stop_reason = answer;

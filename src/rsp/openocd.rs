@@ -3,7 +3,7 @@
 //! It prints its reasons into its log. Both of its ports give them to the client that asked: the Tcl port by `capture`,
 //! the GDB port as console output of a monitor command.
 
-use super::error::RspError;
+use super::error::{RspError, RspErrorKind};
 
 /// The most messages that are shown, and the most characters of all of them.
 const MAX_LINES: usize = 4;
@@ -28,12 +28,12 @@ pub(crate) fn failed(endpoint: &str, state: &str, messages: &str) -> Failed {
     if why.contains("not examined") {
         let hint = "OpenOCD could not reach it when it started: check power, wiring, `reset_config` and a connect under \
                     reset, then start OpenOCD anew";
-        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+        return Failed::Target(RspErrorKind::TargetLost { why, hint }.at(endpoint));
     }
     // "unknown": OpenOCD could not read the state of the processor either.
     if state.trim() == "unknown" {
         let hint = "is it powered and connected, and does its debug clock run while it sleeps?";
-        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+        return Failed::Target(RspErrorKind::TargetLost { why, hint }.at(endpoint));
     }
     Failed::Address(why)
 }

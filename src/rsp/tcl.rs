@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::client::{Leave, Options};
 use super::endpoint::Endpoint;
-use super::error::{RspError, excerpt};
+use super::error::{RspError, RspErrorKind, excerpt};
 use super::transport::{self, Transport, deadline_in};
 
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
@@ -145,12 +145,12 @@ impl Look {
     /// Says no where an event of OpenOCD's would change the target against the user's will.
     ///
     /// # Errors
-    /// [`RspError::WouldReset`], [`RspError::WouldResume`].
+    /// [`RspErrorKind::WouldReset`], [`RspErrorKind::WouldResume`].
     pub(super) fn allow(&self, endpoint: &Endpoint, options: &Options, port: &TclPort) -> Result<(), RspError> {
         let name = |(event, line): (&str, &str)| (event.to_owned(), excerpt(line.as_bytes()));
-        let (endpoint, instead) = (endpoint.to_string(), format!("--remote {}", port.endpoint()));
+        let instead = format!("--remote {}", port.endpoint());
         if let Some((event, line)) = self.resets().map(name) {
-            return Err(RspError::WouldReset { endpoint, event, line, instead });
+            return Err(RspErrorKind::WouldReset { event, line, instead }.at(endpoint.to_string()));
         }
         let stays = match options.leave {
             Leave::Running => false,
@@ -158,7 +158,7 @@ impl Look {
             Leave::AsFound => self.state != CoreState::Running,
         };
         match self.resumes().map(name).filter(|_| stays) {
-            Some((event, line)) => Err(RspError::WouldResume { endpoint, event, line, instead }),
+            Some((event, line)) => Err(RspErrorKind::WouldResume { event, line, instead }.at(endpoint.to_string())),
             None => Ok(()),
         }
     }

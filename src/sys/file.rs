@@ -118,7 +118,7 @@ mod tests {
         let (start, len) = ranges[0];
         assert_eq!(ranges.len(), 1);
         assert!(start <= 1 << 20 && start + len >= (1 << 20) + 4096, "{ranges:?}");
-        // A file system without holes tells one range over all.
+        // A file system without holes gives one range over all.
         assert!(len <= 1 << 21 || len == 1 << 30, "{ranges:?}");
     }
 }

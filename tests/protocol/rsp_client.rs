@@ -24,7 +24,7 @@ use tx_trace::mem::remote::Remote;
 use tx_trace::mem::{Memory, ReadErrorKind};
 use tx_trace::rsp::client::ReadFailure;
 use tx_trace::rsp::transport::{Transport, TransportError};
-use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError};
+use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError, RspErrorKind};
 
 const QUICK: Duration = Duration::from_millis(700);
 
@@ -551,7 +551,7 @@ fn ctrl_c_ends_the_wait_and_the_target_runs_on() {
             Instant::now()
         });
         let got = client.read_memory(RAM, &mut [0; 0xF000]);
-        assert!(matches!(got, Err(ReadFailure::Link(RspError::Interrupted { .. }))), "{got:?}");
+        assert!(matches!(got, Err(ReadFailure::Link(RspError { kind: RspErrorKind::Interrupted, .. }))), "{got:?}");
         assert!(interrupted.join().unwrap().elapsed() < Duration::from_millis(600));
         drop(client);
         assert!(stub.closed());

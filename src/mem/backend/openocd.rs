@@ -8,11 +8,11 @@ use super::{Connection, in_chunks};
 use crate::abi::{Addr, Endian};
 use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
 use crate::rsp::openocd::{Failed, failed};
 use crate::rsp::tcl::CoreState;
 use crate::rsp::tcl::{END, quiet};
+use crate::rsp::{RspError, RspErrorKind};
 
 /// Before the answer to a read that failed: then come the target's state, a line feed, and OpenOCD's messages.
 const FAILED: &str = "failed ";
@@ -49,7 +49,7 @@ impl OpenOcd {
     pub(super) fn connect(mut connection: Connection) -> Result<Self, RspError> {
         let answer = match ask(&mut connection, &ask_order(), "[target current] cget -endian") {
             Ok(answer) => answer,
-            Err(RspError::Stalled { .. }) if !connection.rest.is_empty() => {
+            Err(RspError { kind: RspErrorKind::Stalled { .. }, .. }) if !connection.rest.is_empty() => {
                 let sent = excerpt(&connection.rest);
                 return Err(connection.wrong(format!(
                     "what answers is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"
@@ -89,9 +89,8 @@ impl OpenOcd {
         let word = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
         let words: Option<Vec<u32>> = answer.split_ascii_whitespace().map(word).collect();
         let Some(words) = words.filter(|w| w.len() == count) else {
-            let (endpoint, packet) = (self.connection.name.clone(), excerpt(asked.as_bytes()));
-            let error = RspError::BadReply { endpoint, packet, reply: excerpt(answer.as_bytes()) };
-            return Err(failed_link(addr, len, &self.connection.fail(error)));
+            let (packet, reply) = (excerpt(asked.as_bytes()), excerpt(answer.as_bytes()));
+            return Err(failed_link(addr, len, &self.connection.fail(RspErrorKind::BadReply { packet, reply })));
         };
         let bytes = words.into_iter().flat_map(|w| match self.order {
             Endian::Little => w.to_le_bytes(),

@@ -5,12 +5,12 @@ use super::{Connection, in_chunks, json};
 use crate::abi::Addr;
 use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
+use crate::rsp::{RspError, RspErrorKind};
 
 /// Ends every answer.
 const END: u8 = b'\n';
-/// The most messages that are passed over for an answer: QEMU tells of events in between.
+/// The most messages that are passed over for an answer: QEMU reports events in between.
 const MAX_EVENTS: usize = 4096;
 
 /// Physical memory of a QEMU machine.
@@ -31,9 +31,9 @@ impl Qmp {
     pub(super) fn connect(mut connection: Connection) -> Result<Self, RspError> {
         let greeting = match connection.answer(END, b"QMP") {
             Ok(line) => line,
-            Err(RspError::Stalled { endpoint, timeout, .. }) => {
+            Err(RspError { endpoint, kind: RspErrorKind::Stalled { timeout, .. } }) => {
                 let hint = "QMP serves one client at a time, and another may hold it; or it is not QEMU's QMP port";
-                return Err(RspError::NoAnswer { endpoint, timeout, hint });
+                return Err(RspErrorKind::NoAnswer { timeout, hint }.at(endpoint));
             }
             Err(error) => return Err(error),
         };
@@ -79,9 +79,8 @@ impl Qmp {
                 return Ok(Answer::Refused(desc.unwrap_or_else(|| excerpt(error))));
             }
         }
-        let (endpoint, packet) = (self.connection.name.clone(), excerpt(asked.as_bytes()));
-        let error = RspError::BadReply { endpoint, packet, reply: "no answer of QMP".into() };
-        Err(self.connection.fail(error))
+        let packet = excerpt(asked.as_bytes());
+        Err(self.connection.fail(RspErrorKind::BadReply { packet, reply: "no answer of QMP".into() }))
     }
 
     fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {

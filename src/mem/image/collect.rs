@@ -1,7 +1,7 @@
 //! Bytes at addresses, in the order of a file, become blocks of memory.
 
 use super::text::{Flaws, Wrong};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::bytes::Bytes;
 
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
@@ -29,8 +29,10 @@ pub(super) struct Collector {
 impl Collector {
     /// Adds the bytes of one line.
     pub fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
-        let Some(more) = bytes.len().checked_sub(1) else { return };
-        if u64::try_from(more).ok().and_then(|n| start.checked_add(n)).is_none() {
+        if bytes.is_empty() {
+            return;
+        }
+        if last_address(start, bytes.len()).is_none() {
             return self.flaws.add(Wrong::PastEnd, line);
         }
         let offset = self.arena.len();

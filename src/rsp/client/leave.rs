@@ -60,7 +60,7 @@ pub struct LeaveOutcome {
     pub after: After,
     /// How long a target that ran was halted for us; `None` where it was not.
     pub halted: Option<Duration>,
-    /// What the user should know: that the target may not be in the wished state, or that its state before is not known.
+    /// What the user should know: that the target may not be in the requested state, or that its state before is not known.
     pub message: Option<String>,
 }
 
@@ -131,7 +131,8 @@ impl Client {
     /// what is not to be cut short.
     ///
     /// # Errors
-    /// [`RspError::Interrupted`], [`RspError::HaltedTooLong`].
+    /// [`RspErrorKind::Interrupted`](crate::rsp::RspErrorKind::Interrupted),
+    /// [`RspErrorKind::HaltedTooLong`](crate::rsp::RspErrorKind::HaltedTooLong).
     pub fn may_go_on(&self) -> Result<(), RspError> {
         self.link.check_interrupt()
     }
@@ -218,7 +219,7 @@ impl Client {
             .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         // A stop that comes unasked from here on shows nothing.
-        self.found_running |= self.stops_shown && self.stop_reason.is_empty() && self.link.unasked_stops > 0;
+        self.found_running |= !self.asked_why && self.stop_reason.is_empty() && self.link.unasked_stops > 0;
         let goal = self.goal(self.evidence());
         // A link that is broken has no more to say.
         if self.link.broken().is_none() {

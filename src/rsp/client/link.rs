@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::reply::{self, Features};
 use super::stats::Stats;
-use crate::rsp::error::RspError;
+use crate::rsp::error::{RspError, RspErrorKind};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
@@ -64,6 +64,20 @@ pub(super) struct Received {
     notified: u64,
     pub(super) stray: Option<Vec<u8>>,
     noise: bool,
+}
+
+/// The wait for one answer.
+struct Waiting {
+    wait: Wait,
+    /// What comes is acknowledged, or refused as damaged. What was acknowledged ahead cannot be refused.
+    acks: bool,
+    /// The request has been acknowledged, or need not be.
+    acked: bool,
+    /// How often a packet was refused as damaged.
+    refused: u32,
+    /// A packet has lost its end.
+    cut: bool,
+    received: Received,
 }
 
 /// What a stub answered to a monitor command.
@@ -215,9 +229,15 @@ impl Link {
         self.broken.as_ref()
     }
 
+    /// Makes an error, and remembers that it broke the link.
+    pub(super) fn fail(&mut self, kind: RspErrorKind) -> RspError {
+        let error = self.error(kind);
+        self.fail_with(error)
+    }
+
     /// Remembers what broke the link. Ctrl-C and the end of the time for a halt do not break it.
-    pub(super) fn fail(&mut self, error: RspError) -> RspError {
-        let ours = matches!(error, RspError::Interrupted { .. } | RspError::HaltedTooLong { .. });
+    pub(super) fn fail_with(&mut self, error: RspError) -> RspError {
+        let ours = matches!(error.kind, RspErrorKind::Interrupted | RspErrorKind::HaltedTooLong { .. });
         if !ours && self.broken.is_none() {
             self.broken = Some(error.clone());
         }
@@ -267,14 +287,14 @@ impl Link {
             };
             let known = self.features.is_some();
             match failure {
-                Failure::Fatal(error) => return Err(self.fail(error)),
+                Failure::Fatal(error) => return Err(self.fail_with(error)),
                 // What was damaged may have been something else, and the answer may still come: it is not to be taken
                 // for one to the next request.
                 failure @ (Failure::Damaged | Failure::OutOfStep) => {
                     damaged = damaged.saturating_add(1);
                     if damaged >= TRIES || known && !self.resync() {
                         let error = self.why_late(body, failure);
-                        return Err(self.fail(error));
+                        return Err(self.fail_with(error));
                     }
                     self.outstanding = false;
                 }
@@ -283,7 +303,7 @@ impl Link {
                     late = late.saturating_add(1);
                     // The first question cannot be brought into step by another: it is asked again.
                     if late > 1 || known && !self.resync() {
-                        return Err(self.fail(error));
+                        return Err(self.fail_with(error));
                     }
                     self.hasty |= !known;
                 }
@@ -357,10 +377,10 @@ impl Link {
         bump(&mut self.stats.bytes_out, bytes.len());
         let sent = self.transport.send(bytes, deadline);
         sent.map_err(|e| {
-            // Whether a closed link is met while writing or while reading is chance; it is told in the same words.
+            // Whether a closed link is met while writing or while reading is chance; it is reported in the same words.
             let when = if self.stats.bytes_in == 0 { NEVER_SPOKE } else { "while we were sending" };
             let error = self.transport_error(e, when);
-            self.fail(error)
+            self.fail_with(error)
         })
     }
 
@@ -374,89 +394,114 @@ impl Link {
         // Where nobody has answered so far, nobody is waited for twice as long.
         let limit = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
         let deadline = deadline_in(limit);
-        let mut received = Received::default();
-        let mut refused = 0_u32;
-        let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
-        // What was acknowledged ahead cannot be refused.
-        let acks = self.acks && !self.acked_ahead;
+        let mut waiting = Waiting {
+            wait,
+            acks: self.acks && !self.acked_ahead,
+            acked: !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged,
+            refused: 0,
+            cut: false,
+            received: Received::default(),
+        };
         let mut first = true;
-        let mut cut = false;
         loop {
             // The deadline holds even while tokens keep coming.
             let late = !first && Instant::now() >= deadline;
             first = false;
             let kind = match self.token(deadline) {
                 Ok(Some(kind)) if !late => kind,
-                Ok(_) => return Err(Failure::Late(received)),
+                Ok(_) => return Err(Failure::Late(waiting.received)),
                 Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
             };
-            match kind {
-                Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
-                Kind::Ack => {
-                    acked = true;
-                    received.ack = true;
-                }
-                Kind::Nak if acks => {
-                    bump(&mut self.stats.damaged, 1);
-                    refused = refused.saturating_add(1);
-                    if refused >= TRIES {
-                        return Err(Failure::Fatal(self.too_damaged(body)));
-                    }
-                    self.send(&[body]).map_err(Failure::Fatal)?;
-                }
-                // Some refuse a damaged request all the same. Which one it was is not told.
-                Kind::Nak => {
-                    bump(&mut self.stats.damaged, 1);
-                    return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
-                }
-                Kind::Notification(body) => {
-                    bump(&mut received.notified, 1);
-                    self.notice(body);
-                }
-                Kind::Interrupt | Kind::Junk => {
-                    received.noise = true;
-                    cut |= self.decoder.raw().starts_with(b"$");
-                    self.note_noise();
-                    // Ahead of the first answer it is a greeting, or what an earlier session left.
-                    if !acks && self.features.is_some() {
-                        return Err(Failure::OutOfStep);
-                    }
-                }
-                // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
-                Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut cut) => {
-                    bump(&mut self.stats.damaged, 1);
-                    refused = refused.saturating_add(1);
-                    if !acks {
-                        return Err(Failure::Damaged);
-                    }
-                    if refused >= TRIES {
-                        return Err(Failure::Fatal(self.too_damaged(body)));
-                    }
-                    self.send_raw(b"-").map_err(Failure::Fatal)?;
-                }
-                Kind::Packet(packet) => {
-                    let data = packet.data;
-                    if acks && (!self.parting || accept(&data)) {
-                        self.send_raw(b"+").map_err(Failure::Fatal)?;
-                    }
-                    if self.take_console(&data) {
-                        received.console = true;
-                    } else if (acked || self.ack_first.is_none()) && accept(&data) {
-                        // The very first answer tells whether this stub acknowledges at all, unless that was damaged.
-                        self.ack_first = self.ack_first.or((acked || !received.noise).then_some(acked));
-                        return Ok(data);
-                    } else {
-                        self.skip(&data);
-                        if !reply::is_stop(&data) {
-                            if wait == Wait::InFlight {
-                                return Err(Failure::OutOfStep);
-                            }
-                            received.stray = Some(data);
-                        }
-                    }
-                }
+            if let Some(answer) = self.take_token(kind, body, accept, &mut waiting)? {
+                return Ok(answer);
             }
         }
+    }
+
+    /// Takes one token of what comes; the answer, where it is that.
+    fn take_token(
+        &mut self,
+        kind: Kind,
+        body: &[u8],
+        accept: &dyn Fn(&[u8]) -> bool,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        match kind {
+            Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
+            Kind::Ack => {
+                waiting.acked = true;
+                waiting.received.ack = true;
+            }
+            Kind::Nak if waiting.acks => {
+                self.count_refusal(body, waiting)?;
+                self.send(&[body]).map_err(Failure::Fatal)?;
+            }
+            // Some refuse a damaged request all the same. Which one it was they do not say.
+            Kind::Nak => {
+                bump(&mut self.stats.damaged, 1);
+                return Err(if waiting.wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
+            }
+            Kind::Notification(body) => {
+                bump(&mut waiting.received.notified, 1);
+                self.notice(body);
+            }
+            Kind::Interrupt | Kind::Junk => {
+                waiting.received.noise = true;
+                waiting.cut |= self.decoder.raw().starts_with(b"$");
+                self.note_noise();
+                // Ahead of the first answer it is a greeting, or what an earlier session left.
+                if !waiting.acks && self.features.is_some() {
+                    return Err(Failure::OutOfStep);
+                }
+            }
+            // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
+            Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut waiting.cut) => {
+                if !waiting.acks {
+                    bump(&mut self.stats.damaged, 1);
+                    return Err(Failure::Damaged);
+                }
+                self.count_refusal(body, waiting)?;
+                self.send_raw(b"-").map_err(Failure::Fatal)?;
+            }
+            Kind::Packet(packet) => return self.take_packet(packet.data, accept, waiting),
+        }
+        Ok(None)
+    }
+
+    /// A packet was refused as damaged, by the stub or by us. Not too often.
+    fn count_refusal(&mut self, body: &[u8], waiting: &mut Waiting) -> Result<(), Failure> {
+        bump(&mut self.stats.damaged, 1);
+        waiting.refused = waiting.refused.saturating_add(1);
+        if waiting.refused >= TRIES { Err(Failure::Fatal(self.too_damaged(body))) } else { Ok(()) }
+    }
+
+    /// Takes a packet in good order.
+    fn take_packet(
+        &mut self,
+        data: Vec<u8>,
+        accept: &dyn Fn(&[u8]) -> bool,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        if waiting.acks && (!self.parting || accept(&data)) {
+            self.send_raw(b"+").map_err(Failure::Fatal)?;
+        }
+        if self.take_console(&data) {
+            waiting.received.console = true;
+        } else if (waiting.acked || self.ack_first.is_none()) && accept(&data) {
+            // The very first answer shows whether this stub acknowledges at all, unless that was damaged.
+            let shown = waiting.acked || !waiting.received.noise;
+            self.ack_first = self.ack_first.or(shown.then_some(waiting.acked));
+            return Ok(Some(data));
+        } else {
+            self.skip(&data);
+            if !reply::is_stop(&data) {
+                if waiting.wait == Wait::InFlight {
+                    return Err(Failure::OutOfStep);
+                }
+                waiting.received.stray = Some(data);
+            }
+        }
+        Ok(None)
     }
 
     fn take_console(&mut self, body: &[u8]) -> bool {
@@ -495,7 +540,7 @@ impl Link {
             let text = self.console.take().unwrap_or_default();
             match answer {
                 Ok(answer) => answers.push((answer, text)),
-                Err(Failure::Fatal(error)) => return Err(self.fail(error)),
+                Err(Failure::Fatal(error)) => return Err(self.fail_with(error)),
                 Err(_) => return Ok(None),
             }
         }
@@ -514,14 +559,11 @@ impl Link {
         if self.ignore_interrupt {
             return Ok(());
         }
-        let endpoint = || self.name.clone();
         if self.interrupted() {
-            return Err(RspError::Interrupted { endpoint: endpoint() });
+            return Err(self.error(RspErrorKind::Interrupted));
         }
         match self.halt_until {
-            Some((until, limit)) if Instant::now() >= until => {
-                Err(RspError::HaltedTooLong { endpoint: endpoint(), limit })
-            }
+            Some((until, limit)) if Instant::now() >= until => Err(self.error(RspErrorKind::HaltedTooLong { limit })),
             _ => Ok(()),
         }
     }
@@ -536,11 +578,8 @@ impl Link {
                 Ok(Some(kind)) => return Ok(Some(kind)),
                 Ok(None) => {}
                 Err(_) => {
-                    return Err(RspError::Endless {
-                        endpoint: self.name.clone(),
-                        packet: String::new(),
-                        hint: "the stub or the line is out of order: restart it",
-                    });
+                    let hint = "the stub or the line is out of order: restart it";
+                    return Err(self.error(RspErrorKind::Endless { packet: String::new(), hint }));
                 }
             }
             // The first look is free: what has come already counts.
@@ -607,7 +646,7 @@ mod tests {
     #[test]
     fn a_link_closed_before_a_word_is_told_alike_in_writing_and_in_reading() {
         let sent = link(b"").send_raw(b"+").unwrap_err().to_string();
-        let closed = RspError::Closed { endpoint: "here".into(), when: String::new(), why: String::new() };
+        let closed = RspErrorKind::Closed { when: String::new(), why: String::new() }.at("here");
         assert_eq!(sent, link(b"").in_answer_to(closed, b"?").to_string());
     }
 }

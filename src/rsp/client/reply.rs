@@ -113,7 +113,7 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// Names and values (`+`, `-`, `?`, or what stands behind `=`), sorted.
+    /// Names and values (`+`, `-`, `?`, or what is behind `=`), sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

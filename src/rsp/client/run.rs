@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::link::{Failure, Wait};
 use super::{Before, Client, reply};
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::transport::deadline_in;
 
 /// The most stops that are drained at once: one a thread.
@@ -228,7 +228,7 @@ impl Client {
     /// Stops the target that [`Client::resume`] let run.
     ///
     /// # Errors
-    /// [`RspError::Runs`] where it does not stop in time.
+    /// [`RspErrorKind::Runs`](crate::rsp::RspErrorKind::Runs) where it does not stop in time.
     pub fn halt(&mut self) -> Result<Stop, RspError> {
         match self.run {
             Run::Halted | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
@@ -242,7 +242,7 @@ impl Client {
             let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
             let body = match stopped {
                 Ok(body) => body,
-                Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
                 Err(_) => break,
             };
             self.stopped(&body);
@@ -261,8 +261,7 @@ impl Client {
             self.go_on()?;
             self.run = Run::Stopping;
         }
-        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-        Err(self.link.fail(RspError::Runs { endpoint, timeout }))
+        Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
     }
 
     /// Before leaving: the target is halted, and the stub is in all-stop mode.

@@ -3,7 +3,7 @@
 use super::reply;
 use super::{Client, Leave};
 use crate::abi::Addr;
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::packet::to_hex;
 
 impl Client {
@@ -20,7 +20,7 @@ impl Client {
     /// Writes all of `bytes` from `addr` on.
     ///
     /// # Errors
-    /// [`RspError::Refusal`] where the stub refuses a part of it; what came before has been written then.
+    /// [`RspErrorKind::Refusal`] where the stub refuses a part of it; what came before has been written then.
     pub fn write_memory(&mut self, addr: Addr, bytes: &[u8]) -> Result<(), RspError> {
         // The packet holds the address and the length besides.
         let most = self.max_chunk.saturating_sub(16).max(4);
@@ -29,11 +29,13 @@ impl Client {
             let mut body = format!("M{at:x},{:x}:", part.len()).into_bytes();
             body.extend(to_hex(part));
             let answer = self.link.ask(&body, &reply::is_simple)?;
-            let (endpoint, packet) = (self.link.name.clone(), excerpt(&body));
             match answer.as_slice() {
                 b"OK" => {}
-                b"" => return Err(RspError::Unsupported { endpoint, packet: "M".into() }),
-                error => return Err(RspError::Refusal { endpoint, packet, reply: excerpt(error) }),
+                b"" => return Err(self.link.error(RspErrorKind::Unsupported { packet: "M".into() })),
+                error => {
+                    let (packet, reply) = (excerpt(&body), excerpt(error));
+                    return Err(self.link.error(RspErrorKind::Refusal { packet, reply }));
+                }
             }
             at = at.saturating_add(part.len() as u64);
         }

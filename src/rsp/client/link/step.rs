@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, Link, TRIES, Wait, bump};
 use crate::rsp::client::reply;
-use crate::rsp::error::RspError;
+use crate::rsp::error::{RspError, RspErrorKind};
 use crate::rsp::packet::from_hex;
 
 /// How often one more wait is granted while answers to earlier requests keep coming.
@@ -19,12 +19,8 @@ impl Link {
         // A request after Ctrl-C ends with Ctrl-C, and not with the answer that did not come in time.
         self.check_interrupt()?;
         if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
-            let error = RspError::Stalled {
-                endpoint: self.name.clone(),
-                packet: "qSupported".into(),
-                timeout: self.timeout,
-                state: ", with which we tried to get back into step",
-            };
+            let state = ", with which we tried to get back into step";
+            let error = RspErrorKind::Stalled { packet: "qSupported".into(), timeout: self.timeout, state };
             return Err(self.fail(error));
         }
         self.drain()

@@ -93,6 +93,6 @@ impl Link {
     /// The link failed while nothing was waited for.
     fn broke(&mut self, error: RspError) -> RspError {
         let error = self.in_answer_to(error, b"");
-        self.fail(error)
+        self.fail_with(error)
     }
 }
