@@ -22,6 +22,7 @@ mod console;
 mod description;
 mod leave;
 mod link;
+mod monitor;
 mod query;
 mod rate;
 mod read;

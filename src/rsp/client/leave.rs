@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::link::{MonitorReply, monitor_packet};
+use super::monitor::{MonitorReply, monitor_packet};
 use super::reply;
 use super::run::Run;
 use super::stub::Stub;

@@ -1,7 +1,7 @@
 //! Which program answers. The protocol does not say, and how a target is left differs by program.
 
 use super::Client;
-use super::link::{MonitorReply, is_monitor_reply, monitor_packet};
+use super::monitor::{MonitorReply, is_monitor_reply, monitor_packet};
 use super::reply::{self, Features};
 use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
