@@ -14,7 +14,7 @@ mod table;
 mod uia;
 pub mod user;
 
-pub use classes::{classes, mask_names};
+pub use classes::{classes, mask_names, mask_text};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};

@@ -3,12 +3,12 @@
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 
-use super::args::Color;
-use super::plan::Output;
+use super::options::Color;
+use super::request::Output;
 use super::whole_file::WholeFile;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::Paint;
+use crate::output::{Paint, TableOptions};
 use crate::rsp::Client;
 use crate::sys;
 
@@ -23,11 +23,11 @@ enum To<'a> {
     /// A device or a FIFO: it takes what comes, and nothing takes its name.
     Device(BufWriter<std::fs::File>),
     Debugger(&'a mut Client),
-    /// Somebody who asked over a link of its own.
+    /// Who sent a monitor line.
     Writer(&'a mut dyn Write),
 }
 
-/// Columns where nothing tells.
+/// Columns where they are not known.
 const COLUMNS: usize = 80;
 
 impl<'a> Sink<'a> {
@@ -42,13 +42,18 @@ impl<'a> Sink<'a> {
         Ok(Self { to })
     }
 
-    /// What somebody else carries on.
+    /// To a writer that is open already.
     pub fn over(out: &'a mut dyn Write) -> Self {
         Self { to: To::Writer(out) }
     }
 
+    /// How a table looks that goes here.
+    pub fn table_options(&self, output: &Output) -> TableOptions {
+        TableOptions { width: self.width(output), paint: self.paint(output), ..TableOptions::default() }
+    }
+
     /// Columns of a table that goes here.
-    pub fn width(&self, output: &Output) -> usize {
+    fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
             To::Stdout(_) if io::stdout().is_terminal() => sys::columns().filter(|c| *c >= 20).unwrap_or(COLUMNS),
             // The terminal is at the other end.
@@ -58,7 +63,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Whether what goes here is coloured.
-    pub fn paint(&self, output: &Output) -> Paint {
+    fn paint(&self, output: &Output) -> Paint {
         let on = match output.color {
             Color::Always => true,
             Color::Never => false,
@@ -127,7 +132,7 @@ impl From<io::Error> for Error {
     /// A reader that has seen enough is no failure; a full disk is.
     fn from(e: io::Error) -> Self {
         if e.kind() == io::ErrorKind::BrokenPipe {
-            return Self::failed(Code::BrokenPipe, "nobody reads on", "");
+            return Self::failed(Code::BrokenPipe, "the reader closed the pipe", "");
         }
         Self::failed(Code::Output, format!("writing: {e}"), "")
     }

@@ -52,7 +52,7 @@ enum Held {
     Read(Vec<u8>),
 }
 
-/// A file, mapped read-only ([`sys::Map`]).
+/// A file, mapped read-only (`sys::Map`).
 pub struct FileMap {
     held: Held,
     path: PathBuf,

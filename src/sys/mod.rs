@@ -5,6 +5,7 @@
 mod file;
 mod process;
 mod serial;
+#[cfg(feature = "cli")]
 mod terminal;
 mod wait;
 
@@ -16,5 +17,6 @@ pub mod signals;
 pub use file::{Map, data_ranges, open_for_reading};
 pub use process::{GroupSignal, signal_group};
 pub use serial::open_serial;
+#[cfg(feature = "cli")]
 pub use terminal::columns;
 pub use wait::{acknowledge_at_once, wait_readable, wait_writable};
