@@ -87,6 +87,23 @@ pub struct EventDef {
 }
 
 impl EventDef {
+    /// A definition that says no more than this.
+    #[must_use]
+    pub fn new(id: u32, name: String, product: Product, class: String) -> Self {
+        Self {
+            id,
+            name,
+            macro_name: String::new(),
+            product,
+            class,
+            fields: Vec::new(),
+            effects: Effects::default(),
+            late: 0,
+            unused: false,
+            label: String::new(),
+        }
+    }
+
     /// The field that describes payload word `index` (from 0).
     #[must_use]
     pub fn field(&self, index: usize) -> Option<&FieldDef> {

@@ -6,7 +6,7 @@ use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
 use crate::analysis::{self, Wish};
 use crate::error::Error;
-use crate::follow::{Gap, Gather, News};
+use crate::follow::{Gap, Gather, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
 use crate::query::{Filters, Query};
@@ -54,7 +54,7 @@ impl Intervals {
     }
 
     /// Adds events; false where the interval has to end for want of room.
-    pub fn add(&mut self, batch: &News) -> bool {
+    pub fn add(&mut self, batch: &Update) -> bool {
         if self.gather.is_empty()
             && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
         {
