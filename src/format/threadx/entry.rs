@@ -32,6 +32,9 @@ pub(super) mod id {
     pub const TIME_SET: u32 = 121;
 }
 
+/// Slots whose words are unpacked together.
+const AT_A_TIME: usize = 64;
+
 /// How slots are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Codec {
@@ -61,39 +64,10 @@ impl Codec {
         super::layout::entry_size(self.word)
     }
 
-    /// The words of a slot.
-    #[inline]
-    pub fn words(&self, slot: &[u8]) -> [u64; ENTRY_WORDS] {
-        let mut words = [0; ENTRY_WORDS];
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_le_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W4, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_be_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W8, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_le_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
-            (Width::W8, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_be_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
-        }
-        words
-    }
-
     /// What the words mean.
     #[inline]
-    pub const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
-        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
+    const fn entry(&self, words: &[u64; ENTRY_WORDS]) -> Entry {
+        let [context, priority, id, stamp, i1, i2, i3, i4] = *words;
         // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
         let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
         #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
@@ -101,45 +75,39 @@ impl Codec {
         Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
     }
 
-    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once, not
-    /// slot by slot.
+    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once for many
+    /// slots.
     #[inline]
-    pub fn entries(&self, slots: &[u8], each: impl FnMut(Entry) -> ControlFlow<()>) {
-        const SMALL: usize = ENTRY_WORDS * 4;
-        const LARGE: usize = ENTRY_WORDS * 8;
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => {
-                self.each::<4, SMALL>(slots, |b| u64::from(u32::from_le_bytes(*b)), each);
+    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(Entry) -> ControlFlow<()>) {
+        let mut buffer = [[0; ENTRY_WORDS]; AT_A_TIME];
+        for slots in slots.chunks(self.size().saturating_mul(AT_A_TIME)) {
+            let count = self.unpack(slots, &mut buffer);
+            for words in buffer.iter().take(count) {
+                if each(self.entry(words)).is_break() {
+                    return;
+                }
             }
-            (Width::W4, Endian::Big) => self.each::<4, SMALL>(slots, |b| u64::from(u32::from_be_bytes(*b)), each),
-            (Width::W8, Endian::Little) => self.each::<8, LARGE>(slots, |b| u64::from_le_bytes(*b), each),
-            (Width::W8, Endian::Big) => self.each::<8, LARGE>(slots, |b| u64::from_be_bytes(*b), each),
         }
     }
 
-    /// The same for words of `W` bytes, which make slots of `N`.
-    #[inline]
-    fn each<const W: usize, const N: usize>(
-        &self,
-        slots: &[u8],
-        word: impl Fn(&[u8; W]) -> u64,
-        mut each: impl FnMut(Entry) -> ControlFlow<()>,
-    ) {
-        for slot in slots.as_chunks::<N>().0 {
-            let mut words = [0; ENTRY_WORDS];
-            for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
-                *to = word(from);
-            }
-            if each(self.entry(words)).is_break() {
-                return;
-            }
+    /// The words of whole slots; how many slots there were.
+    fn unpack(&self, slots: &[u8], buffer: &mut [[u64; ENTRY_WORDS]]) -> usize {
+        const SMALL: usize = ENTRY_WORDS * 4;
+        const LARGE: usize = ENTRY_WORDS * 8;
+        match (self.word, self.endian) {
+            (Width::W4, Endian::Little) => unpack::<4, SMALL>(slots, buffer, |b| u64::from(u32::from_le_bytes(b))),
+            (Width::W4, Endian::Big) => unpack::<4, SMALL>(slots, buffer, |b| u64::from(u32::from_be_bytes(b))),
+            (Width::W8, Endian::Little) => unpack::<8, LARGE>(slots, buffer, u64::from_le_bytes),
+            (Width::W8, Endian::Big) => unpack::<8, LARGE>(slots, buffer, u64::from_be_bytes),
         }
     }
 
     /// The entry of a slot.
     #[inline]
     pub fn read(&self, slot: &[u8]) -> Entry {
-        self.entry(self.words(slot))
+        let mut words = [[0; ENTRY_WORDS]];
+        self.unpack(slot, &mut words);
+        self.entry(&words[0])
     }
 
     /// A slot's context word alone.
@@ -147,6 +115,22 @@ impl Codec {
     pub fn context(&self, slot: &[u8]) -> u64 {
         self.endian.word(self.word, slot, 0).unwrap_or(0)
     }
+}
+
+/// The words of whole slots of `N` bytes, each of `W` bytes.
+#[inline]
+fn unpack<const W: usize, const N: usize>(
+    slots: &[u8],
+    buffer: &mut [[u64; ENTRY_WORDS]],
+    word: impl Fn([u8; W]) -> u64,
+) -> usize {
+    let (slots, _) = slots.as_chunks::<N>();
+    for (slot, words) in slots.iter().zip(buffer.iter_mut()) {
+        for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
+            *to = word(*from);
+        }
+    }
+    slots.len().min(buffer.len())
 }
 
 /// Who a context word stands for. Threads lie anywhere, also above 0xF0F0F0F0.

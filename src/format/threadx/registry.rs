@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::super::Capture;
 use super::layout;
 use super::parse;
+use super::prescan;
 use super::ring::Geometry;
-use super::survey;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
 use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
@@ -66,7 +66,7 @@ pub(super) fn read(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> 
 
 /// Gives contexts their names: threads those of the registry, the live entry first.
 pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let threads = survey::threads(objects);
+    let threads = prescan::threads(objects);
     let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
     for id in ids {
         let Some(context) = contexts.get_mut(id) else { continue };
