@@ -280,8 +280,8 @@ fn no_event_is_read_where_none_is_asked_for_and_the_pointer_is_lost() {
     let hints = Hints { header: Some(base), ..Hints::default() };
     let none = tx_trace::sym::NoSymbols;
     let located = format.locate(&mut memory, &none, &hints).unwrap();
-    let capture = format.capture(&mut memory, &none, &located, Extent::Nothing).unwrap();
-    let trace = format.decode(&capture, &format.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
+    let capture = located.capture(&mut memory, &none, Extent::Nothing).unwrap();
+    let trace = capture.decode(&format.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
     assert!(trace.issues.iter().any(|i| i.code == "current-pointer"), "{:?}", trace.issues);
     assert_eq!((trace.len(), trace.events().count()), (0, 0));
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tx_trace::abi::Width;
 use tx_trace::catalogue::{Catalogue, Names, user};
 use tx_trace::elf::Elf;
-use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::{Core, elf_readonly};
 use tx_trace::mem::gzip;
@@ -336,12 +336,8 @@ fn catalogue() -> &'static Catalogue {
 }
 
 /// The catalogue that a capture is decoded with.
-fn catalogue_for(format: &dyn Format, capture: &Capture) -> Cow<'static, Catalogue> {
-    if format.name() == "threadx" {
-        Cow::Borrowed(catalogue())
-    } else {
-        Cow::Owned(format.catalogue_of(capture, Names::Duo))
-    }
+fn catalogue_for(format: &dyn Format, capture: &dyn Capture) -> Cow<'static, Catalogue> {
+    if format.name() == "threadx" { Cow::Borrowed(catalogue()) } else { Cow::Owned(capture.catalogue(Names::Duo)) }
 }
 
 /// Reads every region that the memory lists, whole and across its edges; returns where traces begin.
@@ -366,23 +362,19 @@ fn read_all(memory: &mut dyn Memory) -> Vec<u64> {
 fn follow(format: &dyn Format, memory: &mut dyn Memory, header: u64) -> usize {
     let hints = Hints { header: Some(header), ..Hints::default() };
     // As an option gives it, and as a search of the memory finds it.
-    let found = Located {
-        header,
-        endian: None,
-        pointer: None,
-        how: "a search".to_owned(),
-        known: Vec::new(),
-        by_symbols: false,
-    };
-    let mut events = read_out(format, memory, &found);
+    let found = Location { header, endian: None, pointer: None, how: "a search".to_owned(), by_symbols: false };
+    let mut events = read_out(format, memory, format.at(found).as_ref());
     let located = format.locate(memory, &NoSymbols, &hints).ok();
-    if let Some(located) = located.filter(|l| (l.endian, l.pointer, l.header) != (None, None, header)) {
-        events = events.saturating_add(read_out(format, memory, &located));
+    if let Some(located) = located.filter(|l| {
+        let at = l.location();
+        (at.endian, at.pointer, at.header) != (None, None, header)
+    }) {
+        events = events.saturating_add(read_out(format, memory, located.as_ref()));
     }
     events
 }
 
-fn read_out(format: &dyn Format, memory: &mut dyn Memory, located: &Located) -> usize {
+fn read_out(format: &dyn Format, memory: &mut dyn Memory, located: &dyn Located) -> usize {
     let mut events = 0_usize;
     for extent in [Extent::All, Extent::Nothing, Extent::Newest(7)] {
         if let Some((trace, catalogue)) = decode(format, memory, located, extent) {
@@ -399,12 +391,12 @@ fn read_out(format: &dyn Format, memory: &mut dyn Memory, located: &Located) -> 
 fn decode(
     format: &dyn Format,
     memory: &mut dyn Memory,
-    located: &Located,
+    located: &dyn Located,
     extent: Extent,
 ) -> Option<(Trace, Cow<'static, Catalogue>)> {
-    let capture: Capture = format.capture(memory, &NoSymbols, located, extent).ok()?;
-    let catalogue = catalogue_for(format, &capture);
-    let trace = format.decode(&capture, &catalogue, &DecodeOptions::default()).ok()?;
+    let capture = located.capture(memory, &NoSymbols, extent).ok()?;
+    let catalogue = catalogue_for(format, capture.as_ref());
+    let trace = capture.decode(&catalogue, &DecodeOptions::default()).ok()?;
     Some((trace, catalogue))
 }
 

@@ -92,7 +92,7 @@ fn without_python() -> String {
 /// Commands that show every register that is known, whatever the processor.
 fn registers() -> String {
     let all = Architecture::ALL.iter().flat_map(|a| a.registers());
-    let kept = all.filter(|r| r.group != Group::Float && r.bits <= 64).map(|r| r.name);
+    let kept = all.filter(|r| r.group != Group::Float && r.bits <= 64 && r.number().is_some()).map(|r| r.name);
     let names: BTreeSet<&str> = kept.collect();
     names.iter().map(|name| format!("  echo {name}=\n  output/x ${name}\n  echo \\n\n")).collect()
 }

@@ -9,66 +9,37 @@
 //! What is in brackets is there where the thread had switched floating point on, which its control block tells.
 
 use super::frame::Stack;
-use super::notes::{HEAD_64, Prstatus};
-use super::{Architecture, Kind, Register, Registers, Saved, SavedError, SavedKind};
+use super::table::{Group, Kind, Model, Place, bank, general};
+use super::{Architecture, Origin, Registers, Saved, SavedError, SavedKind};
 use crate::abi::Width;
+use crate::elf::Machine;
 
-/// Those of `org.gnu.gdb.aarch64.core`.
-#[rustfmt::skip]
-pub(super) const REGISTERS: &[Register] = &[
-    Register::general("x0", 0, 64, Kind::Int),
-    Register::general("x1", 1, 64, Kind::Int),
-    Register::general("x2", 2, 64, Kind::Int),
-    Register::general("x3", 3, 64, Kind::Int),
-    Register::general("x4", 4, 64, Kind::Int),
-    Register::general("x5", 5, 64, Kind::Int),
-    Register::general("x6", 6, 64, Kind::Int),
-    Register::general("x7", 7, 64, Kind::Int),
-    Register::general("x8", 8, 64, Kind::Int),
-    Register::general("x9", 9, 64, Kind::Int),
-    Register::general("x10", 10, 64, Kind::Int),
-    Register::general("x11", 11, 64, Kind::Int),
-    Register::general("x12", 12, 64, Kind::Int),
-    Register::general("x13", 13, 64, Kind::Int),
-    Register::general("x14", 14, 64, Kind::Int),
-    Register::general("x15", 15, 64, Kind::Int),
-    Register::general("x16", 16, 64, Kind::Int),
-    Register::general("x17", 17, 64, Kind::Int),
-    Register::general("x18", 18, 64, Kind::Int),
-    Register::general("x19", 19, 64, Kind::Int),
-    Register::general("x20", 20, 64, Kind::Int),
-    Register::general("x21", 21, 64, Kind::Int),
-    Register::general("x22", 22, 64, Kind::Int),
-    Register::general("x23", 23, 64, Kind::Int),
-    Register::general("x24", 24, 64, Kind::Int),
-    Register::general("x25", 25, 64, Kind::Int),
-    Register::general("x26", 26, 64, Kind::Int),
-    Register::general("x27", 27, 64, Kind::Int),
-    Register::general("x28", 28, 64, Kind::Int),
-    Register::general("x29", 29, 64, Kind::Int),
-    Register::general("x30", 30, 64, Kind::Int),
-    Register::general("sp", 31, 64, Kind::Data),
-    Register::general("pc", 32, 64, Kind::Code),
-    Register::general("cpsr", 33, 32, Kind::Int),
-];
-
-pub(super) const PRSTATUS: Prstatus = Prstatus {
-    pid: HEAD_64.0,
-    registers: HEAD_64.1,
-    word: Width::W8,
-    order: &[
-        "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
-        "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp", "pc",
-        "cpsr",
+/// Registers of `org.gnu.gdb.aarch64.core`.
+pub(super) const MODEL: Model = Model {
+    name: "AArch64",
+    names: &["aarch64", "arm64", "armv8-a"],
+    machine: Machine::AARCH64,
+    width: Width::W8,
+    registers: &[
+        general(Kind::Int, 0, "x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15"),
+        general(Kind::Int, 16, "x16 x17 x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28 x29 x30"),
+        general(Kind::Data, 31, "sp"),
+        general(Kind::Code, 32, "pc"),
+        bank(Group::General, Kind::Int, 32, Place::Number(33), "cpsr"),
     ],
+    roles: [Some("pc"), Some("sp"), Some("x30")],
+    aliases: &[("fp", "x29")],
+    note: "x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15 \
+           x16 x17 x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28 x29 x30 sp pc cpsr",
+    gdb: "aarch64",
+    features: ["org.gnu.gdb.aarch64.core", "", ""],
+    triple: "aarch64-none-elf",
 };
 
 /// The word behind x28 is not used.
-const ALL: [&str; 32] = [
-    "x28", "", "x26", "x27", "x24", "x25", "x22", "x23", "x20", "x21", "x18", "x19", "x16", "x17", "x14", "x15", "x12",
-    "x13", "x10", "x11", "x8", "x9", "x6", "x7", "x4", "x5", "x2", "x3", "x0", "x1", "x29", "x30",
-];
-const KEPT: [&str; 12] = ["x27", "x28", "x25", "x26", "x23", "x24", "x21", "x22", "x19", "x20", "x29", "x30"];
+const ALL: &str = "x28 - x26 x27 x24 x25 x22 x23 x20 x21 x18 x19 x16 x17 x14 x15 x12 x13 x10 x11 x8 x9 x6 x7 x4 x5 x2 x3 \
+                   x0 x1 x29 x30";
+const KEPT: &str = "x27 x28 x25 x26 x23 x24 x21 x22 x19 x20 x29 x30";
 
 /// True for an SPSR that leads to 64-bit code at a level that there is.
 const fn is_spsr(word: u64) -> bool {
@@ -76,7 +47,8 @@ const fn is_spsr(word: u64) -> bool {
 }
 
 pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved, SavedError> {
-    let (status, elr) = (stack.u64(0)?, stack.u64(8)?);
+    const WORD: Width = Width::W8;
+    let (status, elr) = (stack.next(WORD)?, stack.next(WORD)?);
     let solicited = elr == 0;
     if solicited && status & !0x3C0 != 0 {
         return Err(stack.no_frame(format!("{status:#x} is no DAIF")));
@@ -87,19 +59,15 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
     if elr & 3 != 0 {
         return Err(stack.no_frame(format!("the ELR {elr:#x} is not aligned")));
     }
-    let (names, gap): (&[&str], usize) = if solicited { (&KEPT, 144) } else { (&ALL, 528) };
-    let place = |base: usize, index: usize| base.saturating_add(16).saturating_add(index.saturating_mul(8));
-    let last = names.len().saturating_sub(1);
-    let (base, remark) = if !solicited && is_built(stack)? {
-        (0, None)
-    } else {
-        stack.behind_floats(floats, gap, |s, base| s.u64(place(base, last)))?
-    };
-    let mut registers = Registers::new(Architecture::Aarch64);
-    for (index, name) in names.iter().enumerate() {
-        registers.put(name, stack.u64(place(base, index))?);
-    }
-    registers.put("sp", stack.above(place(base, names.len())));
+    let built = !solicited && is_built(stack)?;
+    let floats = if built { Some(false) } else { floats };
+    // FPSR, FPCR and 16 or 64 words; then x30 is the last of 12 or 32.
+    let (size, behind) = if solicited { (144, 11 * 8) } else { (528, 31 * 8) };
+    let (size, remark) = stack.float_bytes(floats, size, WORD, behind)?;
+    stack.skip(size);
+    let mut registers = Registers::of(Architecture::Aarch64, Origin::Frame);
+    stack.take(WORD, if solicited { KEPT } else { ALL }, &mut registers)?;
+    registers.put("sp", stack.pointer());
     if solicited {
         let to = registers.lr().unwrap_or_default();
         registers.put("pc", to);
@@ -107,14 +75,14 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
     }
     registers.put("pc", elr);
     registers.put("cpsr", status);
-    let kind = if is_built(stack)? { SavedKind::NeverRan } else { SavedKind::Interrupted };
+    let kind = if built { SavedKind::NeverRan } else { SavedKind::Interrupted };
     Ok(Saved { registers, kind, remark })
 }
 
-/// A frame as it was built: every register zero.
+/// A frame as it was built: all 32 words of registers zero.
 fn is_built(stack: &mut Stack<'_>) -> Result<bool, SavedError> {
-    for index in 0..ALL.len() {
-        if stack.u64(index.saturating_mul(8).saturating_add(16))? != 0 {
+    for offset in (0usize..256).step_by(8) {
+        if stack.peek(Width::W8, offset)? != 0 {
             return Ok(false);
         }
     }

@@ -10,63 +10,59 @@
 //! ```
 
 use super::frame::Stack;
-use super::{Architecture, Group, Kind, Level, Register, Registers, Saved, SavedError, SavedKind};
+use super::level::THUMB;
+use super::table::{Group, Kind, Model, Place, bank, general, words};
+use super::{Architecture, Level, Origin, Registers, Saved, SavedError, SavedKind, arm};
+use crate::abi::{Addr, Endian, Width};
+use crate::elf::Machine;
+use crate::mem::Memory;
 
-/// Those of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`.
-#[rustfmt::skip]
-pub(super) const REGISTERS: &[Register] = &[
-    Register::general("r0", 0, 32, Kind::Int),
-    Register::general("r1", 1, 32, Kind::Int),
-    Register::general("r2", 2, 32, Kind::Int),
-    Register::general("r3", 3, 32, Kind::Int),
-    Register::general("r4", 4, 32, Kind::Int),
-    Register::general("r5", 5, 32, Kind::Int),
-    Register::general("r6", 6, 32, Kind::Int),
-    Register::general("r7", 7, 32, Kind::Int),
-    Register::general("r8", 8, 32, Kind::Int),
-    Register::general("r9", 9, 32, Kind::Int),
-    Register::general("r10", 10, 32, Kind::Int),
-    Register::general("r11", 11, 32, Kind::Int),
-    Register::general("r12", 12, 32, Kind::Int),
-    Register::general("sp", 13, 32, Kind::Data),
-    Register::general("lr", 14, 32, Kind::Int),
-    Register::general("pc", 15, 32, Kind::Code),
-    Register::general("xpsr", 25, 32, Kind::Int),
-    Register::of(Group::Float, "d0", 26, 64, Kind::Double),
-    Register::of(Group::Float, "d1", 27, 64, Kind::Double),
-    Register::of(Group::Float, "d2", 28, 64, Kind::Double),
-    Register::of(Group::Float, "d3", 29, 64, Kind::Double),
-    Register::of(Group::Float, "d4", 30, 64, Kind::Double),
-    Register::of(Group::Float, "d5", 31, 64, Kind::Double),
-    Register::of(Group::Float, "d6", 32, 64, Kind::Double),
-    Register::of(Group::Float, "d7", 33, 64, Kind::Double),
-    Register::of(Group::Float, "d8", 34, 64, Kind::Double),
-    Register::of(Group::Float, "d9", 35, 64, Kind::Double),
-    Register::of(Group::Float, "d10", 36, 64, Kind::Double),
-    Register::of(Group::Float, "d11", 37, 64, Kind::Double),
-    Register::of(Group::Float, "d12", 38, 64, Kind::Double),
-    Register::of(Group::Float, "d13", 39, 64, Kind::Double),
-    Register::of(Group::Float, "d14", 40, 64, Kind::Double),
-    Register::of(Group::Float, "d15", 41, 64, Kind::Double),
-    Register::of(Group::Float, "fpscr", 42, 32, Kind::Int),
-    Register::of(Group::System, "msp", 43, 32, Kind::Data),
-    Register::of(Group::System, "psp", 44, 32, Kind::Data),
-    Register::of(Group::System, "primask", 45, 32, Kind::Int),
-    Register::of(Group::System, "basepri", 46, 32, Kind::Int),
-    Register::of(Group::System, "faultmask", 47, 32, Kind::Int),
-    Register::of(Group::System, "control", 48, 32, Kind::Int),
-];
+/// Registers of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`, and the fault
+/// registers of the System Control Block, from `SHCSR` at 0xE000ED24 on (Armv7-M Architecture Reference Manual, B3.2.2).
+pub(super) const MODEL: Model = Model {
+    name: "Cortex-M",
+    names: &["cortex-m", "cortexm", "armv6-m", "armv7-m", "armv7e-m", "armv8-m"],
+    machine: Machine::ARM,
+    width: Width::W4,
+    registers: &[
+        general(Kind::Int, 0, "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12"),
+        general(Kind::Data, 13, "sp"),
+        general(Kind::Int, 14, "lr"),
+        general(Kind::Code, 15, "pc"),
+        general(Kind::Int, 25, "xpsr"),
+        bank(
+            Group::Float,
+            Kind::Double,
+            64,
+            Place::Number(26),
+            "d0 d1 d2 d3 d4 d5 d6 d7 d8 d9 d10 d11 d12 d13 d14 d15",
+        ),
+        bank(Group::Float, Kind::Int, 32, Place::Number(42), "fpscr"),
+        bank(Group::System, Kind::Data, 32, Place::Number(43), "msp psp"),
+        bank(Group::System, Kind::Int, 32, Place::Number(45), "primask basepri faultmask control"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED24), "shcsr cfsr hfsr dfsr"),
+        bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_ED34), "mmfar bfar"),
+    ],
+    roles: [Some("pc"), Some("sp"), Some("lr")],
+    aliases: arm::ALIASES,
+    note: "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 sp lr pc xpsr -",
+    gdb: "arm",
+    features: ["org.gnu.gdb.arm.m-profile", "org.gnu.gdb.arm.vfp", "org.gnu.gdb.arm.m-system"],
+    triple: "thumbv7m-none-eabi",
+};
 
-const LOW_FIRST: [&str; 8] = ["r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"];
-const HIGH_FIRST: [&str; 8] = ["r8", "r9", "r10", "r11", "r4", "r5", "r6", "r7"];
-const PUSHED: [&str; 8] = ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"];
-const LOW_FLOATS: [&str; 8] = ["d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7"];
-const HIGH_FLOATS: [&str; 8] = ["d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15"];
+const LOW_FIRST: &str = "r4 r5 r6 r7 r8 r9 r10 r11";
+const HIGH_FIRST: &str = "r8 r9 r10 r11 r4 r5 r6 r7";
+const PUSHED: &str = "r0 r1 r2 r3 r12 lr pc xpsr";
+/// Zero in a frame as it was built.
+const EMPTY: &str = "r4 r5 r6 r7 r8 r9 r10 r11 r0 r1 r2 r3 r12";
+const LOW_FLOATS: &str = "d0 d1 d2 d3 d4 d5 d6 d7";
+const HIGH_FLOATS: &str = "d8 d9 d10 d11 d12 d13 d14 d15";
 
-/// `xpsr`: Thumb state, without which the processor runs nothing.
-const THUMB: u64 = 1 << 24;
 /// `xpsr` as pushed: a word was skipped to align the stack.
 const SKIPPED: u64 = 1 << 9;
+/// `xpsr`: number of the exception.
+const EXCEPTION: u64 = 0x1FF;
 
 /// True in an exception: by `xpsr`, or where that does not tell, by an EXC_RETURN in `pc` or `lr`. One that leads to
 /// thread mode on the main stack is left out: behind it is nothing at `psp`, and GDB goes on by `sp` alone.
@@ -81,7 +77,7 @@ fn in_exception(registers: &Registers) -> bool {
 /// Exceptions run on the main stack: their `sp` is `msp`.
 pub(super) fn complete(registers: &mut Registers) {
     if let Some(sp) = registers.sp().filter(|_| in_exception(registers) && registers.get("msp").is_none()) {
-        registers.put("msp", sp);
+        registers.set_from(Origin::Inferred, "msp", sp);
     }
 }
 
@@ -94,11 +90,11 @@ pub(super) fn needed(registers: &Registers) -> &'static [&'static str] {
 /// alone stays as it is.
 pub(super) fn complete_thread(registers: &mut Registers, cpu: &Registers) {
     if let Some(sp) = registers.sp() {
-        registers.put("psp", sp);
+        registers.set_from(Origin::Inferred, "psp", sp);
     }
     for name in ["msp", "primask", "basepri", "faultmask"] {
-        if let Some(value) = cpu.get(name) {
-            registers.put(name, value);
+        if let Some((value, origin)) = cpu.value(name) {
+            registers.set_from(origin, name, value);
         }
     }
 }
@@ -114,31 +110,33 @@ const fn returns_by_psp_or_to_handler(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 2 == 0 && word & 0xC != 8
 }
 
+/// True for the status register of a thread: Thumb state, no exception.
+const fn is_thread(xpsr: u64) -> bool {
+    xpsr & THUMB != 0 && xpsr & EXCEPTION == 0
+}
+
 pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, SavedError> {
-    let mut at = 0usize;
-    let mut registers = Registers::new(Architecture::CortexM);
-    let exc_return = next(stack, &mut at)?;
+    let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
+    let exc_return = stack.next(Width::W4)?;
     if !returns_to_thread(exc_return) {
         return Err(stack.no_frame(format!("{exc_return:#010x} is no EXC_RETURN to a thread")));
     }
     let floats = exc_return & 0x10 == 0;
     stack.need(if floats { 204 } else { 68 })?;
     if floats {
-        doubles(stack, &mut at, &HIGH_FLOATS, &mut registers)?;
+        doubles(stack, HIGH_FLOATS, &mut registers)?;
     }
-    for name in if baseline { HIGH_FIRST } else { LOW_FIRST }.into_iter().chain(PUSHED) {
-        registers.put(name, next(stack, &mut at)?);
-    }
+    stack.take(Width::W4, if baseline { HIGH_FIRST } else { LOW_FIRST }, &mut registers)?;
+    stack.take(Width::W4, PUSHED, &mut registers)?;
     if floats {
-        doubles(stack, &mut at, &LOW_FLOATS, &mut registers)?;
-        registers.put("fpscr", next(stack, &mut at)?);
-        at = at.saturating_add(4);
+        doubles(stack, LOW_FLOATS, &mut registers)?;
+        stack.take(Width::W4, "fpscr -", &mut registers)?;
     }
     let xpsr = registers.get("xpsr").unwrap_or_default();
-    if xpsr & THUMB == 0 || xpsr & 0x1FF != 0 {
+    if !is_thread(xpsr) {
         return Err(stack.no_frame(format!("{xpsr:#010x} is no xPSR of a thread: Thumb state, no exception")));
     }
-    let empty = LOW_FIRST.iter().chain(PUSHED.iter().take(5)).all(|name| registers.get(name) == Some(0));
+    let empty = words(EMPTY).flatten().all(|name| registers.get(name) == Some(0));
     let pc = registers.pc().unwrap_or_default();
     // A processor pushes no odd pc. A frame that was built has the address of a function as C has it: odd.
     let built = registers.lr() == Some(0xFFFF_FFFF) && (empty || pc & 1 != 0);
@@ -148,31 +146,34 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
         return Err(stack.no_frame(format!("the pc {pc:#010x} is odd")));
     }
     if xpsr & SKIPPED != 0 {
-        at = at.saturating_add(4);
+        stack.skip(4);
     }
-    registers.put("sp", stack.above(at));
+    registers.put("sp", stack.pointer());
     // It says how the frame was pushed, and is gone when the frame is.
     registers.put("xpsr", xpsr & !SKIPPED);
     let kind = if built { SavedKind::NeverRan } else { SavedKind::Switched };
     Ok(Saved { registers, kind, remark: None })
 }
 
-fn next(stack: &mut Stack<'_>, at: &mut usize) -> Result<u64, SavedError> {
-    let word = stack.u32(*at)?;
-    *at = at.saturating_add(4);
-    Ok(word)
-}
-
-/// Eight doubles, each two single registers, the lower first.
-fn doubles(
-    stack: &mut Stack<'_>,
-    at: &mut usize,
-    names: &[&str; 8],
-    registers: &mut Registers,
-) -> Result<(), SavedError> {
-    for name in names {
-        let (low, high) = (next(stack, at)?, next(stack, at)?);
+/// Doubles, each two single registers, the lower first.
+fn doubles(stack: &mut Stack<'_>, names: &'static str, registers: &mut Registers) -> Result<(), SavedError> {
+    for name in words(names).flatten() {
+        let (low, high) = (stack.next(Width::W4)?, stack.next(Width::W4)?);
         registers.put(name, low | high << 32);
     }
     Ok(())
+}
+
+/// What a Cortex-M pushed at `at` when an exception came: r0 to r3, r12, lr, pc, xpsr; the last two alone where they are
+/// not those of a thread. `None` where it cannot be read. The stack pointer before it is left unknown: without knowing
+/// whether the FPU was in use it is not known.
+pub fn pushed(memory: &mut dyn Memory, at: Addr, endian: Endian) -> Option<Result<Registers, (u64, u64)>> {
+    let bytes = memory.read_bytes(at, 32).ok()?;
+    let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
+    for (word, name) in bytes.chunks_exact(4).zip(words(PUSHED).flatten()) {
+        registers.put(name, u64::from(endian.u32(word, 0)?));
+    }
+    // A thread that has lost Thumb state is rarer than a slip of the hand, and both numbers show it.
+    let (pc, status) = (registers.pc()?, registers.get("xpsr")?);
+    Some(if is_thread(status) && pc & 1 == 0 { Ok(registers) } else { Err((pc, status)) })
 }

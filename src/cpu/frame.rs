@@ -1,7 +1,8 @@
 //! What a switched-out thread left on its stack: found through the saved stack pointer in its control block.
 
+use super::table::words;
 use super::{Architecture, Code, Registers, aarch64, arm, cortex_m, riscv};
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::elf::Elf;
 use crate::mem::{Memory, ReadError};
@@ -13,8 +14,8 @@ pub struct Saved {
     pub registers: Registers,
     /// How it was switched out.
     pub kind: SavedKind,
-    /// What had to be assumed, in words.
-    pub remark: Option<&'static str>,
+    /// What had to be assumed, or is doubtful, in words.
+    pub remark: Option<String>,
 }
 
 /// How a thread was switched out.
@@ -102,15 +103,28 @@ impl Frames {
     /// The registers that a thread left at its saved stack pointer. `code` is where the program's code lies.
     ///
     /// # Errors
-    /// Where the memory is not there, or what is there does not look like a frame: what is not code is no pc.
+    /// Where the memory is not there, or what is there does not look like a frame.
     pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &Code) -> Result<Saved, SavedError> {
-        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, bytes: Vec::new().into(), code };
-        let saved = self.saved(&mut stack)?;
-        match saved.registers.pc() {
-            Some(pc) if code.holds(pc) == Some(false) => {
-                Err(stack.no_frame(format!("the pc {pc:#x} lies in no code of the program")))
-            }
-            _ => Ok(saved),
+        let bytes = Vec::new().into();
+        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, offset: 0, bytes, code };
+        let mut saved = self.saved(&mut stack)?;
+        if let Some(pc) = saved.registers.pc().filter(|pc| code.holds(*pc) == Some(false)) {
+            let doubt = format!("its pc {pc:#x} lies in no code of the program");
+            saved.remark = Some(saved.remark.map_or_else(|| doubt.clone(), |remark| format!("{remark}; {doubt}")));
+        }
+        Ok(saved)
+    }
+
+    /// The most bytes from a saved stack pointer on that [`Frames::read`] reads.
+    #[must_use]
+    pub const fn most_bytes(&self) -> u64 {
+        match self.architecture {
+            Architecture::CortexM => 204,
+            Architecture::Arm => 332,
+            Architecture::Aarch64 => 800,
+            Architecture::Riscv32 => 128,
+            Architecture::Riscv64 => 256,
+            Architecture::X86 | Architecture::X86_64 => 0,
         }
     }
 
@@ -138,11 +152,13 @@ pub fn saved(
     Frames::new(architecture, endian).read(memory, stack_pointer, &Code::default())
 }
 
-/// A stack from a saved pointer upwards.
+/// A stack from a saved pointer upwards, read word by word.
 pub(super) struct Stack<'m> {
     memory: &'m mut dyn Memory,
     endian: Endian,
     at: Addr,
+    /// Of the next word.
+    offset: usize,
     bytes: Bytes,
     code: &'m Code,
 }
@@ -157,19 +173,42 @@ impl Stack<'_> {
         Ok(())
     }
 
-    /// Four bytes at an offset.
-    pub(super) fn u32(&mut self, offset: usize) -> Result<u64, SavedError> {
-        self.need(offset.saturating_add(4))?;
-        Ok(u64::from(self.endian.u32(&self.bytes, offset).unwrap_or_default()))
+    /// The word so many bytes behind the next.
+    pub(super) fn peek(&mut self, width: Width, behind: usize) -> Result<u64, SavedError> {
+        let offset = self.offset.saturating_add(behind);
+        self.need(offset.saturating_add(width.bytes()))?;
+        Ok(self.endian.word(width, &self.bytes, offset).unwrap_or_default())
     }
 
-    /// Eight bytes at an offset.
-    pub(super) fn u64(&mut self, offset: usize) -> Result<u64, SavedError> {
-        self.need(offset.saturating_add(8))?;
-        Ok(self.endian.u64(&self.bytes, offset).unwrap_or_default())
+    /// The next word.
+    pub(super) fn next(&mut self, width: Width) -> Result<u64, SavedError> {
+        let word = self.peek(width, 0)?;
+        self.skip(width.bytes());
+        Ok(word)
     }
 
-    /// The address so far up.
+    /// Leaves out so many bytes.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.offset = self.offset.saturating_add(bytes);
+    }
+
+    /// The next words, into the registers of these names.
+    pub(super) fn take(&mut self, width: Width, names: &'static str, to: &mut Registers) -> Result<(), SavedError> {
+        for name in words(names) {
+            let word = self.next(width)?;
+            if let Some(name) = name {
+                to.put(name, word);
+            }
+        }
+        Ok(())
+    }
+
+    /// The address of the next word.
+    pub(super) fn pointer(&self) -> Addr {
+        self.above(self.offset)
+    }
+
+    /// The address so far above the saved stack pointer.
     pub(super) fn above(&self, offset: usize) -> Addr {
         self.at.wrapping_add(offset as u64)
     }
@@ -179,41 +218,33 @@ impl Stack<'_> {
         SavedError::NotAFrame { at: self.at, why }
     }
 
-    /// The offset at which the rest of a frame begins: behind `gap` bytes of floating-point registers where it has
-    /// them. Where nobody says, the return address tells: the one of the two that is code, where it is known where code
-    /// lies. The remark is what had to be assumed.
+    /// How many bytes of floating-point registers are next: `size` where the frame has them. Where nothing says so, the
+    /// return address does, which is `behind` bytes behind them: the one of the two that is code, where it is known
+    /// where code lies. The remark is what had to be assumed.
     ///
     /// # Errors
-    /// Where nobody says, and the return address leaves it open.
-    pub(super) fn behind_floats(
+    /// Where nothing says so, and the return address leaves it open.
+    pub(super) fn float_bytes(
         &mut self,
         floats: Option<bool>,
-        gap: usize,
-        return_address: impl Fn(&mut Self, usize) -> Result<u64, SavedError>,
-    ) -> Result<(usize, Option<&'static str>), SavedError> {
+        size: usize,
+        width: Width,
+        behind: usize,
+    ) -> Result<(usize, Option<String>), SavedError> {
         if let Some(floats) = floats {
-            return Ok((if floats { gap } else { 0 }, None));
+            return Ok((if floats { size } else { 0 }, None));
         }
-        let plain = return_address(self, 0)?;
-        let behind = return_address(self, gap).unwrap_or_default();
-        let is_code = |address| self.code.holds(address);
-        match (is_code(plain), is_code(behind)) {
-            (Some(true), Some(false)) => {
-                Ok((0, Some("taken to hold no floating-point registers: so its return address is code")))
-            }
-            (Some(false), Some(true)) => {
-                Ok((gap, Some("taken to hold floating-point registers: so its return address is code")))
-            }
-            (plain_is, _) => {
-                let why = match plain_is {
-                    None => "nor where code lies",
-                    Some(true) => "and its return address would be code either way",
-                    Some(false) => "and its return address would be no code either way",
-                };
-                Err(self.no_frame(format!(
-                    "whether it holds floating-point registers is not known, {why} ({plain:#x}, {behind:#x})"
-                )))
-            }
-        }
+        let plain = self.peek(width, behind)?;
+        let with = self.peek(width, size.saturating_add(behind)).unwrap_or_default();
+        let taken = |what: &str| Some(format!("taken to hold {what} registers: so its return address is code"));
+        let why = match (self.code.holds(plain), self.code.holds(with)) {
+            (Some(true), Some(false)) => return Ok((0, taken("no floating-point"))),
+            (Some(false), Some(true)) => return Ok((size, taken("floating-point"))),
+            (None, _) => "nor where code lies",
+            (Some(true), _) => "and its return address would be code either way",
+            (Some(false), _) => "and its return address would be no code either way",
+        };
+        Err(self
+            .no_frame(format!("whether it holds floating-point registers is not known, {why} ({plain:#x}, {with:#x})")))
     }
 }

@@ -14,14 +14,19 @@ mod notes;
 mod register;
 mod riscv;
 mod stub;
+mod table;
 mod x86;
 
+use std::sync::LazyLock;
+
 pub use code::Code;
+pub use cortex_m::pushed;
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
 pub use level::{Level, profile};
 pub use notes::{from_notes, from_prstatus, to_prstatus, to_tls};
-pub use register::{Group, Kind, Register, Registers};
+pub use register::{Origin, Registers};
 pub use stub::from_stub;
+pub use table::{Group, Kind, Place, Register};
 
 use crate::abi::Width;
 use crate::elf::{Elf, Machine};
@@ -77,103 +82,64 @@ impl Architecture {
         }
     }
 
-    /// The one that people call so; for a dump without an ELF.
+    /// The one of this name, or another usual one; for a dump without an ELF.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
-        Some(match text.to_ascii_lowercase().as_str() {
-            "cortex-m" | "cortexm" | "armv6-m" | "armv7-m" | "armv7e-m" | "armv8-m" => Self::CortexM,
-            "arm" | "armv7-a" | "armv7-r" | "cortex-a" | "cortex-r" => Self::Arm,
-            "aarch64" | "arm64" | "armv8-a" => Self::Aarch64,
-            "riscv32" | "rv32" => Self::Riscv32,
-            "riscv64" | "rv64" => Self::Riscv64,
-            "i386" | "x86" => Self::X86,
-            "x86-64" | "x86_64" | "amd64" => Self::X86_64,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|a| a.model().names.iter().any(|name| name.eq_ignore_ascii_case(text)))
     }
 
     /// The number of its instruction set in an ELF file.
     #[must_use]
     pub const fn machine(self) -> Machine {
-        match self {
-            Self::CortexM | Self::Arm => Machine::ARM,
-            Self::Aarch64 => Machine::AARCH64,
-            Self::Riscv32 | Self::Riscv64 => Machine(243),
-            Self::X86 => Machine(3),
-            Self::X86_64 => Machine::X86_64,
-        }
+        self.model().machine
     }
 
-    /// What people call it.
+    /// Its usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::CortexM => "Cortex-M",
-            Self::Arm => "ARM",
-            Self::Aarch64 => "AArch64",
-            Self::Riscv32 => "riscv32",
-            Self::Riscv64 => "riscv64",
-            Self::X86 => "i386",
-            Self::X86_64 => "x86-64",
-        }
+        self.model().name
     }
 
     /// Width of an address and of a general register.
     #[must_use]
     pub const fn width(self) -> Width {
-        match self {
-            Self::CortexM | Self::Arm | Self::Riscv32 | Self::X86 => Width::W4,
-            Self::Aarch64 | Self::Riscv64 | Self::X86_64 => Width::W8,
-        }
+        self.model().width
     }
 
-    /// Its registers: GDB's names and numbering, in the order of a `g` packet.
+    /// The target triple that LLDB expects.
     #[must_use]
-    pub const fn registers(self) -> &'static [Register] {
-        match self {
-            Self::CortexM => cortex_m::REGISTERS,
-            Self::Arm => arm::REGISTERS,
-            Self::Aarch64 => aarch64::REGISTERS,
-            Self::Riscv32 => riscv::REGISTERS_32,
-            Self::Riscv64 => riscv::REGISTERS_64,
-            Self::X86 => x86::REGISTERS_32,
-            Self::X86_64 => x86::REGISTERS_64,
-        }
+    pub const fn triple(self) -> &'static str {
+        self.model().triple
     }
 
-    /// The names of the registers that neither a `g` packet nor a core's notes have a place for.
+    /// Its registers: those with a number of GDB's first, in the order of a `g` packet.
+    #[must_use]
+    pub fn registers(self) -> &'static [Register] {
+        static TABLES: LazyLock<[Vec<Register>; 7]> = LazyLock::new(|| Architecture::ALL.map(|a| a.model().expand()));
+        TABLES.get(self as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of the system and fault registers that neither a `g` packet nor a core's notes have a place for.
     #[must_use]
     pub fn system_registers(self) -> Vec<&'static str> {
-        match self {
-            // Those of x86 are in both.
-            Self::CortexM => self.registers().iter().filter(|r| r.group == Group::System).map(|r| r.name).collect(),
-            _ => Vec::new(),
-        }
+        let noted = |name: &str| table::words(self.model().note).flatten().any(|n| n == name);
+        let system = self.registers().iter().filter(|r| matches!(r.group, Group::System | Group::Fault));
+        system.map(|r| r.name).filter(|name| !noted(name)).collect()
     }
 
-    /// The name in [`Architecture::registers`] of the program counter, the stack pointer and the link register.
-    const fn roles(self) -> [Option<&'static str>; 3] {
-        match self {
-            Self::CortexM | Self::Arm => [Some("pc"), Some("sp"), Some("lr")],
-            Self::Aarch64 => [Some("pc"), Some("sp"), Some("x30")],
-            Self::Riscv32 | Self::Riscv64 => [Some("pc"), Some("sp"), Some("ra")],
-            Self::X86 => [Some("eip"), Some("esp"), None],
-            Self::X86_64 => [Some("rip"), Some("rsp"), None],
-        }
-    }
-
-    /// The name in [`Architecture::registers`] of what people or other tools call `name`.
-    fn canonical(self, name: &str) -> Option<&'static str> {
-        let known = |name: &str| self.registers().iter().find(|r| r.name.eq_ignore_ascii_case(name)).map(|r| r.name);
-        let [pc, sp, lr] = self.roles();
-        known(name).or_else(|| match (self, name.to_ascii_lowercase().as_str()) {
-            (_, "pc") => pc,
-            (_, "sp") => sp,
-            (_, "lr") => lr,
-            (Self::CortexM | Self::Arm, alias) => arm::alias(alias).and_then(known),
-            (Self::Aarch64, "fp") => Some("x29"),
-            (Self::Riscv32 | Self::Riscv64, alias) => riscv::alias(alias),
-            _ => None,
+    /// The place in [`Architecture::registers`] of what people or other tools call `name`.
+    fn index(self, name: &str) -> Option<usize> {
+        let registers = self.registers();
+        let known = |name: &str| registers.iter().position(|r| r.name.eq_ignore_ascii_case(name));
+        let [pc, sp, lr] = self.model().roles;
+        known(name).or_else(|| match name.to_ascii_lowercase().as_str() {
+            "pc" => known(pc?),
+            "sp" => known(sp?),
+            "lr" => known(lr?),
+            alias => match self.model().aliases.iter().find(|(other, _)| *other == alias) {
+                Some((_, own)) => known(own),
+                None => riscv::numbered(self, alias),
+            },
         })
     }
 }

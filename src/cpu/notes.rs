@@ -1,34 +1,14 @@
 //! `NT_PRSTATUS`: what a core's note says of one thread or CPU, as Linux and GDB lay it out.
 
-use super::{Architecture, Level, Registers, aarch64, arm, riscv, x86};
+use super::table::words;
+use super::{Architecture, Level, Origin, Registers, arm, x86};
 use crate::abi::{Endian, Width};
 
-/// Where a note has its parts.
-pub(super) struct Prstatus {
-    /// Offset of `pr_pid`.
-    pub(super) pid: usize,
-    /// Offset of `pr_reg`.
-    pub(super) registers: usize,
-    /// Size of one word of `pr_reg`.
-    pub(super) word: Width,
-    /// The register in each word; an empty name is a word that is none of ours.
-    pub(super) order: &'static [&'static str],
-}
-
-/// The headers in front of the registers, for each word size.
-pub(super) const HEAD_32: (usize, usize) = (24, 72);
-pub(super) const HEAD_64: (usize, usize) = (32, 112);
-
-/// The layout of an architecture's note.
-const fn layout(architecture: Architecture) -> &'static Prstatus {
-    match architecture {
-        Architecture::CortexM => &arm::PRSTATUS_M,
-        Architecture::Arm => &arm::PRSTATUS,
-        Architecture::Aarch64 => &aarch64::PRSTATUS,
-        Architecture::Riscv32 => &riscv::PRSTATUS_32,
-        Architecture::Riscv64 => &riscv::PRSTATUS_64,
-        Architecture::X86 => &x86::PRSTATUS_32,
-        Architecture::X86_64 => &x86::PRSTATUS_64,
+/// Offsets of `pr_pid` and `pr_reg`, by the size of a word.
+const fn head(width: Width) -> (usize, usize) {
+    match width {
+        Width::W4 => (24, 72),
+        Width::W8 => (32, 112),
     }
 }
 
@@ -67,42 +47,34 @@ pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
 /// writes the status word of the other profiles: that is no xPSR, which is unknown then.
 #[must_use]
 pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
-    let layout = layout(architecture);
-    let lwp = endian.u32(desc, layout.pid)?;
+    let (width, order) = (architecture.width(), words(architecture.model().note));
+    let (pid, start) = head(width);
+    let lwp = endian.u32(desc, pid)?;
     let read = |endian: Endian| {
-        let mut registers = Registers::new(architecture);
-        let bytes = desc.get(layout.registers..)?;
-        for (name, word) in layout.order.iter().zip(bytes.chunks(layout.word.bytes())) {
-            registers.put(name, endian.word(layout.word, word, 0)?);
+        let mut registers = Registers::of(architecture, Origin::Core);
+        for (name, word) in order.clone().zip(desc.get(start..)?.chunks(width.bytes())) {
+            if let Some(name) = name {
+                registers.put(name, endian.word(width, word, 0)?);
+            }
         }
         // A note that ends before the last register is none of this architecture.
-        let known = layout.order.iter().all(|name| name.is_empty() || registers.get(name).is_some());
+        let whole = order.clone().flatten().all(|name| registers.get(name).is_some());
         if architecture == Architecture::CortexM && registers.level() == Level::Unknown {
             registers.forget("xpsr");
         }
-        known.then_some(registers)
+        whole.then_some(registers)
     };
     Some((lwp, arm::in_order(architecture, endian, read)?))
-}
-
-/// Size of the whole description, as the readers of cores want it: headers, registers, and one word behind them.
-const fn size(architecture: Architecture) -> usize {
-    match architecture {
-        Architecture::CortexM | Architecture::Arm => 148,
-        Architecture::Aarch64 => 392,
-        Architecture::Riscv32 => 204,
-        Architecture::Riscv64 => 376,
-        Architecture::X86 => 144,
-        Architecture::X86_64 => 336,
-    }
 }
 
 /// The description of an `NT_PRSTATUS` note. It has no way to say that a register is not known: such a one is 0.
 #[must_use]
 pub fn to_prstatus(registers: &Registers, endian: Endian, lwp: u32, signal: u16) -> Vec<u8> {
-    let architecture = registers.architecture();
-    let layout = layout(architecture);
-    let mut desc = vec![0; size(architecture)];
+    let (width, order) = (registers.architecture().width(), words(registers.architecture().model().note));
+    let (pid, start) = head(width);
+    // Readers of cores want one word behind the registers.
+    let size = order.clone().count().saturating_add(1).saturating_mul(width.bytes()).saturating_add(start);
+    let mut desc = vec![0; size];
     let mut put = |at: usize, len: usize, value: u64| {
         let Some(place) = at.checked_add(len).and_then(|end| desc.get_mut(at..end)) else { return };
         let bytes = value.to_le_bytes();
@@ -113,11 +85,9 @@ pub fn to_prstatus(registers: &Registers, endian: Endian, lwp: u32, signal: u16)
     };
     put(0, 4, signal.into());
     put(12, 2, signal.into());
-    put(layout.pid, 4, lwp.into());
-    let mut at = layout.registers;
-    for name in layout.order {
-        put(at, layout.word.bytes(), registers.get(name).unwrap_or(0));
-        at = at.saturating_add(layout.word.bytes());
+    put(pid, 4, lwp.into());
+    for (name, at) in order.zip((start..).step_by(width.bytes())) {
+        put(at, width.bytes(), name.and_then(|name| registers.get(name)).unwrap_or(0));
     }
     desc
 }

@@ -1,86 +1,31 @@
-//! Registers: their names and places, and the values of one stopped CPU or thread.
+//! The values of the registers of one stopped CPU or thread, each with where it is from.
 
-use super::{Architecture, Level, cortex_m};
-use crate::abi::Addr;
+use super::{Architecture, Group, Level, Place, Register, cortex_m};
+use crate::abi::{Addr, Endian};
+use crate::mem::Memory;
 
-/// What a register holds, in the words of GDB's target descriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A number.
-    Int,
-    /// An address of data.
-    Data,
-    /// An address of code.
-    Code,
-    /// A floating-point number of 64 bits; where a program's calls use others, of so many.
-    Double,
-    /// An x87 number of 80 bits.
-    X87,
-}
-
-/// Which part of the processor a register belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    /// What every processor of the kind has.
-    General,
-    /// The floating-point unit, where there is one.
-    Float,
-    /// Stack pointers and masks beside the general ones.
-    System,
-}
-
-/// One register of an architecture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Register {
-    /// GDB's name.
-    pub name: &'static str,
-    /// GDB's number.
-    pub number: u16,
-    /// Size. Those of more than 64 bits are named, so that a `g` packet has their place; their values are not kept.
-    pub bits: u16,
-    /// What it holds.
-    pub kind: Kind,
-    /// Where it belongs.
-    pub group: Group,
-}
-
-impl Register {
-    /// A general register.
-    pub(super) const fn general(name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
-        Self { name, number, bits, kind, group: Group::General }
-    }
-
-    /// One of another group.
-    pub(super) const fn of(group: Group, name: &'static str, number: u16, bits: u16, kind: Kind) -> Self {
-        Self { name, number, bits, kind, group }
-    }
-
-    /// The same with this size.
-    #[must_use]
-    pub const fn sized(self, bits: u16) -> Self {
-        Self { bits, ..self }
-    }
-
-    /// Number of bytes in a `g` packet.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
-        (self.bits >> 3) as usize
-    }
-
-    /// The largest value it holds.
-    const fn max(&self) -> u64 {
-        match self.bits {
-            32 => 0xFFFF_FFFF,
-            _ => u64::MAX,
-        }
-    }
+/// Where a value is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A stub or a debugger gave it, or it was read from memory where the processor maps it.
+    Read,
+    /// A core's notes.
+    Core,
+    /// The frame on a thread's stack that it saved, or that an exception pushed.
+    Frame,
+    /// Someone gave it: `--reg`.
+    Given,
+    /// It follows from others.
+    Inferred,
 }
 
 /// The registers of one stopped CPU, or of one thread. What is not known is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registers {
     architecture: Architecture,
-    values: Vec<Option<u64>>,
+    /// Where the values are from that are set without another origin.
+    origin: Origin,
+    values: Vec<Option<(u64, Origin)>>,
     /// The thread of an operating system whose registers these are.
     lwp: Option<u32>,
     /// Where its thread-local storage begins, where no register holds that.
@@ -88,13 +33,19 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// All unknown.
+    /// All unknown; values that are set are [`Origin::Given`].
     #[must_use]
     pub fn new(architecture: Architecture) -> Self {
-        Self { architecture, values: vec![None; architecture.registers().len()], lwp: None, tls: None }
+        Self::of(architecture, Origin::Given)
     }
 
-    /// Whose registers these are.
+    /// All unknown; values that are set are from `origin`.
+    #[must_use]
+    pub fn of(architecture: Architecture, origin: Origin) -> Self {
+        Self { architecture, origin, values: vec![None; architecture.registers().len()], lwp: None, tls: None }
+    }
+
+    /// The processor.
     #[must_use]
     pub const fn architecture(&self) -> Architecture {
         self.architecture
@@ -119,40 +70,45 @@ impl Registers {
         register.or(self.tls).filter(|at| *at != 0)
     }
 
-    fn index(&self, name: &str) -> Option<usize> {
-        let name = self.architecture.canonical(name)?;
-        self.architecture.registers().iter().position(|r| r.name == name)
-    }
-
     /// The value of a register by GDB's name or another usual one (`r13`, `x1`, `s0`, `pc`).
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
-        self.values.get(self.index(name)?).copied().flatten()
+        self.value(name).map(|(value, _)| value)
     }
 
-    /// Sets a register; false where there is none of that name, or the value does not fit.
+    /// The value of a register, and where it is from.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<(u64, Origin)> {
+        self.values.get(self.architecture.index(name)?).copied().flatten()
+    }
+
+    /// Sets a register; false where there is none of that name, or the value is too large for it.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
-        let Some(index) = self.index(name) else { return false };
-        let fits = self.architecture.registers().get(index).is_some_and(|r| r.bits <= 64 && value <= r.max());
+        self.set_from(self.origin, name, value)
+    }
+
+    /// The same, with where the value is from.
+    pub fn set_from(&mut self, origin: Origin, name: &str, value: u64) -> bool {
+        let Some(index) = self.architecture.index(name) else { return false };
+        let small = self.architecture.registers().get(index).is_some_and(|r| r.bits <= 64 && value <= r.max());
         match self.values.get_mut(index) {
-            Some(slot) if fits => {
-                *slot = Some(value);
+            Some(slot) if small => {
+                *slot = Some((value, origin));
                 true
             }
             _ => false,
         }
     }
 
-    /// Sets a register from a wider field: what does not fit is cut off.
+    /// Sets a register from a wider field: what is too much is cut off.
     pub(super) fn put(&mut self, name: &str, value: u64) {
-        let registers = self.architecture.registers();
-        let max = self.index(name).and_then(|i| registers.get(i)).map_or(0, Register::max);
-        self.set(name, value & max);
+        let register = self.architecture.index(name).and_then(|i| self.architecture.registers().get(i));
+        self.set(name, value & register.map_or(0, Register::max));
     }
 
     /// Makes a register unknown.
     pub(super) fn forget(&mut self, name: &str) {
-        if let Some(slot) = self.index(name).and_then(|i| self.values.get_mut(i)) {
+        if let Some(slot) = self.architecture.index(name).and_then(|i| self.values.get_mut(i)) {
             *slot = None;
         }
     }
@@ -160,10 +116,10 @@ impl Registers {
     /// Those of an ARM, where it turns out to be a Cortex-M: what is no xPSR is not taken for one.
     #[must_use]
     pub fn as_cortex_m(&self) -> Self {
-        let mut registers = Self::new(Architecture::CortexM);
-        for (register, value) in self.iter().filter(|(register, _)| register.group == Group::General) {
+        let mut registers = Self::of(Architecture::CortexM, self.origin);
+        for (register, (value, origin)) in self.known().filter(|(register, _)| register.group == Group::General) {
             let name = if register.name == "cpsr" { "xpsr" } else { register.name };
-            value.map(|value| registers.set(name, value));
+            registers.set_from(origin, name, value);
         }
         if registers.level() == Level::Unknown {
             registers.forget("xpsr");
@@ -172,9 +128,37 @@ impl Registers {
         registers
     }
 
-    /// Every register in the order of [`Architecture::registers`], with its value.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Register, Option<u64>)> + '_ {
-        self.architecture.registers().iter().zip(self.values.iter().copied())
+    /// Every register that is known, in the order of [`Architecture::registers`], with its value and where that is from.
+    pub fn known(&self) -> impl Iterator<Item = (&'static Register, (u64, Origin))> + '_ {
+        let all = self.architecture.registers().iter().zip(&self.values);
+        all.filter_map(|(register, value)| Some((register, (*value)?)))
+    }
+
+    /// A register as `g` and `p` packets have it; a byte that is not known is `None`.
+    #[must_use]
+    pub fn encode(&self, register: &Register, endian: Endian) -> Vec<Option<u8>> {
+        let Some(value) = self.get(register.name).filter(|_| register.bits <= 64) else {
+            return vec![None; register.bytes()];
+        };
+        let mut bytes: Vec<Option<u8>> = value.to_le_bytes().into_iter().take(register.bytes()).map(Some).collect();
+        if endian == Endian::Big {
+            bytes.reverse();
+        }
+        bytes
+    }
+
+    /// Reads the registers that the processor maps into memory, as far as they can be read and are not known: a
+    /// Cortex-M's fault registers.
+    pub fn read_mapped(&mut self, memory: &mut dyn Memory, endian: Endian) {
+        let mapped = |r: &&Register| matches!(r.place, Place::Memory(_)) && self.get(r.name).is_none();
+        let open: Vec<&Register> = self.architecture.registers().iter().filter(mapped).collect();
+        let at = |r: &&Register| if let Place::Memory(at) = r.place { Some((at, r.bytes())) } else { None };
+        let wanted: Vec<(Addr, usize)> = open.iter().filter_map(at).collect();
+        for (register, bytes) in open.iter().zip(memory.read_batch(&wanted)) {
+            if let Some(value) = bytes.ok().and_then(|b| endian.u32(&b, 0)) {
+                self.set_from(Origin::Read, register.name, value.into());
+            }
+        }
     }
 
     /// Fills in what follows from the others.
@@ -184,7 +168,7 @@ impl Registers {
         }
     }
 
-    /// The registers beyond the general ones that tell where the running thread stands, in this state of the CPU.
+    /// The registers beyond the general ones without which it is not known where the running thread is.
     #[must_use]
     pub fn needed(&self) -> &'static [&'static str] {
         match self.architecture {
@@ -193,7 +177,7 @@ impl Registers {
         }
     }
 
-    /// Fills in, for a thread that does not run, what the CPU that stopped tells of it.
+    /// Fills in, for a thread that does not run, what the CPU that stopped shows of it.
     pub fn complete_thread(&mut self, cpu: &Self) {
         if self.architecture == Architecture::CortexM && cpu.architecture == self.architecture {
             cortex_m::complete_thread(self, cpu);
@@ -209,21 +193,18 @@ impl Registers {
     /// The program counter.
     #[must_use]
     pub fn pc(&self) -> Option<Addr> {
-        let [pc, ..] = self.architecture.roles();
-        self.get(pc?)
+        self.get("pc")
     }
 
     /// The stack pointer.
     #[must_use]
     pub fn sp(&self) -> Option<Addr> {
-        let [_, sp, _] = self.architecture.roles();
-        self.get(sp?)
+        self.get("sp")
     }
 
     /// The link register; `None` too where the architecture has none.
     #[must_use]
     pub fn lr(&self) -> Option<Addr> {
-        let [_, _, lr] = self.architecture.roles();
-        self.get(lr?)
+        self.get("lr")
     }
 }

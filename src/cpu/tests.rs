@@ -47,6 +47,10 @@ fn read(architecture: Architecture, bytes: Vec<u8>) -> Result<Saved, SavedError>
     Frames::new(architecture, Endian::Little).read(&mut stacked(bytes), STACK, &code())
 }
 
+fn stub(architecture: Architecture, endian: Endian, bytes: &[u8]) -> Registers {
+    from_stub(architecture, endian, &bytes.iter().copied().map(Some).collect::<Vec<_>>())
+}
+
 fn values(r: &Registers, names: &[&str]) -> Vec<Option<u64>> {
     names.iter().map(|n| r.get(n)).collect()
 }
@@ -172,7 +176,7 @@ fn arm_switched_out_by_an_interrupt() {
             let r = &saved.registers;
             let remark = if floats { "taken to hold floating" } else { "taken to hold no floating" };
             assert_eq!(saved.kind, SavedKind::Interrupted);
-            assert!(saved.remark.unwrap().starts_with(remark), "{:?}", saved.remark);
+            assert!(saved.remark.as_deref().unwrap().starts_with(remark), "{:?}", saved.remark);
             assert_eq!((r.pc(), r.lr(), r.sp()), (Some(0x8200), Some(0x8100), Some(STACK + words.len() as u64 * 4)));
             assert_eq!(values(r, &["r0", "r12", "cpsr"]), some(&[0x100, 0x10C, 0x6000_0013]));
             assert_eq!(r.get("fpscr"), floats.then_some(0x10));
@@ -219,8 +223,16 @@ fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
     let open = Frames { floats: None, ..frames };
     let saved = open.read(&mut memory, STACK, &code()).unwrap();
     assert_eq!((saved.remark.is_some(), saved.registers.pc()), (true, Some(0x8200)));
-    let why = frames.read(&mut memory, STACK, &Code::from_text("9000-9fff")).unwrap_err().to_string();
-    assert_eq!(why, "no saved frame at 0x20001000: the pc 0x8200 lies in no code of the program");
+}
+
+/// It was taken for no frame at all, and nothing of it was shown.
+#[test]
+fn a_saved_pc_outside_of_the_code_is_a_remark() {
+    let mut memory = stacked(words32(&arm_interrupt(false), Endian::Little));
+    let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
+    let saved = frames.read(&mut memory, STACK, &Code::from_text("9000-9fff")).unwrap();
+    assert_eq!(saved.registers.pc(), Some(0x8200));
+    assert_eq!(saved.remark.unwrap(), "its pc 0x8200 lies in no code of the program");
 }
 
 #[test]
@@ -393,7 +405,7 @@ fn garbage_is_refused_or_read_and_never_panics() {
         }
         for architecture in Architecture::ALL {
             let _ = read(architecture, bytes.clone());
-            let _ = from_stub(architecture, Endian::Big, &bytes);
+            let _ = stub(architecture, Endian::Big, &bytes);
             let _ = from_prstatus(architecture, Endian::Little, &bytes);
             let mut memory = stacked(bytes.clone());
             let _ = saved(architecture, Endian::Big, &mut memory, u64::MAX - 3);
@@ -501,7 +513,7 @@ fn be8_registers_that_came_little_endian() {
         let (lwp, registers) = from_prstatus(Architecture::Arm, Endian::Big, &desc).unwrap();
         assert_eq!((lwp, registers.pc(), registers.get("r0")), (4711, Some(0x4010_0114), Some(0x100)), "{order:?}");
         let g: Vec<u8> = desc[72..72 + 68].to_vec();
-        assert_eq!(from_stub(Architecture::Arm, Endian::Big, &g).pc(), Some(0x4010_0114), "{order:?}");
+        assert_eq!(stub(Architecture::Arm, Endian::Big, &g).pc(), Some(0x4010_0114), "{order:?}");
     }
     // An old big-endian target (BE32) has no such bit: what was told holds.
     words[16] = 0x6000_0013;
@@ -513,21 +525,21 @@ fn be8_registers_that_came_little_endian() {
 fn a_stubs_registers() {
     let words: Vec<u32> = (0x100..0x111).collect();
     let g = words32(&words, Endian::Little);
-    let r = from_stub(Architecture::CortexM, Endian::Little, &g);
+    let r = stub(Architecture::CortexM, Endian::Little, &g);
     assert_eq!(values(&r, &["r0", "sp", "pc", "xpsr"]), some(&[0x100, 0x10D, 0x10F, 0x110]));
     // Without a description: eight registers of 12 bytes and a word stand before the status.
     let mut old = words32(&words[..16], Endian::Little);
     old.extend([0xEE; 8 * 12 + 4]);
     old.extend(words32(&[0x6000_0013], Endian::Little));
-    assert_eq!(from_stub(Architecture::Arm, Endian::Little, &old).get("cpsr"), Some(0x6000_0013));
-    let short = from_stub(Architecture::CortexM, Endian::Little, &g[..18]);
+    assert_eq!(stub(Architecture::Arm, Endian::Little, &old).get("cpsr"), Some(0x6000_0013));
+    let short = stub(Architecture::CortexM, Endian::Little, &g[..18]);
     assert_eq!((short.get("r3"), short.get("r4"), short.pc()), (Some(0x103), None, None));
     let mut wide = words64(&numbered(33));
     wide.extend(words32(&[0x3C5], Endian::Little));
-    let r = from_stub(Architecture::Aarch64, Endian::Little, &wide);
+    let r = stub(Architecture::Aarch64, Endian::Little, &wide);
     assert_eq!((r.get("x30"), r.pc(), r.get("cpsr")), (Some(0x11E), Some(0x120), Some(0x3C5)));
     let x86 = [words64(&numbered(17)), words32(&[0x246, 0x33], Endian::Little)].concat();
-    let r = from_stub(Architecture::X86_64, Endian::Little, &x86);
+    let r = stub(Architecture::X86_64, Endian::Little, &x86);
     assert_eq!(values(&r, &["rsp", "rip", "eflags", "cs"]), some(&[0x107, 0x110, 0x246, 0x33]));
     assert_eq!(r.get("ss"), None);
 }
@@ -548,7 +560,8 @@ fn registers_take_only_what_fits() {
 fn numbers_grow_and_names_are_unique() {
     for architecture in Architecture::ALL {
         let registers = architecture.registers();
-        assert!(registers.windows(2).all(|w| w[0].number < w[1].number), "{architecture:?}");
+        let numbers: Vec<u16> = registers.iter().filter_map(Register::number).collect();
+        assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{architecture:?}");
         for r in registers {
             assert_eq!(registers.iter().filter(|o| o.name == r.name).count(), 1, "{}", r.name);
             assert_eq!(r.bytes() * 8, usize::from(r.bits));
@@ -568,4 +581,47 @@ fn a_program_tells_its_architecture() {
     let attributes = b"A\x13\0\0\0aeabi\0\x01\x09\0\0\0\x06\x0a\x07M";
     m.sects = vec![sect(".ARM.attributes", 0x7000_0003, 0, 0, attributes.to_vec())];
     assert_eq!(Architecture::of(&Elf::open(m.build()).unwrap()), Some(Architecture::CortexM));
+}
+
+/// A name in a note or a frame that is none of the registers is left out without a word.
+#[test]
+fn every_name_in_a_note_is_a_register() {
+    for architecture in Architecture::ALL {
+        let model = architecture.model();
+        let names = table::words(model.note).flatten().chain(model.roles.into_iter().flatten());
+        for name in names.chain(model.aliases.iter().map(|(_, own)| *own).filter(|own| *own != "xpsr")) {
+            assert!(architecture.registers().iter().any(|r| r.name == name), "{architecture:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn values_have_an_origin() {
+    let mut r = Registers::of(Architecture::CortexM, Origin::Core);
+    assert!(r.set("xpsr", 0x0100_0003) && r.set_from(Origin::Given, "sp", 0x2000_7F00));
+    r.complete();
+    let origins = ["xpsr", "sp", "msp"].map(|name| r.value(name).map(|(_, origin)| origin));
+    assert_eq!(origins, [Origin::Core, Origin::Given, Origin::Inferred].map(Some));
+    let saved = read(Architecture::CortexM, words32(&cortex_m(0xFFFF_FFFD, 0x6100_0000), Endian::Little)).unwrap();
+    assert!(saved.registers.known().all(|(_, (_, origin))| origin == Origin::Frame));
+}
+
+/// SHCSR, CFSR, HFSR, DFSR, MMFAR, BFAR; and what was typed is not read over.
+#[test]
+fn fault_registers_are_read_from_memory() {
+    let mut memory =
+        Stacked { base: 0xE000_ED24, bytes: words32(&[0x7_0000, 0x8200, 0x4000_0000, 0, 4, 8], Endian::Little) };
+    let mut r = Registers::new(Architecture::CortexM);
+    assert!(r.set("cfsr", 0x1_0000));
+    r.read_mapped(&mut memory, Endian::Little);
+    assert_eq!(values(&r, &["shcsr", "cfsr", "hfsr", "mmfar", "bfar"]), some(&[0x7_0000, 0x1_0000, 0x4000_0000, 4, 8]));
+    assert_eq!((r.value("bfar"), r.value("cfsr")), (Some((8, Origin::Read)), Some((0x1_0000, Origin::Given))));
+    let mut none = Registers::new(Architecture::Riscv32);
+    none.read_mapped(&mut memory, Endian::Little);
+    assert!(none.is_unknown());
+    assert!(
+        Architecture::Riscv64.system_registers().contains(&"mcause")
+            && Architecture::Arm.system_registers() == ["spsr"]
+    );
+    assert!(Architecture::X86_64.system_registers().is_empty(), "a core's notes have them");
 }

@@ -1,7 +1,7 @@
 //! NEW EVENTS AS THEY COME: looks again and again at a trace, and hands out what was inserted since the last look.
 //!
 //! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring tells. The
-//! format reads ([`crate::format::Format::newer`]); here is what goes on from one look to the next: the place, the
+//! format reads ([`crate::format::Follow`]); here is what goes on from one look to the next: the place, the
 //! numbers of events and contexts, the time, and the pace.
 
 mod gather;
@@ -19,7 +19,7 @@ pub use pace::Pace;
 pub use saved::Saved;
 
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, Cursor, DecodeOptions, Extent, Lost};
+use crate::format::{Absence, DecodeOptions, Extent, Follow, Lost};
 use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Session};
 use crate::trace::{ContextKind, Event, Issue, Known, Place, Severity, Trace};
@@ -96,7 +96,7 @@ pub struct Follower {
     names: Names,
     options: DecodeOptions,
     catalogue: Catalogue,
-    cursor: Cursor,
+    cursor: Box<dyn Follow>,
     numbers: Numbers,
     how: How,
     halts: Halts,
@@ -104,7 +104,7 @@ pub struct Follower {
     /// How many slots behind the cursor were seen in the look before, and waited for.
     seen: u64,
     /// Events that wait for words that the kernel fills in late, and the cursor behind them.
-    held: Option<(News, Cursor)>,
+    held: Option<(News, Box<dyn Follow>)>,
     /// Each event moves the clock by one.
     counts: bool,
     /// Threads that the registry does not name.
@@ -155,7 +155,7 @@ impl Follower {
             names,
             options,
             catalogue,
-            pace: Pace::new(cursor.slots.0),
+            pace: Pace::new(cursor.capacity()),
             cursor,
             numbers: Numbers::default(),
             how,
@@ -186,14 +186,14 @@ impl Follower {
         saved: &Saved,
     ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
         let (mut this, news) = Self::begin(session, How::Held, names, options, First::Now)?;
-        saved.put(&mut this.cursor, &mut this.numbers);
+        saved.put(this.cursor.as_mut(), &mut this.numbers);
         Ok((this, news))
     }
 
     /// Where it stands, to go on from in another run.
     #[must_use]
     pub fn save(&self) -> Saved {
-        Saved::of(&self.cursor, &self.numbers)
+        Saved::of(self.cursor.as_ref(), &self.numbers)
     }
 
     /// What ids mean.
@@ -224,7 +224,7 @@ impl Follower {
     /// # Errors
     /// [`Absence`] where the trace cannot be read, or is another one.
     pub fn poll(&mut self) -> Result<News, Absence> {
-        let mut newer = self.session.newer(&self.cursor, false)?;
+        let mut newer = self.session.newer(self.cursor.as_ref(), false)?;
         if newer.lost.count > 0 || newer.restarted {
             // What was read and waited is shown, and the gap comes behind it.
             if let Some((news, cursor)) = self.held.take() {
@@ -238,7 +238,7 @@ impl Follower {
         let mut trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
         let renamed = self.wants_names(&trace, newer.known);
         if renamed {
-            newer = self.session.newer(&self.cursor, true)?;
+            newer = self.session.newer(self.cursor.as_ref(), true)?;
             trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
             self.remember_nameless(&trace);
         }
@@ -260,7 +260,7 @@ impl Follower {
         news.renamed = renamed;
         news.more = newer.more;
         let mut emitted = slots;
-        let mut cursor = newer.cursor;
+        let mut cursor = newer.next;
         self.seen = 0;
         if let Some((index, slots)) = waits
             && let Some(back) = cursor.back(slots)
@@ -280,7 +280,7 @@ impl Follower {
     /// The first event that waits for words that come late, and how many slots go back with it. None waits twice, nor
     /// where the ring fills fast.
     fn waits(&self, events: &[Event], known: u64, slots: u64, more: bool) -> Option<(usize, u64)> {
-        if more || self.how == How::Held || slots > self.cursor.slots.0 / 8 {
+        if more || self.how == How::Held || slots > self.cursor.capacity() / 8 {
             return None;
         }
         let late = |e: &Event| e.doubtful != 0 && e.seq.saturating_sub(known) >= self.seen;
@@ -357,7 +357,7 @@ impl Follower {
         self.seen = 0;
         self.nameless.clear();
         self.cursor = cursor;
-        self.pace = Pace::new(self.cursor.slots.0);
+        self.pace = Pace::new(self.cursor.capacity());
         let mut news = self.numbers.number(trace, events, 0, None, Some((Lost::default(), true)));
         news.renamed = true;
         self.numbers.advance(&news, slots);
@@ -376,7 +376,7 @@ impl Follower {
         // Where the kernel's pointer leads elsewhere now, it is another trace. A zero may be a read that failed.
         self.session.forget();
         let header = self.session.locate()?.1.header;
-        let elsewhere = !self.cursor.described.iter().any(|b| b.role == "header" && b.address == header);
+        let elsewhere = self.cursor.header() != header;
         if absence.code == "trace-changed" || elsewhere { self.restart() } else { Err(absence) }
     }
 

@@ -1,8 +1,7 @@
 //! A place in a trace as text, for a debugger to keep from one stop to the next.
 
 use super::number::Numbers;
-use crate::bytes::Bytes;
-use crate::format::Cursor;
+use crate::format::Follow;
 
 /// Where following stood: the next slot, the bytes of the one before it, and the numbers of the next event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,21 +14,16 @@ pub struct Saved {
 }
 
 impl Saved {
-    pub(super) fn of(cursor: &Cursor, numbers: &Numbers) -> Self {
-        let start = cursor.before.len().saturating_sub(cursor.slots.1);
-        let before = cursor.before.as_slice().get(start..).unwrap_or_default().to_vec();
+    pub(super) fn of(cursor: &dyn Follow, numbers: &Numbers) -> Self {
+        let (slot, before) = cursor.save();
         let (ticks, stamp) = numbers.last.map_or((None, None), |(ticks, stamp)| (Some(ticks), stamp));
-        Self { slot: cursor.slot, before, seq: numbers.seq, ticks, stamp }
+        Self { slot, before, seq: numbers.seq, ticks, stamp }
     }
 
-    pub(super) fn put(&self, cursor: &mut Cursor, numbers: &mut Numbers) {
+    pub(super) fn put(&self, cursor: &mut dyn Follow, numbers: &mut Numbers) {
         numbers.seq = self.seq;
         numbers.last = self.ticks.map(|ticks| (ticks, self.stamp));
-        // Of another trace: what is there now is all that can be gone on from.
-        if self.slot < cursor.slots.0 && (self.before.is_empty() || self.before.len() == cursor.slots.1) {
-            cursor.slot = self.slot;
-            cursor.before = Bytes::from(self.before.clone());
-        }
+        cursor.restore(self.slot, &self.before);
     }
 
     /// Understands what [`Saved`] was written as.

@@ -1,8 +1,9 @@
 //! BYTES -> MODEL: one folder a format, with the same file names in each.
 //!
-//! `locate` finds where a trace lies, `capture` reads what a question needs, `decode` is pure: the same bytes give the
-//! same trace whether they came from a probe, a core or a fuzzer. A new format touches its own folder, its catalogue and
-//! one line in [`ALL`].
+//! [`Format::locate`] finds where a trace lies, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
+//! pure: the same bytes give the same trace whether they came from a probe, a core or a fuzzer. What a format knows
+//! between these steps is its own: each has types of its own behind these traits. A new format touches its own folder,
+//! its catalogue and one line in [`ALL`].
 
 mod haystack;
 pub mod qnx;
@@ -12,8 +13,8 @@ pub mod uia;
 pub use haystack::Haystack;
 
 use crate::abi::{Addr, Endian, Width};
-use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
+use crate::mem::segments::Segments;
 use crate::mem::{Memory, ReadError, ReadErrorKind, Region};
 use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
@@ -66,7 +67,33 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// [`Absence`] when there is none or it cannot be reached, with all that was tried.
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence>;
+    fn locate(
+        &self,
+        memory: &mut dyn Memory,
+        symbols: &dyn Symbols,
+        hints: &Hints,
+    ) -> Result<Box<dyn Located>, Absence>;
+
+    /// The trace at a location of which nothing else is known, as a search gives it.
+    fn at(&self, location: Location) -> Box<dyn Located>;
+
+    /// Reads buffers that one run filled one after the other, oldest first, as one trace.
+    ///
+    /// # Errors
+    /// [`Absence`] when a buffer cannot be read, or the format has no such buffers.
+    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Absence> {
+        let mut buffers = buffers.into_iter();
+        match (buffers.next(), buffers.next()) {
+            (Some((location, mut memory)), None) => self.at(location).capture(&mut memory, symbols, Extent::All),
+            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
+        }
+    }
+}
+
+/// A trace that was found, with what its format knows of it.
+pub trait Located: std::fmt::Debug + Send + Sync {
+    /// Where it lies.
+    fn location(&self) -> &Location;
 
     /// Reads what `extent` asks for.
     ///
@@ -76,61 +103,89 @@ pub trait Format: Sync {
         &self,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
-        located: &Located,
         extent: Extent,
-    ) -> Result<Capture, Absence>;
+    ) -> Result<Box<dyn Capture>, Absence>;
+}
 
-    /// Where a capture ends, for [`Format::newer`] to go on from. `None` where this format cannot be read while the
-    /// target runs.
-    fn cursor(&self, capture: &Capture) -> Option<Cursor> {
-        let _ = capture;
-        None
-    }
+/// The bytes of a trace with their addresses: all that decoding needs.
+pub trait Capture: std::fmt::Debug {
+    /// What its ids mean, where each program has its own. Pure.
+    fn catalogue(&self, names: Names) -> Catalogue;
 
-    /// Reads what was inserted behind a cursor, in a target that may run on meanwhile: only what is whole, and how much
-    /// was lost. Reads the objects again only where `names` says so, or they were never read.
+    /// Makes a trace of it. Pure.
     ///
     /// # Errors
-    /// [`Absence`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
-    fn newer(
-        &self,
-        memory: &mut dyn Memory,
-        located: &Located,
-        cursor: &Cursor,
-        names: bool,
-    ) -> Result<Newer, Absence> {
-        let _ = (memory, located, cursor, names);
-        Err(Absence::broken("cannot-follow", format!("{} cannot be followed", self.name()), ""))
-    }
-
-    /// What the ids of this capture mean, where each program has its own. Pure.
-    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
-        let _ = capture;
-        self.catalogue(names)
-    }
-
-    /// Makes a trace of captured bytes. Pure.
-    ///
-    /// # Errors
-    /// [`Absence`] when the capture holds no trace of this format.
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+    /// [`Absence`] when it holds no trace of its format.
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
 
     /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
     /// Sorted, and no two of them touch.
-    fn ranges(&self, capture: &Capture) -> Vec<Region> {
-        capture.ranges()
+    fn ranges(&self) -> Vec<Region>;
+
+    /// The threads that run, by core, as the kernel says: their addresses, 0 for none. Empty where nothing says.
+    fn running(&self) -> Vec<Addr> {
+        Vec::new()
     }
 
-    /// Makes one trace of buffers that one run filled one after the other, oldest first. Pure.
+    /// What went wrong while it was read.
+    fn issues(&self) -> &[Issue];
+
+    /// Follows the trace from the end of this capture on. `None` where this format cannot be read while the target
+    /// runs.
+    fn follow(&self) -> Option<Box<dyn Follow>> {
+        None
+    }
+}
+
+/// The end of what was read of a trace, from which reading goes on while the target runs.
+pub trait Follow: std::fmt::Debug {
+    /// Reads what was inserted since: only what is whole, and how much was lost. Reads the objects again only where
+    /// `names` says so, or they were never read.
     ///
     /// # Errors
-    /// [`Absence`] when they are not of one run, or the format knows no such buffers.
-    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-        match captures {
-            [one] => self.decode(one, catalogue, options),
-            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
-        }
-    }
+    /// [`Absence`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
+    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Absence>;
+
+    /// The place so many slots further back, where they are among those that it knows and one before them is.
+    fn back(&self, slots: u64) -> Option<Box<dyn Follow>>;
+
+    /// Address of the header of the trace that is followed.
+    fn header(&self) -> Addr;
+
+    /// Number of slots of the ring.
+    fn capacity(&self) -> u64;
+
+    /// The next slot, and the bytes of the one before it: enough for [`Follow::restore`] in another run.
+    fn save(&self) -> (u64, Vec<u8>);
+
+    /// Goes on from a place that was saved. Does nothing where that is of another trace.
+    fn restore(&mut self, slot: u64, before: &[u8]);
+}
+
+/// What was inserted since the last look.
+#[derive(Debug)]
+pub struct Newer {
+    /// The new slots, behind those that were known.
+    pub capture: Box<dyn Capture>,
+    /// How many slots at the start of the capture were known before.
+    pub known: u64,
+    /// Where to go on.
+    pub next: Box<dyn Follow>,
+    /// What is missing before the first new event.
+    pub lost: Lost,
+    /// The ring was emptied since: the trace was enabled again.
+    pub restarted: bool,
+    /// More is there already.
+    pub more: bool,
+}
+
+/// Events that were not read in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// How many.
+    pub count: u64,
+    /// True where the ring may have gone around more often than it shows.
+    pub at_least: bool,
 }
 
 /// A trace found by scanning.
@@ -158,41 +213,43 @@ impl Found {
     }
 }
 
-/// What the user and the other inputs tell before anything is read.
+/// What the user and the other inputs say before anything is read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hints {
     /// Where the trace describes itself (`--header`).
     pub header: Option<Addr>,
+    /// True where `header` is not an option's: a file begins with a trace.
+    pub header_in_file: bool,
     /// Byte order of the target, from an ELF or a core.
     pub endian: Option<Endian>,
     /// Width of a pointer on the target, from an ELF or a core.
     pub pointer: Option<Width>,
 }
 
+impl Hints {
+    /// The location that [`Hints::header`] gives.
+    #[must_use]
+    pub fn given(&self) -> Option<Location> {
+        let header = self.header?;
+        let how =
+            if self.header_in_file { "the file begins with it".to_owned() } else { format!("--header {header:#x}") };
+        Some(Location { header, endian: self.endian, pointer: self.pointer, how, by_symbols: false })
+    }
+}
+
 /// Where a trace lies.
 #[derive(Debug, Clone)]
-pub struct Located {
+pub struct Location {
     /// Where it describes itself.
     pub header: Addr,
-    /// Byte order, where the way it was found tells.
+    /// Byte order, where the way it was found shows it.
     pub endian: Option<Endian>,
-    /// Pointer width, where the way it was found tells.
+    /// Pointer width, where the way it was found shows it.
     pub pointer: Option<Width>,
     /// One sentence: how it was found.
     pub how: String,
-    /// What was read on the way and need not be read again: name of a kernel variable and its value; its address where it
-    /// is enough that it is there.
-    pub known: Vec<(&'static str, u64)>,
-    /// True where symbols told, which can be of another build than the memory.
+    /// True where symbols led to it, which can be of another build than the memory.
     pub by_symbols: bool,
-}
-
-impl Located {
-    /// The value of a kernel variable that was read while locating.
-    #[must_use]
-    pub fn known(&self, name: &str) -> Option<u64> {
-        self.known.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
-    }
 }
 
 /// How much of a trace to read.
@@ -204,129 +261,23 @@ pub enum Extent {
     Nothing,
     /// The newest slots, as many as this.
     Newest(u64),
-    /// What is newer than a cursor: [`Format::newer`] alone reads it.
-    Newer,
 }
 
-/// Where following stands.
-#[derive(Debug, Clone)]
-pub struct Cursor {
-    /// The slot that the next event goes to.
-    pub slot: u64,
-    /// Number of slots of the ring, and bytes of each.
-    pub slots: (u64, usize),
-    /// The slots before it as they were read: the last of them tells whether the ring went around since.
-    pub before: Bytes,
-    /// What describes the trace: its header and its objects, as they were read last.
-    pub described: Vec<Block>,
-    /// How often in a row the next slot was there and could not be read.
-    pub misses: u32,
-    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: distances from here
-    /// to the pointer may lack whole rounds of the ring. At least so many events are behind the cursor.
-    pub unsure: Option<u64>,
-}
-
-impl Cursor {
-    /// The cursor so many slots further back, where they are among those that it knows and one before them is.
-    #[must_use]
-    pub fn back(&self, slots: u64) -> Option<Self> {
-        let (capacity, size) = self.slots;
-        let bytes = usize::try_from(slots).ok()?.checked_mul(size)?;
-        let left = self.before.len().checked_sub(bytes).filter(|left| *left >= size)?;
-        let slot = self.slot.checked_add(capacity)?.checked_sub(slots)?.checked_rem(capacity)?;
-        Some(Self { slot, before: self.before.cut(0, left)?, ..self.clone() })
-    }
-}
-
-/// What was inserted behind a cursor.
-#[derive(Debug, Clone)]
-pub struct Newer {
-    /// The new slots, behind those that the cursor knew.
-    pub capture: Capture,
-    /// How many slots at the start of the capture were known before.
-    pub known: u64,
-    /// Where to go on.
-    pub cursor: Cursor,
-    /// What is missing between the cursor and the first new event.
-    pub lost: Lost,
-    /// The ring was emptied since: the trace was enabled again.
-    pub restarted: bool,
-    /// More is there already.
-    pub more: bool,
-}
-
-/// Events that were not read in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lost {
-    /// How many.
-    pub count: u64,
-    /// True where the ring may have gone around more often than it shows.
-    pub at_least: bool,
-}
-
-/// Captured bytes with their addresses: all that `decode` needs.
-#[derive(Debug, Clone)]
-pub struct Capture {
-    /// Name of the format.
-    pub format: &'static str,
-    /// Byte order.
-    pub endian: Endian,
-    /// Width of a stored word.
-    pub word: Width,
-    /// Width of a pointer, where known.
-    pub pointer: Option<Width>,
-    /// The bytes.
-    pub blocks: Vec<Block>,
-    /// Values that do not lie in the blocks.
-    pub values: Vec<(&'static str, u64)>,
-    /// What went wrong while reading.
-    pub issues: Vec<Issue>,
-    /// How the trace was found.
-    pub how: String,
-    /// What was asked for.
-    pub extent: Extent,
-}
-
-impl Capture {
-    /// The blocks of this role, in the order in which they were put.
-    pub fn blocks<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Block> {
-        self.blocks.iter().filter(move |b| b.role == role)
-    }
-
-    /// Where the blocks lie: sorted, and no two of them touch.
-    #[must_use]
-    pub fn ranges(&self) -> Vec<Region> {
-        let mut spans: Vec<(Addr, u64)> = self.blocks.iter().map(|b| (b.address, b.bytes.len() as u64)).collect();
-        spans.sort_unstable();
-        let mut ranges: Vec<Region> = Vec::new();
-        for (start, len) in spans.into_iter().filter(|(_, len)| *len > 0) {
-            let end = start.saturating_add(len);
-            match ranges.last_mut() {
-                Some(before) if start <= before.start.saturating_add(before.len) => {
-                    before.len = before.len.max(end.saturating_sub(before.start));
-                }
-                _ => ranges.push(Region { start, len }),
+/// These stretches of memory sorted, and no two of them touch.
+fn merged(spans: impl IntoIterator<Item = Region>) -> Vec<Region> {
+    let mut spans: Vec<Region> = spans.into_iter().filter(|r| r.len > 0).collect();
+    spans.sort_unstable_by_key(|r| (r.start, r.len));
+    let mut ranges: Vec<Region> = Vec::new();
+    for span in spans {
+        let end = span.start.saturating_add(span.len);
+        match ranges.last_mut() {
+            Some(before) if span.start <= before.start.saturating_add(before.len) => {
+                before.len = before.len.max(end.saturating_sub(before.start));
             }
+            _ => ranges.push(span),
         }
-        ranges
     }
-
-    /// The value of this name.
-    #[must_use]
-    pub fn value(&self, name: &str) -> Option<u64> {
-        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
-    }
-}
-
-/// Bytes that were read, and from where.
-#[derive(Debug, Clone)]
-pub struct Block {
-    /// What they are, in the format's own words: `header`, `registry`, `ring`.
-    pub role: &'static str,
-    /// Address of the first byte.
-    pub address: Addr,
-    /// The bytes.
-    pub bytes: Bytes,
+    ranges
 }
 
 /// What options say about decoding.

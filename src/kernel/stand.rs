@@ -3,7 +3,7 @@
 use super::thread::{Stacks, Thread};
 use super::{Above, Kernel, State, cpus};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Architecture, Code, Frames, Level, Registers, SavedError, SavedKind};
+use crate::cpu::{self, Architecture, Code, Frames, Level, Origin, Registers, SavedError, SavedKind};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Severity};
@@ -40,10 +40,6 @@ pub struct Stop {
 pub(super) const RUNS: &str = "it runs";
 /// What a Cortex-M thread saves first has these bits.
 const EXC_RETURN: u64 = 0xFFFF_FF80;
-/// Number of the exception in a Cortex-M's status register.
-const EXCEPTION: u64 = 0x1FF;
-/// `xpsr`: Thumb state.
-const THUMB: u64 = 1 << 24;
 
 impl Kernel {
     /// Finds out where each thread stands. What this shows of the processor goes into `stop`.
@@ -52,21 +48,25 @@ impl Kernel {
         self.processor = stop.frames.map(|f| f.architecture);
         self.lay_typed(stop);
         let cores = self.current.len();
-        let (mut failed, mut first) = (0u64, None);
+        let (mut unknown, mut doubtful) = (Vec::new(), Vec::new());
         for thread in self.threads.iter_mut().filter(|t| t.core.is_none() || t.stacks == Stacks::System) {
             let known = match thread.stacks {
                 Stacks::System => of_system(thread, stop),
                 _ => rest(thread, memory, stop, cores),
             };
             if let Err(why) = known {
-                failed = failed.saturating_add(1);
-                first.get_or_insert_with(|| format!("{}: {why}", thread.label()));
+                unknown.push(format!("{}: {why}", thread.label()));
                 thread.stand.how = why;
+            } else if thread.stand.pc.is_some_and(|pc| stop.code.holds(pc) == Some(false)) {
+                doubtful.push(format!("{}: {}", thread.label(), thread.stand.how));
             }
         }
-        if let Some(first) = first {
-            let message = format!("where a thread stands is not known: {first}");
-            self.issues.push(Issue::new("no-saved-frame", Severity::Note, message).times(failed));
+        for (what, of) in [("not known", unknown), ("doubtful", doubtful)] {
+            if let Some(first) = of.first() {
+                let message = format!("where a thread stands is {what}: {first}");
+                let count = u64::try_from(of.len()).unwrap_or(u64::MAX);
+                self.issues.push(Issue::new("no-saved-frame", Severity::Note, message).times(count));
+            }
         }
         self.cpus = (0..cores).map(|core| self.cpu(core, stop, symbols)).collect();
         let endian = self.layout.shape.endian;
@@ -105,7 +105,7 @@ impl Kernel {
             if stop.cpus.is_empty() {
                 stop.cpus.extend(self.processor.map(Registers::new));
             }
-            if !stop.cpus.first_mut().is_some_and(|cpu| cpu.set(&name, value)) {
+            if !stop.cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, &name, value)) {
                 let of = self.processor.map_or("a processor that is not known", Architecture::name);
                 let message = format!("--reg {name}={value:#x} is not used: no such register of {of}");
                 self.issues.push(Issue::new("reg-unused", Severity::Note, message));
@@ -233,8 +233,12 @@ fn run(
             format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
         Some(psp) if psp & 3 != 0 => format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"),
-        Some(psp) => match hardware_frame(memory, psp, endian, thread.holds(psp)) {
-            Some(Ok(frame)) => {
+        Some(psp) => match cpu::pushed(memory, psp, endian) {
+            Some(Ok(mut frame)) => {
+                // It was pushed onto the thread's stack: that is where the thread's stack pointer is now.
+                if thread.holds(psp) {
+                    frame.set_from(Origin::Inferred, "sp", psp);
+                }
                 let from = match above {
                     Above::Unknown => format!(", as what an exception pushes lies at psp={psp:#x}"),
                     _ => String::new(),
@@ -261,30 +265,4 @@ fn interrupted_by(above: &Above, cpu: &Registers) -> Option<String> {
         Above::Unknown if cpu.get("psp").is_some() => Some("an exception, which one is not known".to_owned()),
         _ => None,
     }
-}
-
-/// What a Cortex-M pushes when an exception comes: r0 to r3, r12, lr, pc, xpsr; the last two alone where they are not
-/// those of a thread. `on_stack`: it lies in the thread's stack.
-fn hardware_frame(
-    memory: &mut dyn Memory,
-    at: Addr,
-    endian: Endian,
-    on_stack: bool,
-) -> Option<Result<Registers, (u64, u64)>> {
-    const NAMES: [&str; 8] = ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"];
-    let bytes = memory.read_bytes(at, 32).ok()?;
-    let mut registers = Registers::new(Architecture::CortexM);
-    for (word, name) in bytes.chunks_exact(4).zip(NAMES) {
-        registers.set(name, u64::from(endian.u32(word, 0)?));
-    }
-    // A thread that has lost Thumb state is rarer than a slip of the hand, and both numbers tell it.
-    let (pc, status) = (registers.pc()?, registers.get("xpsr")?);
-    if status & THUMB == 0 || status & EXCEPTION != 0 || pc & 1 != 0 {
-        return Some(Err((pc, status)));
-    }
-    // Without knowing whether the FPU was in use the stack pointer before it is not known; the frame's own is.
-    if on_stack {
-        registers.set("sp", at);
-    }
-    Some(Ok(registers))
 }

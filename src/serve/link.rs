@@ -303,7 +303,7 @@ impl<'a> Link<'a> {
 
     fn register(&self, argument: &str) -> Vec<u8> {
         let number = argument.split(';').next().and_then(|n| u16::from_str_radix(n, 16).ok());
-        let register = number.and_then(|n| self.roster.described.iter().find(|r| r.number == n));
+        let register = number.and_then(|n| self.roster.described.iter().find(|r| r.number() == Some(n)));
         let thread = self.roster.thread(self.roster.selected());
         // Only LLDB asks for one register, and takes `xx` for the value cc: what is not known is an error to it.
         let known: Option<Vec<u8>> =
@@ -313,7 +313,7 @@ impl<'a> Link<'a> {
 
     fn host(&self) -> String {
         let Some(architecture) = self.roster.architecture else { return String::new() };
-        let triple = hex(describe::triple(architecture).as_bytes());
+        let triple = hex(architecture.triple().as_bytes());
         let endian = match self.roster.endian {
             Endian::Little => "little",
             Endian::Big => "big",

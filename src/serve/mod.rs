@@ -88,7 +88,7 @@ impl<'a> PostMortem<'a> {
         let mut target = DeadTarget {
             memory: &mut *self.memory,
             roster: Rc::clone(&self.roster),
-            description: describe::target(&self.roster),
+            description: self.roster.target_xml(),
             map: describe::memory(self.regions.as_deref()),
             resumed: None,
             answer: match &mut self.answer {

@@ -93,10 +93,11 @@ impl Roster {
         // one is unknown, and does without both.
         let main_stack = || shown.iter().any(|s| s.registers.as_ref().is_some_and(|r| r.get("msp").is_some()));
         let group = |group: Group| match (architecture, group) {
+            (_, Group::Fault) => false,
             (Some(Architecture::CortexM), Group::System) => main_stack(),
             _ => all.iter().filter(|r| r.group == group).any(known),
         };
-        let described = all.iter().filter(|r| group(r.group)).copied().collect();
+        let described = all.iter().filter(|r| r.number().is_some() && group(r.group)).copied().collect();
         let roster = Self { architecture, endian, threads: shown, described, selected: Cell::new(1) };
         roster.begin();
         roster
@@ -109,7 +110,7 @@ impl Roster {
         self.described.retain(|r| r.group != Group::Float);
         let floats = all.iter().filter(|r| r.group == Group::Float && bits > 0).copied();
         self.described.extend(floats.map(|r| if r.kind == Kind::Double { r.sized(bits) } else { r }));
-        self.described.sort_by_key(|r| r.number);
+        self.described.sort_by_key(Register::number);
     }
 
     pub(super) fn threads(&self) -> &[Shown] {
@@ -146,13 +147,13 @@ impl Roster {
 
     /// One described register of a thread, as it goes over the link; a byte that is not known is `None`.
     pub(super) fn bytes(&self, thread: &Shown, register: &Register) -> Vec<Option<u8>> {
-        let value = thread.registers.as_ref().and_then(|r| r.get(register.name));
-        let Some(value) = value.filter(|_| register.bytes() <= 8) else { return vec![None; register.bytes()] };
-        let mut bytes: Vec<Option<u8>> = value.to_le_bytes().into_iter().take(register.bytes()).map(Some).collect();
-        if self.endian == Endian::Big {
-            bytes.reverse();
-        }
-        bytes
+        let known = thread.registers.as_ref().map(|r| r.encode(register, self.endian));
+        known.unwrap_or_else(|| vec![None; register.bytes()])
+    }
+
+    /// The target description; empty where the processor is not known.
+    pub(super) fn target_xml(&self) -> String {
+        self.architecture.map_or_else(String::new, |a| a.target_xml(&self.described))
     }
 
     /// All described registers of a thread.

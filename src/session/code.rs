@@ -2,6 +2,7 @@
 
 use super::LoadOffset;
 use crate::abi::Addr;
+use crate::bytes::Bytes;
 use crate::elf::{
     Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
 };
@@ -43,8 +44,11 @@ impl Compared {
 
 /// How many samples are taken, spread evenly over the code.
 const SAMPLES: u64 = 8;
-/// Bytes of a sample.
+/// Bytes of the first sample.
 const LEN: u64 = 256;
+/// Each sample is so much shorter than the one before: a client that keeps reads of different lengths in flight together
+/// needs no question between them to keep their answers apart.
+const SHORTER: u64 = 4;
 /// Bytes of the smallest sample that shows anything.
 const LEAST: usize = 32;
 
@@ -109,24 +113,28 @@ impl CodeMatch {
 struct Code {
     /// Its address as linked.
     start: Addr,
-    bytes: crate::bytes::Bytes,
+    bytes: Bytes,
 }
 
-/// Compares samples of the ELF's code with memory. `None` where either has none of it. Memory that is all one byte was
-/// erased, or could not be read, and shows nothing.
+/// Compares the ELF's build id and samples of its code with memory, read in one flight. `None` where either has none of it.
+/// Memory that is all one byte was erased, or could not be read, and shows nothing.
 pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> Option<CodeMatch> {
     if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
         // Where it was loaded is not known.
         return None;
     }
-    let load_offset = load.value;
     let code = code(elf);
     let samples = samples(&code);
-    let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
-    let wanted: Vec<(Addr, usize)> = samples.iter().map(|(address, ours)| (at(*address), ours.len())).collect();
-    let build_id = same_build_id(memory, elf, load_offset);
+    let notes = build_id_notes(elf);
+    let at = |address: Addr| address.wrapping_add(load.value) & elf.width().max();
+    let notes_at = notes.iter().map(|note| (at(note.start), note.bytes.len()));
+    let wanted: Vec<(Addr, usize)> =
+        notes_at.chain(samples.iter().map(|(address, ours)| (at(*address), ours.len()))).collect();
+    let mut read = memory.read_batch(&wanted).into_iter();
+    let there = notes.iter().zip(read.by_ref()).filter_map(|(note, there)| note.is_same(&there.ok()?));
+    let build_id = there.collect::<Vec<bool>>().first().copied();
     let mut found = CodeMatch { build_id, same: 0, compared: 0, first: None };
-    for ((address, ours), there) in samples.iter().zip(memory.read_batch(&wanted)) {
+    for ((address, ours), there) in samples.iter().zip(read) {
         let Some(there) = there.ok().filter(|bytes| !is_uniform(bytes)) else { continue };
         found.compared = found.compared.saturating_add(1);
         if is_same(ours, &there) {
@@ -138,18 +146,31 @@ pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> O
     (found.compared > 0 || build_id.is_some()).then_some(found)
 }
 
-/// Whether memory holds the ELF's build id where it belongs; `None` where either has none.
-fn same_build_id(memory: &mut dyn Memory, elf: &Elf, load_offset: u64) -> Option<bool> {
-    let id = elf.build_id()?;
+/// The section of a build id, in memory as linked.
+struct IdNote {
+    start: Addr,
+    bytes: Bytes,
+    /// Bytes of the note before the id.
+    head: usize,
+}
+
+impl IdNote {
+    /// Whether memory has the same id; `None` where not even the note's own header is there: it was not loaded.
+    fn is_same(&self, there: &[u8]) -> Option<bool> {
+        (there.get(..self.head) == self.bytes.get(..self.head)).then(|| *there == *self.bytes)
+    }
+}
+
+/// The sections in memory that end with the ELF's build id.
+fn build_id_notes(elf: &Elf) -> Vec<IdNote> {
+    let Some(id) = elf.build_id() else { return Vec::new() };
     let notes = elf.sections().filter(|s| s.kind == SHT_NOTE && s.flags & SHF_ALLOC != 0);
-    notes.into_iter().find_map(|section| {
-        let ours = elf.section_bytes(&section);
-        let head = ours.len().checked_sub(id.len()).filter(|_| ours.ends_with(&id))?;
-        let at = section.addr.wrapping_add(load_offset) & elf.width().max();
-        let there = memory.read_bytes(at, ours.len()).ok()?;
-        // Where the note's own header is not there, the note was not loaded, and shows nothing.
-        (there.get(..head) == ours.get(..head)).then(|| *there == *ours)
-    })
+    let of = |section: Section| {
+        let bytes = elf.section_bytes(&section);
+        let head = bytes.len().checked_sub(id.len()).filter(|_| bytes.ends_with(&id))?;
+        Some(IdNote { start: section.addr, bytes, head })
+    };
+    notes.filter_map(of).collect()
 }
 
 /// A debugger's breakpoints replace a few bytes; other code differs in most of them.
@@ -204,7 +225,7 @@ fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
                 continue;
             }
             let from = into & !3;
-            let size = len(part).saturating_sub(from).min(LEN);
+            let size = len(part).saturating_sub(from).min(LEN.saturating_sub(SHORTER.saturating_mul(i)));
             let range = usize::try_from(from).ok().zip(usize::try_from(size).ok());
             let bytes = range.and_then(|(from, size)| part.bytes.get(from..from.checked_add(size)?));
             if let Some(bytes) = bytes.filter(|b| b.len() >= LEAST && !is_uniform(b)) {
@@ -220,7 +241,6 @@ fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
 #[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
     use super::*;
-    use crate::bytes::Bytes;
     use crate::elf::writer::{Writer, load, sect};
     use crate::mem::segments::{Block, Segments};
 

@@ -8,11 +8,11 @@ use super::gather::{Gathered, Wanted};
 use super::{Session, stub};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
-use crate::catalogue::Catalogue;
+use crate::catalogue::Names;
 use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MOST_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
-use crate::format::{Absence, Extent};
+use crate::format::{Absence, DecodeOptions, Extent};
 use crate::kernel::{Kernel, Kind, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
@@ -66,17 +66,15 @@ impl Session<'_> {
         let mut table = String::new();
         let registry = match self.capture(Extent::All) {
             Ok((format, capture)) => {
-                let ranges = format.ranges(&capture);
+                let ranges = capture.ranges();
                 wanted.add("trace", ranges.iter().copied());
                 said.push(format!("{} trace, {} bytes", format.name(), ranges.iter().map(|r| r.len).sum::<u64>()));
-                if let Some((_, place)) = &self.place {
+                if let Some((_, located)) = &self.place {
+                    let place = located.location();
                     endian = endian.or(place.endian);
                     header = (!place.by_symbols).then_some(place.header);
                 }
-                let catalogue = format.catalogue_of(&capture, crate::catalogue::Names::default());
-                let options = crate::format::DecodeOptions::default();
-                let decode = |catalogue: &Catalogue| format.decode(&capture, catalogue, &options);
-                let named = self.named(catalogue, decode).ok();
+                let named = self.named(capture.as_ref(), Names::default(), &DecodeOptions::default()).ok();
                 issues.extend(self.events.issues().iter().cloned());
                 named.map(|(trace, catalogue)| {
                     let events = self.events.collect(&catalogue);

@@ -2,7 +2,7 @@
 
 use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, Cursor, DecodeOptions, Extent, Format, Located, Newer};
+use crate::format::{Absence, DecodeOptions, Extent, Follow, Newer};
 use crate::mem::segments::Segments;
 use crate::trace::{Issue, Severity, Trace};
 
@@ -59,21 +59,21 @@ impl Session<'_> {
         extent: Extent,
         names: Names,
         options: &DecodeOptions,
-    ) -> Result<(Loaded, Option<Cursor>), Absence> {
+    ) -> Result<(Loaded, Option<Box<dyn Follow>>), Absence> {
         self.forget();
-        let (format, capture) = self.capture(extent)?;
-        let cursor = format.cursor(&capture);
-        let loaded = self.decoded(format, &capture, names, options)?;
-        Ok((loaded, cursor))
+        let capture = self.capture(extent)?.1;
+        let loaded = self.decoded(capture.as_ref(), names, options)?;
+        Ok((loaded, capture.follow()))
     }
 
-    /// Reads what was inserted behind a cursor; nothing of it is remembered.
+    /// Reads what was inserted behind a place; nothing of it is remembered.
     ///
     /// # Errors
-    /// As [`Format::newer`].
-    pub fn newer(&mut self, cursor: &Cursor, names: bool) -> Result<Newer, Absence> {
-        let (format, located) = self.placed()?;
-        format.newer(self.memory.fresh(), &located, cursor, names)
+    /// As [`Follow::newer`].
+    pub fn newer(&mut self, from: &dyn Follow, names: bool) -> Result<Newer, Absence> {
+        // After a lost link the trace may be another one.
+        self.locate()?;
+        from.newer(self.memory.fresh(), names)
     }
 
     /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
@@ -86,17 +86,11 @@ impl Session<'_> {
         catalogue: &mut Catalogue,
         options: &DecodeOptions,
     ) -> Result<Trace, Absence> {
-        let (format, _) = self.placed()?;
-        let mut trace = format.decode(&newer.capture, catalogue, options)?;
+        let mut trace = newer.capture.decode(catalogue, options)?;
         if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
-            trace = format.decode(&newer.capture, catalogue, options)?;
+            trace = newer.capture.decode(catalogue, options)?;
         }
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(trace)
-    }
-
-    fn placed(&mut self) -> Result<(&'static dyn Format, Located), Absence> {
-        self.locate()?;
-        self.place.clone().ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }
 }

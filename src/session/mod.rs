@@ -37,7 +37,7 @@ use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::elf::Elf;
-use crate::format::{self, Absence, Capture, DecodeOptions, Extent, Format, Hints, Located};
+use crate::format::{self, Absence, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
@@ -62,7 +62,7 @@ pub struct Session<'m> {
     only: Option<&'static dyn Format>,
     scan: bool,
     load_offset: LoadOffset,
-    place: Option<(&'static dyn Format, Located)>,
+    place: Option<(&'static dyn Format, Box<dyn Located>)>,
     /// What the application calls its events.
     events: events::EventNames,
     /// Bare trace buffers, oldest first, where there are several.
@@ -264,13 +264,16 @@ impl<'m> Session<'m> {
     ///
     /// # Errors
     /// [`Absence`] with all that was tried.
-    pub fn locate(&mut self) -> Result<(&'static dyn Format, &Located), Absence> {
+    pub fn locate(&mut self) -> Result<(&'static dyn Format, &Location), Absence> {
         if self.place.is_none() {
             let found = scan::find(self);
             let elf = self.elf.as_deref();
             self.place = Some(found.map_err(|absence| program::blame(elf, &Identity::default(), absence))?);
         }
-        self.place.as_ref().map(|(f, l)| (*f, l)).ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
+        self.place
+            .as_ref()
+            .map(|(f, l)| (*f, l.location()))
+            .ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
     }
 
     /// Reads and decodes what `extent` asks for. May be asked again for more; what was read before is not read again.
@@ -283,8 +286,8 @@ impl<'m> Session<'m> {
         }
         // What is left of another run lies anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
-        let (format, capture) = self.capture(extent)?;
-        let mut loaded = self.decoded(format, &capture, names, options)?;
+        let capture = self.capture(extent)?.1;
+        let mut loaded = self.decoded(capture.as_ref(), names, options)?;
         let trace = &mut loaded.trace;
         trace.issues.extend(self.elf.as_deref().and_then(|elf| other_order(elf, trace)));
         if self.is_live() {
@@ -303,96 +306,82 @@ impl<'m> Session<'m> {
     }
 
     /// Decodes what was captured.
-    fn decoded(
-        &mut self,
-        format: &'static dyn Format,
-        capture: &Capture,
-        names: Names,
-        options: &DecodeOptions,
-    ) -> Result<Loaded, Absence> {
-        let decode = |catalogue: &Catalogue| format.decode(capture, catalogue, options);
-        let (mut trace, catalogue) = self.named(format.catalogue_of(capture, names), decode)?;
+    fn decoded(&mut self, capture: &dyn Capture, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+        let (mut trace, catalogue) = self.named(capture, names, options)?;
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
-        let running = capture.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect();
-        Ok(Loaded { trace, catalogue, running })
+        Ok(Loaded { trace, catalogue, running: capture.running() })
     }
 
     /// Reads the buffers of one run as one trace.
     fn load_joined(&mut self, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
-        let mut captures = Vec::new();
-        let mut format = None;
+        let mut buffers = Vec::new();
+        let mut format: Option<&'static dyn Format> = None;
         for (name, bytes, base) in &self.buffers {
             let found = formats(self.only).find_map(|f| Some((f, f.scan(bytes, 1).first().copied()?)));
-            let Some((found_format, found)) = found else {
+            let Some((own, found)) = found else {
                 return Err(Absence::broken(
                     "header-damaged",
                     format!("{name}: its header is damaged"),
                     "leave it out",
                 ));
             };
-            if *format.get_or_insert(found_format.name()) != found_format.name() {
+            if format.get_or_insert(own).name() != own.name() {
                 return Err(Absence::broken(
                     "usage",
                     format!("{name} is of another format"),
                     "join buffers of one run",
                 ));
             }
-            let located = Located {
+            let location = Location {
                 header: *base,
                 endian: Some(found.endian),
                 pointer: None,
                 how: format!("the header at the start of {name}"),
-                known: Vec::new(),
                 by_symbols: false,
             };
-            let mut memory = Segments::new(vec![Block::whole(*base, bytes.clone())]);
-            captures.push((found_format, found_format.capture(&mut memory, &self.symbols, &located, Extent::All)?));
+            buffers.push((location, Segments::new(vec![Block::whole(*base, bytes.clone())])));
         }
-        let Some((format, _)) = captures.first() else {
-            return Err(Absence::none("no-trace", "no trace was found", ""));
-        };
-        let format = *format;
-        let captures: Vec<_> = captures.into_iter().map(|(_, c)| c).collect();
-        let join = |catalogue: &Catalogue| format.join(&captures, catalogue, options);
-        let (trace, catalogue) = self.named(format.catalogue(names), join)?;
-        Ok(Loaded { trace, catalogue, running: Vec::new() })
+        let format = format.ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))?;
+        let capture = format.join(buffers, &self.symbols)?;
+        self.decoded(capture.as_ref(), names, options)
     }
 
     /// Decodes with what the application calls its events. Only what was decoded tells whether the ELF has to be asked.
     fn named(
         &mut self,
-        mut catalogue: Catalogue,
-        decode: impl Fn(&Catalogue) -> Result<Trace, Absence>,
+        capture: &dyn Capture,
+        names: Names,
+        options: &DecodeOptions,
     ) -> Result<(Trace, Catalogue), Absence> {
+        let mut catalogue = capture.catalogue(names);
         self.events.from_files(&mut catalogue)?;
-        let mut trace = decode(&catalogue)?;
+        let mut trace = capture.decode(&catalogue, options)?;
         if self.events.from_elf(self.elf.as_ref(), &trace, &mut catalogue)? {
-            trace = decode(&catalogue)?;
+            trace = capture.decode(&catalogue, options)?;
         }
         trace.issues.splice(0..0, self.issues.iter().chain(self.events.issues()).cloned());
         Ok((trace, catalogue))
     }
 
     /// Reads what `extent` asks for. Of a target that runs nothing is remembered: its pointers are of this moment.
-    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Capture), Absence> {
+    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Box<dyn Capture>), Absence> {
         if self.place.is_some() && self.memory.memory().changes() {
             self.forget();
         }
         self.locate()?;
-        let Some((format, located)) = self.place.clone() else {
+        let Some((format, located)) = &self.place else {
             return Err(Absence::none("no-trace", "no trace was found", ""));
         };
-        let capture = match format.capture(self.memory.memory(), &self.symbols, &located, extent) {
+        match located.capture(self.memory.memory(), &self.symbols, extent) {
             // The pointer was wrong; in a file the trace may still be there.
-            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.by_symbols => {
+            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.location().by_symbols => {
                 let (format, located) = scan::instead(self, absence)?;
-                let capture = format.capture(self.memory.memory(), &self.symbols, &located, extent)?;
+                let capture = located.capture(self.memory.memory(), &self.symbols, extent)?;
                 self.place = Some((format, located));
-                return Ok((format, capture));
+                Ok((format, capture))
             }
-            other => other?,
-        };
-        Ok((format, capture))
+            other => Ok((*format, other?)),
+        }
     }
 
     /// The value of a 32-bit variable (`--hz SystemCoreClock`).

@@ -35,7 +35,7 @@ impl Session<'_> {
             ));
         }
         let (format, capture) = self.capture(Extent::All)?;
-        let ranges = format.ranges(&capture);
+        let ranges = capture.ranges();
         let [range] = ranges.as_slice() else {
             return Err(Absence::broken(
                 "in-pieces",
@@ -65,7 +65,7 @@ impl Session<'_> {
             )
         })?;
         let mut issues = self.issues.clone();
-        issues.extend(capture.issues);
+        issues.extend_from_slice(capture.issues());
         Ok(Raw { format: format.name(), address: range.start, bytes, issues })
     }
 }

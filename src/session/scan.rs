@@ -2,7 +2,7 @@
 
 use super::{Identity, Session, formats, program};
 use crate::abi::Addr;
-use crate::format::{Absence, Format, Found, Located};
+use crate::format::{Absence, Format, Found, Hints, Located, Location};
 use crate::mem::Memory;
 use crate::trace::{Issue, Place, Severity};
 
@@ -23,17 +23,13 @@ pub struct Hit {
     pub found: Found,
 }
 
-pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Located), Absence> {
+pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Box<dyn Located>), Absence> {
     let mut first: Option<Absence> = None;
     if !session.scan || session.hints.header.is_some() {
         for format in by_content(session) {
-            match format.locate(session.memory.memory(), &session.symbols, &session.hints) {
-                Ok(mut located) => {
-                    if session.header_in_file && located.header == session.hints.header.unwrap_or(0) {
-                        located.how = "the file begins with it".to_owned();
-                    }
-                    return Ok((format, located));
-                }
+            let hints = Hints { header_in_file: session.header_in_file, ..session.hints };
+            match format.locate(session.memory.memory(), &session.symbols, &hints) {
+                Ok(located) => return Ok((format, located)),
                 Err(absence) if matches!(absence.code, "source-failed" | "interrupted") => return Err(absence),
                 // A format whose symbols are there has more to say than one of another system.
                 Err(absence) => {
@@ -71,7 +67,10 @@ fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
 const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `absence`.
-pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static dyn Format, Located), Absence> {
+pub fn instead(
+    session: &mut Session,
+    mut absence: Absence,
+) -> Result<(&'static dyn Format, Box<dyn Located>), Absence> {
     let Searched { hits, bytes, whole } = search(session)?;
     let Some(best) = choose(&hits) else {
         absence.tried.push(match bytes {
@@ -120,15 +119,14 @@ pub fn instead(session: &mut Session, mut absence: Absence) -> Result<(&'static 
             .times(others.len() as u64),
         );
     }
-    let located = Located {
+    let location = Location {
         header: best.address,
         endian: Some(best.found.endian),
         pointer: session.hints.pointer,
         how,
-        known: Vec::new(),
         by_symbols: false,
     };
-    Ok((best.format, located))
+    Ok((best.format, best.format.at(location)))
 }
 
 /// Each format's hits stand together, the one that is meant first; of several formats the largest is meant.

@@ -4,7 +4,7 @@ use super::entries::Entries;
 use super::registry::{self, registered};
 use super::{Identity, LoadOffset, Session, program, stub};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{self, Architecture, Code, Frames, Registers};
+use crate::cpu::{self, Architecture, Code, Frames, Origin, Registers};
 use crate::elf::{Elf, Machine};
 use crate::format::Absence;
 use crate::kernel::{About, Kernel, NoKernel, Stop};
@@ -216,14 +216,14 @@ impl Session<'_> {
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
         if cpus.is_empty() {
-            let mut shown = Registers::new(architecture);
+            let mut shown = Registers::of(architecture, Origin::Read);
             for (name, value) in &self.registers.shown {
                 shown.set(name, *value);
             }
             cpus.push(shown);
         }
         for (name, value) in &self.registers.typed {
-            if !cpus.first_mut().is_some_and(|cpu| cpu.set(name, *value)) {
+            if !cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, name, *value)) {
                 let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
                 return Err(Absence::broken(
                     "usage",

@@ -1,24 +1,22 @@
 //! The registers of a CPU that a stub or a debugger holds.
 
 use crate::abi::Endian;
-use crate::cpu::{self, Architecture, Frames, Registers};
+use crate::cpu::{self, Frames, Origin, Registers};
 use crate::rsp::{Client, RspError};
 
-/// The registers of the CPU that stopped; `None` where the stub tells none.
+/// The registers of the CPU that stopped; `None` where the stub gives none.
 pub(super) fn registers(client: &mut Client, frames: Frames) -> Result<Option<Registers>, RspError> {
     let named = client.named_registers()?;
     if !named.is_empty() {
-        let mut cpu = Registers::new(frames.architecture);
+        let mut cpu = Registers::of(frames.architecture, Origin::Read);
         for (name, value) in &named {
             // A debugger knows more than is known here: segments, flags of its own.
             cpu.set(name, *value);
         }
         return Ok(Some(cpu));
     }
-    let told = client.registers()?;
-    let Some(mut cpu) = told.map(|bytes| of_general(frames.architecture, frames.endian, &bytes)) else {
-        return Ok(None);
-    };
+    let Some(bytes) = client.registers()? else { return Ok(None) };
+    let mut cpu = cpu::from_stub(frames.architecture, frames.endian, &bytes);
     cpu.complete();
     let needed = cpu.needed();
     ask(client, frames.endian, &mut cpu, needed)?;
@@ -41,24 +39,7 @@ pub(super) fn ask(client: &mut Client, endian: Endian, cpu: &mut Registers, name
             (_, Endian::Big) => number(&bytes),
             (_, Endian::Little) => number(&bytes.iter().rev().copied().collect::<Vec<u8>>()),
         };
-        cpu.set(name, value);
+        cpu.set_from(Origin::Read, name, value);
     }
     Ok(())
-}
-
-/// Registers from a `g` reply in which some bytes are not known: those registers are not known either.
-fn of_general(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
-    let filled = |with: u8| bytes.iter().map(|b| b.unwrap_or(with)).collect::<Vec<u8>>();
-    let low = cpu::from_stub(architecture, endian, &filled(0));
-    if bytes.iter().all(Option::is_some) {
-        return low;
-    }
-    let high = cpu::from_stub(architecture, endian, &filled(0xFF));
-    let mut known = Registers::new(architecture);
-    for ((register, a), (_, b)) in low.iter().zip(high.iter()) {
-        if let Some(value) = a.filter(|_| a == b) {
-            known.set(register.name, value);
-        }
-    }
-    known
 }

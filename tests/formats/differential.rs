@@ -193,7 +193,7 @@ fn bare(bytes: &[u8]) -> Vec<Seen> {
     let mut memory = support::flat::Flat::new(found.base, bytes.to_vec());
     let hints = Hints { header: Some(found.base), ..Hints::default() };
     let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
     let catalogue = threadx().catalogue(Names::Duo);
-    seen(&threadx().decode(&capture, &catalogue, &DecodeOptions::default()).unwrap())
+    seen(&capture.decode(&catalogue, &DecodeOptions::default()).unwrap())
 }

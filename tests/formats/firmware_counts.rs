@@ -33,9 +33,9 @@ fn load(name: &str) -> Trace {
     let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
     let hints = Hints { header: Some(found.base), ..Hints::default() };
     let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
     let catalogue = threadx().catalogue(Names::Duo);
-    threadx().decode(&capture, &catalogue, &DecodeOptions::default()).unwrap()
+    capture.decode(&catalogue, &DecodeOptions::default()).unwrap()
 }
 
 /// The counters of what lies in the ring: the window, or all where the ring has not wrapped.

@@ -33,8 +33,8 @@ fn load_with(
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(header), ..Hints::default() };
     let located = qnx().locate(&mut memory, &NoSymbols, &hints)?;
-    let capture = qnx().capture(&mut memory, &NoSymbols, &located, extent)?;
-    qnx().decode(&capture, &qnx().catalogue(Names::Duo), options)
+    let capture = located.capture(&mut memory, &NoSymbols, extent)?;
+    capture.decode(&qnx().catalogue(Names::Duo), options)
 }
 
 fn load(kernel: &Kernel) -> Trace {
@@ -356,8 +356,8 @@ fn files_of_the_trace_logger() {
         let mut memory = Segments::new(vec![block]);
         let hints = Hints { header: Some(0), ..Hints::default() };
         let located = qnx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-        let capture = qnx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-        let trace = qnx().decode(&capture, &qnx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
+        let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
+        let trace = capture.decode(&qnx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
         assert_eq!(seen(&trace), kernel.expected());
         assert_eq!(trace.clock.hz, Some(1e6));
         assert!(trace.issues.is_empty(), "{:?}", trace.issues);
@@ -457,8 +457,8 @@ proptest! {
         let mut memory = Segments::new(vec![Block::whole(0, tx_trace::bytes::Bytes::from(bytes))]);
         let hints = Hints { header: Some(0), ..Hints::default() };
         if let Ok(located) = qnx().locate(&mut memory, &NoSymbols, &hints)
-            && let Ok(capture) = qnx().capture(&mut memory, &NoSymbols, &located, Extent::All)
-            && let Ok(trace) = qnx().decode(&capture, &qnx().catalogue(Names::Duo), &DecodeOptions::default())
+            && let Ok(capture) = located.capture(&mut memory, &NoSymbols, Extent::All)
+            && let Ok(trace) = capture.decode(&qnx().catalogue(Names::Duo), &DecodeOptions::default())
         {
             walk(&trace);
             prop_assert!(trace.len() <= len as u64);

@@ -134,12 +134,12 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     assert_eq!(pc, Some(0x4000_8200));
     assert!(how.contains("taken to hold floating-point registers"), "{how}");
 
-    // With the wrong flag the pc is data: it is no pc, and that is said.
+    // With the wrong flag the pc is data: the frame is shown, and marked.
     flag(&mut b, "reader", 0);
     let k = place(&b, "40008000-40008fff");
     let (pc, how) = at(&k, "reader");
-    assert_eq!((pc, thread(&k, "reader").stand.registers.is_some()), (None, false));
-    assert!(how.ends_with(&format!("the pc {:#x} lies in no code of the program", data & !1)), "{how}");
+    assert_eq!((pc, thread(&k, "reader").stand.registers.is_some()), (Some(data & !1), true));
+    assert!(how.ends_with(&format!("its pc {:#x} lies in no code of the program", data & !1)), "{how}");
     let issue = k.issues.iter().find(|i| i.code == "no-saved-frame").unwrap();
     assert!(issue.message.contains("lies in no code") || issue.count > 1, "{issue:?}");
 }

@@ -196,10 +196,11 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
     let last = |n, symbols: &str| {
         let mut memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
         let symbols = Pairs::parse(symbols.split_whitespace()).unwrap();
-        let hints = Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4) };
+        let hints =
+            Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4), ..Hints::default() };
         let located = ThreadX.locate(&mut memory, &symbols, &hints).unwrap();
-        let capture = ThreadX.capture(&mut memory, &symbols, &located, Extent::Newest(n)).unwrap();
-        ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+        let capture = located.capture(&mut memory, &symbols, Extent::Newest(n)).unwrap();
+        capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
     };
     for n in [2, 3, 4] {
         let t = last(n, "_tx_linux_time_stamp=0x20008000");

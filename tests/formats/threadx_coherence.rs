@@ -384,7 +384,7 @@ fn a_sound_pointer_costs_no_more_reads() {
         let mut memory = Counted(Flat::new(BASE, sound.buffer.bytes()), 0);
         let capture = capture_of(&mut memory, &sound.buffer, &[], Extent::Newest(20));
         assert!(memory.1 <= 48 + 96 + 22 * 32, "{}: {} bytes", sound.name, memory.1);
-        let trace = ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
+        let trace = capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
         assert!(!doubted(&trace), "{}: {:?}", sound.name, trace.issues);
     }
 }

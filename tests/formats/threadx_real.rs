@@ -18,9 +18,9 @@ fn load(bytes: Vec<u8>, extent: Extent) -> (Trace, Catalogue) {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(base), ..Hints::default() };
     let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, extent).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, extent).unwrap();
     let catalogue = threadx().catalogue(Names::Duo);
-    let trace = threadx().decode(&capture, &catalogue, &DecodeOptions::default()).unwrap();
+    let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
     (trace, catalogue)
 }
 

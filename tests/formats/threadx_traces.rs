@@ -15,8 +15,9 @@ use crate::support::builder::{Buffer, Entry};
 use crate::support::flat::Flat;
 use crate::support::threadx::*;
 use tx_trace::catalogue::Names;
-use tx_trace::format::threadx::ThreadX;
-use tx_trace::format::{Capture, DecodeOptions, Extent, Format, Hints};
+use tx_trace::format::threadx::{Place, ThreadX};
+use tx_trace::format::{Absence, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::mem::{Memory, ReadError, Region};
 use tx_trace::sym::{Layers, Pairs};
 use tx_trace::trace::{ContextKind, Severity, Trace};
@@ -237,10 +238,17 @@ fn memory_that_never_held_an_event_is_no_previous_run() {
 
 // ---- Rotated buffers ----
 
+fn try_join(buffers: &[&Buffer]) -> Result<Trace, Absence> {
+    let part = |b: &&Buffer| {
+        let memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
+        (located(b, &[]).at, memory)
+    };
+    let joined = ThreadX.join(buffers.iter().map(part).collect(), &Layers::new())?;
+    joined.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default())
+}
+
 fn join(buffers: &[&Buffer]) -> Trace {
-    let captures: Vec<Capture> =
-        buffers.iter().map(|b| capture_of(&mut Flat::new(b.base, b.bytes()), b, &[], Extent::All)).collect();
-    ThreadX.join(&captures, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+    try_join(buffers).unwrap()
 }
 
 #[test]
@@ -268,9 +276,7 @@ fn rotated_buffers_of_one_run_are_joined() {
     assert!(issue(&t, "joined-gap").message.starts_with("26 events are missing"), "{:?}", t.issues);
     // Of another width.
     let other = Buffer { wide: true, ..Buffer::new(BASE) }.record(64, &run[..5]);
-    let a = capture_of(&mut Flat::new(BASE, part(0..9).bytes()), &part(0..9), &[], Extent::All);
-    let b = capture_of(&mut Flat::new(BASE, other.bytes()), &other, &[], Extent::All);
-    let wrong = ThreadX.join(&[a, b], &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).err().unwrap();
+    let wrong = try_join(&[&part(0..9), &other]).err().unwrap();
     assert_eq!(wrong.code, "different-runs");
 }
 
@@ -310,7 +316,7 @@ fn slots_written_during_the_read_are_dropped_and_counted() {
         let (b, after) = (at(from), at(to));
         let mut memory = Moving { before: b.bytes(), after: after.bytes(), base: BASE, turned: false };
         let capture = capture_of(&mut memory, &b, &[], Extent::All);
-        ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
+        capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
     };
     // Nothing moved: only the slot at the pointer may be half written.
     let t = read(40, 40);
@@ -554,7 +560,7 @@ fn hints_are_enough_to_locate() {
     let b = Buffer::new(BASE).record(16, &steady(40, 0, 10));
     let hints = Hints { header: Some(BASE), ..Hints::default() };
     let located = ThreadX.locate(&mut Flat::new(BASE, b.bytes()), &Layers::new(), &hints).unwrap();
-    assert_eq!(located.header, BASE);
+    assert_eq!(located.location().header, BASE);
 }
 
 /// A pointer that only `--symbol` told of has neither size nor byte order: on a big-endian machine of 64 bits its first
@@ -582,11 +588,11 @@ fn a_symbol_without_size_leads_to_the_header_in_every_shape() {
             ("_tx_trace_event_enable_bits".into(), VARIABLE + 2 * pointer as u64),
         ]));
         let mut memory = Flat::new(VARIABLE, ram);
-        let located = ThreadX.locate(&mut memory, &symbols, &Hints::default()).unwrap();
-        let capture = ThreadX.capture(&mut memory, &symbols, &located, Extent::All).unwrap();
-        let t = ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
-        assert_eq!((located.header, t.len()), (BASE, 16), "big {big}, pointers of {pointer}, wide {wide}");
-        let bits = capture.value("enable_bits");
+        let located = Place::locate(&mut memory, &symbols, &Hints::default()).unwrap();
+        let capture = located.capture(&mut memory, &symbols, Extent::All).unwrap();
+        let t = capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
+        assert_eq!((located.at.header, t.len()), (BASE, 16), "big {big}, pointers of {pointer}, wide {wide}");
+        let bits = located.known("_tx_trace_event_enable_bits");
         // How wide a ULONG is beside long pointers is not known, and only in big-endian order does it matter.
         assert_eq!(bits, (pointer == 4 || !big).then_some(0xFFFF_FFFF), "pointers of {pointer}, wide {wide}");
         assert!(codes(&t).iter().all(|c| !c.starts_with("current")), "{:?}", t.issues);

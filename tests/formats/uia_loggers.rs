@@ -35,9 +35,9 @@ fn uia() -> &'static dyn Format {
 fn load_with(ram: &Ram, symbols: &dyn Symbols, hints: &Hints) -> Result<(Trace, Catalogue), Absence> {
     let mut memory = Flat::new(ram.base.into(), ram.bytes.clone());
     let located = uia().locate(&mut memory, symbols, hints)?;
-    let capture = uia().capture(&mut memory, symbols, &located, Extent::All)?;
-    let catalogue = uia().catalogue_of(&capture, Names::Duo);
-    let trace = uia().decode(&capture, &catalogue, &DecodeOptions::default())?;
+    let capture = located.capture(&mut memory, symbols, Extent::All)?;
+    let catalogue = capture.catalogue(Names::Duo);
+    let trace = capture.decode(&catalogue, &DecodeOptions::default())?;
     Ok((trace, catalogue))
 }
 

@@ -25,7 +25,8 @@ use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::{Name, Wish, reports};
 use tx_trace::catalogue::{ArgKind, Effect};
 use tx_trace::catalogue::{Catalogue, Effects, EventDef, FieldDef, Names, Product};
-use tx_trace::format::{DecodeOptions, Extent, Hints, Located};
+use tx_trace::format::threadx::Place;
+use tx_trace::format::{DecodeOptions, Extent, Hints, Located, Location};
 use tx_trace::query::{Filters, Key, Query};
 use tx_trace::report::{Cell, Report};
 use tx_trace::sym::{Layers, NoSymbols};
@@ -46,16 +47,18 @@ fn all_reports(trace: &Trace, catalogue: &Catalogue, filters: &Filters) -> Vec<R
 
 fn decode(b: &Buffer, catalogue: &Catalogue, cores: u64) -> Trace {
     let mut memory = Flat::new(b.base, b.bytes());
-    let located = Located {
-        header: b.base,
-        endian: Some(if b.big { Endian::Big } else { Endian::Little }),
-        pointer: Some(Width::W4),
-        how: "the test".to_owned(),
+    let located = Place {
+        at: Location {
+            header: b.base,
+            endian: Some(if b.big { Endian::Big } else { Endian::Little }),
+            pointer: Some(Width::W4),
+            how: "the test".to_owned(),
+            by_symbols: true,
+        },
         known: vec![("cores", cores)],
-        by_symbols: true,
     };
-    let capture = threadx().capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
-    threadx().decode(&capture, catalogue, &DecodeOptions::default()).unwrap()
+    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
+    capture.decode(catalogue, &DecodeOptions::default()).unwrap()
 }
 
 fn thread(pointer: u64, name: &str, priority: u16) -> Registered {

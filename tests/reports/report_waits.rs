@@ -22,8 +22,8 @@ use crate::support::flat::Flat;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::{Name, Wish, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
-use tx_trace::format::threadx::ThreadX;
-use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::format::threadx::{Place, ThreadX};
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located, Location};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::query::{Filters, Key, Position, Query};
 use tx_trace::report::{Cell, Report};
@@ -81,18 +81,20 @@ fn registry() -> Vec<Registered> {
 }
 
 fn decode(buffer: &Buffer, known: &[(&'static str, u64)]) -> (Trace, Catalogue) {
-    let located = Located {
-        header: buffer.base,
-        endian: Some(Endian::Little),
-        pointer: Some(Width::W4),
-        how: "the test".to_owned(),
+    let located = Place {
+        at: Location {
+            header: buffer.base,
+            endian: Some(Endian::Little),
+            pointer: Some(Width::W4),
+            how: "the test".to_owned(),
+            by_symbols: true,
+        },
         known: known.to_vec(),
-        by_symbols: true,
     };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
-    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
+    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
     let catalogue = ThreadX.catalogue(Names::default());
-    let trace = ThreadX.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap();
+    let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
     (trace, catalogue)
 }
 

@@ -136,9 +136,9 @@ fn kernel(buffer: &Buffer, bytes: &[u8], pointer: Width, disabled: bool) -> (Pai
 
 fn run(memory: &mut Flat, symbols: &dyn Symbols, hints: &Hints, extent: Extent) -> Result<Trace, Absence> {
     let located = threadx().locate(memory, symbols, hints)?;
-    let capture = threadx().capture(memory, symbols, &located, extent)?;
+    let capture = located.capture(memory, symbols, extent)?;
     // Made once: it is many times the work of a small trace.
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
     let catalogue = CATALOGUE.get_or_init(|| threadx().catalogue(Names::Duo));
-    threadx().decode(&capture, catalogue, &DecodeOptions::default())
+    capture.decode(catalogue, &DecodeOptions::default())
 }

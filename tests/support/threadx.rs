@@ -2,8 +2,8 @@
 
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::Names;
-use tx_trace::format::threadx::ThreadX;
-use tx_trace::format::{Absence, Capture, DecodeOptions, Extent, Format, Located};
+use tx_trace::format::threadx::{Place, ThreadX};
+use tx_trace::format::{Absence, Capture, DecodeOptions, Extent, Format, Located, Location};
 use tx_trace::mem::Memory;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::sym::Layers;
@@ -15,19 +15,26 @@ pub const BASE: u64 = 0x2000_4000;
 pub const ALPHA: u64 = 0x2000_1000;
 pub const BETA: u64 = 0x2000_2000;
 
-pub fn located(b: &Buffer, known: &[(&'static str, u64)]) -> Located {
-    Located {
-        header: b.base,
-        endian: Some(if b.big { Endian::Big } else { Endian::Little }),
-        pointer: Some(if b.wide { Width::W8 } else { Width::W4 }),
-        how: "the test".to_owned(),
+pub fn located(b: &Buffer, known: &[(&'static str, u64)]) -> Place {
+    Place {
+        at: Location {
+            header: b.base,
+            endian: Some(if b.big { Endian::Big } else { Endian::Little }),
+            pointer: Some(if b.wide { Width::W8 } else { Width::W4 }),
+            how: "the test".to_owned(),
+            by_symbols: true,
+        },
         known: known.to_vec(),
-        by_symbols: true,
     }
 }
 
-pub fn capture_of(memory: &mut dyn Memory, b: &Buffer, known: &[(&'static str, u64)], extent: Extent) -> Capture {
-    ThreadX.capture(memory, &Layers::new(), &located(b, known), extent).unwrap()
+pub fn capture_of(
+    memory: &mut dyn Memory,
+    b: &Buffer,
+    known: &[(&'static str, u64)],
+    extent: Extent,
+) -> Box<dyn Capture> {
+    located(b, known).capture(memory, &Layers::new(), extent).unwrap()
 }
 
 pub fn decode_bytes(
@@ -38,8 +45,8 @@ pub fn decode_bytes(
     options: &DecodeOptions,
 ) -> Result<Trace, Absence> {
     let mut memory = Segments::new(vec![Block::whole(b.base, bytes.into())]);
-    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located(b, known), extent)?;
-    ThreadX.decode(&capture, &ThreadX.catalogue(Names::default()), options)
+    let capture = located(b, known).capture(&mut memory, &Layers::new(), extent)?;
+    capture.decode(&ThreadX.catalogue(Names::default()), options)
 }
 
 pub fn decode(b: &Buffer) -> Trace {

@@ -1,12 +1,12 @@
 //! Meaning: captured bytes to a trace. Pure.
 
-use super::super::{Absence, Capture, DecodeOptions, Extent};
+use super::super::{Absence, DecodeOptions, Extent};
 use super::combine::{self, Arena, Assembled, Assembly, IN_PLACE, Segment};
 use super::kev;
 use super::layout::{self, CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THREAD, Shape, TIME};
-use super::locate::CYCLES;
 use super::parse::{self, RawElement};
 use super::people::{self, People};
+use super::read::{Capture, Held};
 use super::time::{self, Times};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -70,7 +70,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         direction_known: Known::Detected,
         period: None,
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-        hz: options.hz.or_else(|| capture.value(CYCLES).map(|c| c as f64)),
+        hz: options.hz.or_else(|| capture.cycles.map(|c| c as f64)),
         counts: if stamps_differ || held < 2 { Counts::Time } else { Counts::Nothing },
         doubts: doubts.turns.saturating_add(doubts.falls),
         reason: "control events tell the high word, for each processor".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         format: "qnx",
         endian: capture.endian,
         word: Width::W4,
-        pointer: capture.pointer.filter(|p| *p != Width::W4),
+        pointer: source.shape.map(Shape::pointer).filter(|p| *p != Width::W4),
         base: source.base,
         capacity: source.capacity,
         held,
@@ -92,7 +92,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
         facts,
     };
     let skip = match capture.extent {
-        Extent::All | Extent::Newer => 0,
+        Extent::All => 0,
         Extent::Newest(n) => held.saturating_sub(n),
         Extent::Nothing => held,
     };
@@ -120,9 +120,11 @@ struct Source {
 
 impl Source {
     fn of(capture: &Capture, options: &DecodeOptions) -> Result<Self, Absence> {
-        match capture.blocks("file").next() {
-            Some(file) => Self::of_file(&file.bytes, file.address, capture, options),
-            None => Self::of_ring(capture, options),
+        match &capture.held {
+            Held::File { address, bytes } => Self::of_file(bytes, *address, capture, options),
+            Held::Ring { shape, start, base, buffers, filled } => {
+                Ok(Self::of_ring(capture, *shape, (*start, *base), (*buffers).max(1), filled, options))
+            }
         }
     }
 
@@ -163,19 +165,21 @@ impl Source {
         })
     }
 
-    fn of_ring(capture: &Capture, options: &DecodeOptions) -> Result<Self, Absence> {
-        let damaged = || Absence::broken("header-damaged", "the capture holds no QNX trace ring", "try --scan");
-        let shape = capture.value("shape").and_then(Shape::of_number).ok_or_else(damaged)?;
-        let start = capture.value("start").ok_or_else(damaged)?;
-        let own_start = capture.value("base").unwrap_or(0);
-        let buffers = capture.value("buffers").unwrap_or(0).max(1);
+    fn of_ring(
+        capture: &Capture,
+        shape: Shape,
+        (start, own_start): (Addr, Addr),
+        buffers: u64,
+        filled: &[(Addr, Bytes)],
+        options: &DecodeOptions,
+    ) -> Self {
         let mut segments = Vec::new();
         let (mut sequences, mut written, mut previous) = (Vec::new(), None, None);
-        for block in capture.blocks("buffer") {
-            let Ok((_, raw)) = parse::buffer(&block.bytes, capture.endian, shape) else { continue };
-            let index = block.address.wrapping_sub(start).checked_div(layout::BUFFER).unwrap_or(0);
+        for (address, bytes) in filled {
+            let Ok((_, raw)) = parse::buffer(bytes, capture.endian, shape) else { continue };
+            let index = address.wrapping_sub(start).checked_div(layout::BUFFER).unwrap_or(0);
             let header = shape.header();
-            let bytes = block.bytes.cut(header, block.bytes.len().saturating_sub(header));
+            let bytes = bytes.cut(header, bytes.len().saturating_sub(header));
             let after_gap = previous.is_some_and(|p: u32| p.wrapping_add(1) != raw.sequence);
             previous = Some(raw.sequence);
             sequences.push(raw.sequence);
@@ -184,7 +188,7 @@ impl Source {
             }
             segments.push(Segment {
                 bytes: bytes.unwrap_or_else(|| Bytes::from(Vec::new())),
-                address: block.address.wrapping_add(header as u64),
+                address: address.wrapping_add(header as u64),
                 slot: index.saturating_mul(shape.capacity()),
                 after_gap,
                 count: raw.count(shape).0.and_then(|n| usize::try_from(n).ok()),
@@ -193,7 +197,7 @@ impl Source {
         let full = segments.len() as u64 >= buffers;
         let first = sequences.first().copied().unwrap_or(0);
         let release = options.release.unwrap_or_else(|| shape.release());
-        Ok(Self {
+        Self {
             facts: facts(capture, shape, buffers, &sequences, written, release, options, (start, own_start)),
             segments,
             release,
@@ -201,7 +205,7 @@ impl Source {
             base: start,
             capacity: buffers.saturating_mul(shape.capacity()),
             wrapped: full && first > 1,
-        })
+        }
     }
 }
 

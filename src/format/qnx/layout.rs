@@ -107,22 +107,6 @@ impl Shape {
         }
     }
 
-    /// Its number among values of a capture.
-    #[must_use]
-    pub const fn number(self) -> u64 {
-        match self {
-            Self::Narrow => 6,
-            Self::Wide => 7,
-            Self::Unlinked => 8,
-        }
-    }
-
-    /// The shape of this number.
-    #[must_use]
-    pub fn of_number(number: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.number() == number)
-    }
-
     /// What it is called.
     #[must_use]
     pub const fn name(self) -> &'static str {

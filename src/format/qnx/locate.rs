@@ -1,40 +1,58 @@
 //! Where the ring lies: by address, by the system page, by search.
 
-use super::super::{Absence, Found, Haystack, Hints, Located};
+use super::super::{self as format, Absence, Extent, Found, Haystack, Hints, Located, Location};
 use super::kev;
 use super::layout::{self, Shape};
 use super::ring::Ring;
-use super::{parse, syspage};
+use super::{parse, read, syspage};
 use crate::abi::{Addr, Endian, Width};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
 /// The kernel's and every program's pointer to the system page.
 const SYSPAGE_POINTER: &str = "_syspage_ptr";
-/// Name of the clock's rate among what is known.
-pub(super) const CYCLES: &str = "cycles_per_sec";
 /// Buffers are looked for at multiples of this in a dump.
 const STEP: usize = 4;
 
+/// Where a ring or a file lies.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub at: Location,
+    /// Ticks of the clock in a second, where a system page led here.
+    pub cycles: Option<u64>,
+}
+
+impl Located for Place {
+    fn location(&self) -> &Location {
+        &self.at
+    }
+
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        _symbols: &dyn Symbols,
+        extent: Extent,
+    ) -> Result<Box<dyn format::Capture>, Absence> {
+        Ok(Box::new(read::capture(memory, self, extent)?))
+    }
+}
+
 /// Finds the ring by option, or by the system page.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
     let endian = hints.endian.unwrap_or(Endian::Little);
-    let located = |header, how: String, cycles: Option<u64>, by_symbols| Located {
-        header,
-        endian: hints.endian,
-        pointer: hints.pointer,
-        how,
-        known: cycles.map(|c| (CYCLES, c)).into_iter().collect(),
-        by_symbols,
+    let place = |header, how: String, cycles: Option<u64>, by_symbols| Place {
+        at: Location { header, endian: hints.endian, pointer: hints.pointer, how, by_symbols },
+        cycles,
     };
-    if let Some(header) = hints.header {
+    if let Some(at) = hints.given() {
+        let header = at.header;
         // A system page may be given as well: it names the buffer that is being written.
         let is_trace = kev::lies_at(memory, header) || Ring::walk(memory, header).is_ok();
         if !is_trace && let Some(page) = syspage::read(memory, header, endian) {
             let how = format!("--header {header:#x} is the system page; it names the buffer at {:#x}", page.buffer);
-            return Ok(located(page.buffer, how, page.cycles, false));
+            return Ok(place(page.buffer, how, page.cycles, false));
         }
-        return Ok(located(header, format!("--header {header:#x}"), None, false));
+        return Ok(Place { at, cycles: None });
     }
     let mut absence = Absence::none(
         "no-trace-symbol",
@@ -48,7 +66,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         .map_err(|e| Absence::from_read(&e, SYSPAGE_POINTER))
         .map(|b| endian.word(width, &b, 0).unwrap_or(0))?;
     match syspage::read(memory, pointer, endian) {
-        Some(page) => Ok(located(
+        Some(page) => Ok(place(
             page.buffer,
             format!("the system page at {pointer:#x} names the buffer at {:#x}", page.buffer),
             page.cycles,

@@ -13,12 +13,11 @@ mod ring;
 mod syspage;
 mod time;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
+use super::{Absence, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Names, qnx_events};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::Trace;
 
 /// The format.
 pub struct Qnx;
@@ -44,21 +43,16 @@ impl Format for Qnx {
         locate::sift(memory, hits)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
-        locate::locate(memory, symbols, hints)
-    }
-
-    fn capture(
+    fn locate(
         &self,
         memory: &mut dyn Memory,
-        _symbols: &dyn Symbols,
-        located: &Located,
-        extent: Extent,
-    ) -> Result<Capture, Absence> {
-        read::capture(memory, located, extent)
+        symbols: &dyn Symbols,
+        hints: &Hints,
+    ) -> Result<Box<dyn Located>, Absence> {
+        Ok(Box::new(locate::locate(memory, symbols, hints)?))
     }
 
-    fn decode(&self, capture: &Capture, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-        decode::decode(capture, options)
+    fn at(&self, at: Location) -> Box<dyn Located> {
+        Box::new(locate::Place { at, cycles: None })
     }
 }

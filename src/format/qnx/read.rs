@@ -1,32 +1,85 @@
 //! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
 //! whatever is asked: the names of processes can stand anywhere, and events are numbered by their assembled order.
 
-use super::super::{Absence, Block, Capture, Extent, Located};
-use super::layout::ELEMENT;
-use super::locate::CYCLES;
+use super::super::{self as format, Absence, DecodeOptions, Extent, merged};
+use super::layout::{ELEMENT, Shape};
+use super::locate;
 use super::ring::{self, Ring, Slot};
-use super::{kev, syspage};
-use crate::abi::{Addr, Width};
+use super::{decode, kev, syspage};
+use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
-use crate::mem::{MAX_READ, Memory};
-use crate::trace::{Issue, Place, Severity};
+use crate::catalogue::{Catalogue, Names, qnx_events};
+use crate::mem::{MAX_READ, Memory, Region};
+use crate::trace::{Issue, Place, Severity, Trace};
 
 /// Buffers that are read in one round trip.
 const BATCH: usize = 8;
 
-/// Reads the ring, or the file.
-pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
-    if kev::lies_at(memory, located.header) {
-        return file(memory, located, extent);
+/// What was read of a ring or a file.
+#[derive(Debug)]
+pub(super) struct Capture {
+    /// How it was found.
+    pub how: String,
+    pub endian: Endian,
+    /// Ticks of the clock in a second.
+    pub cycles: Option<u64>,
+    pub held: Held,
+    pub issues: Vec<Issue>,
+    pub extent: Extent,
+}
+
+/// The bytes.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// A file of the trace logger.
+    File { address: Addr, bytes: Bytes },
+    /// The buffers of a ring that hold events, oldest first.
+    Ring {
+        shape: Shape,
+        /// Where its first buffer lies, and where the kernel says that it does.
+        start: Addr,
+        base: Addr,
+        /// How many buffers it has.
+        buffers: u64,
+        filled: Vec<(Addr, Bytes)>,
+    },
+}
+
+impl format::Capture for Capture {
+    fn catalogue(&self, _names: Names) -> Catalogue {
+        qnx_events().catalogue()
     }
-    let ring = Ring::walk(memory, located.header)?;
+
+    fn decode(&self, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        decode::decode(self, options)
+    }
+
+    fn ranges(&self) -> Vec<Region> {
+        let region = |start: Addr, bytes: &Bytes| Region { start, len: bytes.len() as u64 };
+        match &self.held {
+            Held::File { address, bytes } => vec![region(*address, bytes)],
+            Held::Ring { filled, .. } => merged(filled.iter().map(|(at, bytes)| region(*at, bytes))),
+        }
+    }
+
+    fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+}
+
+/// Reads the ring, or the file.
+pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Absence> {
+    if kev::lies_at(memory, place.at.header) {
+        return file(memory, place, extent);
+    }
+    let ring = Ring::walk(memory, place.at.header)?;
     let order = ring.order();
     let mut issues = ring::issues(&ring, &order);
-    let cycles = located.known(CYCLES).or_else(|| {
+    let cycles = place.cycles.or_else(|| {
         // Files tell what memory they have; a target is not searched for a rate.
         syspage::search(memory, ring.endian, &|own| ring.holds(own)).and_then(|s| s.cycles)
     });
-    let mut blocks = Vec::new();
+    let mut filled = Vec::new();
     for part in order.chunks(BATCH) {
         let wanted: Vec<(Addr, usize)> = part.iter().map(|s| (s.address, length(&ring, s))).collect();
         for (slot, result) in part.iter().zip(memory.read_batch(&wanted)) {
@@ -49,27 +102,12 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
                     bytes
                 }
             };
-            blocks.push(Block { role: "buffer", address: slot.address, bytes });
+            filled.push((slot.address, bytes));
         }
     }
-    let mut values = vec![
-        ("shape", ring.shape.number()),
-        ("start", ring.start),
-        ("base", ring.base),
-        ("buffers", ring.slots.len() as u64),
-    ];
-    values.extend(cycles.map(|c| (CYCLES, c)));
-    Ok(Capture {
-        format: "qnx",
-        endian: ring.endian,
-        word: Width::W4,
-        pointer: Some(ring.shape.pointer()),
-        blocks,
-        values,
-        issues,
-        how: located.how.clone(),
-        extent,
-    })
+    let held =
+        Held::Ring { shape: ring.shape, start: ring.start, base: ring.base, buffers: ring.slots.len() as u64, filled };
+    Ok(Capture { how: place.at.how.clone(), endian: ring.endian, cycles, held, issues, extent })
 }
 
 /// Bytes of a buffer that mean something.
@@ -94,34 +132,32 @@ fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, A
 }
 
 /// A file of the trace logger is one block.
-fn file(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
-    let holds = |r: &crate::mem::Region| r.start <= located.header && located.header.wrapping_sub(r.start) < r.len;
+fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Absence> {
+    let address = place.at.header;
+    let holds = |r: &Region| r.start <= address && address.wrapping_sub(r.start) < r.len;
     let region = memory.regions().and_then(|all| all.into_iter().find(holds));
     let broken = |why: &str| {
         Absence::broken("header-damaged", format!("the trace file {why}"), "give the whole .kev file with --trace")
     };
     let region = region.ok_or_else(|| broken("can only be read as a file"))?;
-    let len = region.len.saturating_sub(located.header.wrapping_sub(region.start));
+    let len = region.len.saturating_sub(address.wrapping_sub(region.start));
     let len =
         usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
-    let bytes = memory.read_bytes(located.header, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
+    let bytes = memory.read_bytes(address, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
     let cycles =
         head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
     let mended = head.mended.then(|| {
         let text = "the file's header is damaged: its elements were found by what they look like, and the first may be missing";
-        let at = located.header.wrapping_add(head.events as u64);
+        let at = address.wrapping_add(head.events as u64);
         Issue::new("header-mended", Severity::Inferred, text).at(Place::address(at))
     });
     Ok(Capture {
-        format: "qnx",
+        how: place.at.how.clone(),
         endian: head.endian(),
-        word: Width::W4,
-        pointer: None,
-        values: cycles.map(|c| (CYCLES, c)).into_iter().collect(),
-        blocks: vec![Block { role: "file", address: located.header, bytes }],
+        cycles,
+        held: Held::File { address, bytes },
         issues: mended.into_iter().collect(),
-        how: located.how.clone(),
         extent,
     })
 }

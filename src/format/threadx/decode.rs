@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::{Absence, Capture, DecodeOptions, Extent};
+use super::super::{Absence, DecodeOptions};
 use super::clock;
 use super::coherence::Stretches;
 use super::cores;
 use super::doubts::{self, Doubts, Odd};
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
+use super::held::Capture;
 use super::ids::Ids;
 use super::layout;
 use super::order::{Ring, Slots};
@@ -80,7 +81,7 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let direction = options.direction.unwrap_or_else(|| slots.direction());
     let rules = Rules { codec, direction, ids, previous: options.previous };
     let scan = |ring: &Ring| PreScan::of(ring, rules, &[]);
-    let ordered = if capture.extent == Extent::Newer {
+    let ordered = if capture.is_newer {
         let ring = Ring::newer(capture, &g, codec);
         Ordered { scan: scan(&ring), ring, stretches: None }
     } else if options.previous {
@@ -166,7 +167,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         format: "threadx",
         endian: capture.endian,
         word: capture.word,
-        pointer: capture.pointer,
+        pointer: capture.place.at.pointer,
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
@@ -421,7 +422,7 @@ fn infer_contexts(contexts: &mut Contexts, objects: &ObjectTable) -> Inferred {
 
 fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'static str, String)> {
     let mut facts = vec![
-        ("found by", capture.how.clone()),
+        ("found by", capture.place.at.how.clone()),
         (
             "layout",
             format!(
@@ -455,7 +456,7 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
                 g.header, raw.base
             ),
         ));
-    } else if capture.pointer == Some(Width::W8) && g.word == Width::W4 {
+    } else if capture.place.at.pointer == Some(Width::W8) && g.word == Width::W4 {
         facts.push(("pointers", "64-bit addresses, cut to their low 32 bits in the trace".to_owned()));
     }
     facts

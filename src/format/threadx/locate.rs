@@ -1,6 +1,7 @@
 //! Where the trace lies, found with as few reads as can be.
 
-use super::super::{Absence, Hints, Located};
+use super::super::{Absence, Hints, Location};
+use super::held::Place;
 use super::{layout, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -36,22 +37,13 @@ const TOGETHER: u64 = 256;
 const READS: usize = 2;
 
 /// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
     let endian = hints.endian.unwrap_or(Endian::Little);
-    let mut located = Located {
-        header: 0,
-        endian: hints.endian,
-        pointer: hints.pointer,
-        how: String::new(),
-        known: Vec::new(),
-        by_symbols: true,
-    };
-    if let Some(header) = hints.header {
-        located.header = header;
-        located.by_symbols = false;
-        located.how = format!("--header {header:#x}");
-        read_beside(memory, symbols, hints, endian, &mut located);
-        return Ok(located);
+    let at = |header, how| Location { header, endian: hints.endian, pointer: hints.pointer, how, by_symbols: true };
+    if let Some(at) = hints.given() {
+        let mut place = Place { at, known: Vec::new() };
+        read_beside(memory, symbols, hints, endian, &mut place);
+        return Ok(place);
     }
     let mut tried = Vec::new();
     if let Some(symbol) = symbols.lookup(HEADER) {
@@ -61,16 +53,17 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             (order, width) => shape(memory, symbol.address, order, width),
         };
         let (endian, width) = found.unwrap_or((endian, told.unwrap_or(Width::W4)));
-        located.endian = found.map(|(e, _)| e).or(hints.endian);
-        located.pointer = Some(width);
-        read_pointers(memory, symbols, &symbol, width, endian, &mut located)?;
-        let value = located.known(HEADER).unwrap_or(0);
+        let mut place = Place { at: at(0, String::new()), known: Vec::new() };
+        place.at.endian = found.map(|(e, _)| e).or(hints.endian);
+        place.at.pointer = Some(width);
+        read_pointers(memory, symbols, &symbol, width, endian, &mut place)?;
+        let value = place.known(HEADER).unwrap_or(0);
         if value == 0 {
             return Err(never_enabled(symbol.address));
         }
-        located.header = value;
-        located.how = format!("{HEADER} at {:#x} holds {:#x}", symbol.address, located.header);
-        return Ok(located);
+        place.at.header = value;
+        place.at.how = format!("{HEADER} at {:#x} holds {:#x}", symbol.address, place.at.header);
+        return Ok(place);
     }
     tried.push(format!("{HEADER}: no such symbol"));
     if let Some(found) = by_neighbours(memory, symbols, hints, endian, &mut tried) {
@@ -78,9 +71,8 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     }
     for name in BUFFERS {
         if let Some(symbol) = symbols.lookup(name) {
-            located.header = symbol.address;
-            located.how = format!("the buffer {name} at {:#x}", symbol.address);
-            return Ok(located);
+            let at = at(symbol.address, format!("the buffer {name} at {:#x}", symbol.address));
+            return Ok(Place { at, known: Vec::new() });
         }
         tried.push(format!("{name}: no such symbol"));
     }
@@ -181,7 +173,7 @@ fn read_pointers(
     header: &Symbol,
     width: Width,
     endian: Endian,
-    located: &mut Located,
+    place: &mut Place,
 ) -> Result<(), Absence> {
     let all = variables(symbols, width);
     let stretches = stretches(&all);
@@ -194,7 +186,7 @@ fn read_pointers(
         }
         // The neighbours cannot be read, which only happens at the edge of a dump.
         match memory.read_bytes(header.address, width.bytes()) {
-            Ok(alone) => located.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
+            Ok(alone) => place.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
             Err(e) => {
                 let mut absence = Absence::from_read(&e, HEADER);
                 if matches!(e.kind, ReadErrorKind::Unmapped) {
@@ -205,7 +197,7 @@ fn read_pointers(
             }
         }
     }
-    take_known(&all, &wanted, &results, endian, located);
+    take_known(&all, &wanted, &results, endian, place);
     Ok(())
 }
 
@@ -215,7 +207,7 @@ fn take_known(
     wanted: &[(Addr, usize)],
     results: &[Result<Bytes, ReadError>],
     endian: Endian,
-    located: &mut Located,
+    place: &mut Place,
 ) {
     for ((low, _), bytes) in wanted.iter().zip(results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
         for v in all.iter().filter(|v| v.address >= *low) {
@@ -223,12 +215,12 @@ fn take_known(
             for i in 0..v.count {
                 let step = usize::try_from(i).unwrap_or(usize::MAX).saturating_mul(v.width.bytes());
                 if let Some(value) = endian.word(v.width, bytes, offset.saturating_add(step)) {
-                    located.known.push((v.name, value));
+                    place.known.push((v.name, value));
                 }
             }
             // Without a size nothing tells an array from a pointer.
             if v.name == CURRENT_THREAD && v.sized && offset < bytes.len() {
-                located.known.push(("cores", v.count));
+                place.known.push(("cores", v.count));
             }
         }
     }
@@ -236,7 +228,7 @@ fn take_known(
 
 /// Reads the same variables where the header came from an option: what the kernel says of its own trace only where it
 /// is the one that was asked for.
-fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, located: &mut Located) {
+fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, place: &mut Place) {
     // The running thread may be an array, one pointer a core: its size is no pointer's.
     let width = match symbols.lookup(HEADER) {
         Some(symbol) => pointer_width(&symbol, hints),
@@ -248,9 +240,9 @@ fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, en
         .map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0)))
         .collect();
     let results = memory.read_batch(&wanted);
-    take_known(&all, &wanted, &results, endian, located);
-    if located.known(HEADER) != Some(located.header) {
-        located.known.retain(|(name, _)| matches!(*name, CURRENT_THREAD | CORE_CLOCK | "cores"));
+    take_known(&all, &wanted, &results, endian, place);
+    if place.known(HEADER) != Some(place.at.header) {
+        place.known.retain(|(name, _)| matches!(*name, CURRENT_THREAD | CORE_CLOCK | "cores"));
     }
 }
 
@@ -285,7 +277,7 @@ fn by_neighbours(
     hints: &Hints,
     endian: Endian,
     tried: &mut Vec<String>,
-) -> Option<Located> {
+) -> Option<Place> {
     for name in ["_tx_trace_registry_start_ptr", "_tx_trace_buffer_start_ptr"] {
         let Some(symbol) = symbols.lookup(name) else {
             tried.push(format!("{name}: no such symbol"));
@@ -312,14 +304,9 @@ fn by_neighbours(
             let Some(header) = back.and_then(|b| value.checked_sub(b)) else { continue };
             let Ok(head) = memory.read_bytes(header, layout::header_size(word)) else { continue };
             if parse::detect(&head).is_some_and(|(_, w, _)| w == word) {
-                return Some(Located {
-                    header,
-                    endian: hints.endian,
-                    pointer: Some(width),
-                    how: format!("{name} at {:#x} holds {value:#x}; the header lies before it", symbol.address),
-                    known: Vec::new(),
-                    by_symbols: true,
-                });
+                let how = format!("{name} at {:#x} holds {value:#x}; the header lies before it", symbol.address);
+                let at = Location { header, endian: hints.endian, pointer: Some(width), how, by_symbols: true };
+                return Some(Place { at, known: Vec::new() });
             }
         }
         tried.push(format!("{name} at {:#x} holds {value:#x}: no header before it", symbol.address));

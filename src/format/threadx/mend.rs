@@ -1,7 +1,7 @@
 //! A header that was partly written over: what the rest of it, the kernel's own pointers and the memory itself still
 //! tell.
 
-use super::super::{Capture, Located};
+use super::held::{self, Capture};
 use super::layout::{self, MAGIC};
 use super::parse::{MAX_BUFFER, RawHeader};
 use super::walk::Behind;
@@ -21,7 +21,7 @@ const FEW_BITS: u32 = 4;
 
 impl RawHeader {
     /// The header as it was mended when it was read.
-    pub fn mended(self, capture: &Capture) -> Self {
+    pub(super) fn mended(self, capture: &Capture) -> Self {
         self.with(&capture.values, capture.word)
     }
 
@@ -53,10 +53,10 @@ pub(super) struct Mended {
 
 /// Makes a damaged header whole; `None` where too little is left. `room` is how many bytes of memory lie from the
 /// header on, where the source tells, and `behind` the first of them.
-pub(super) fn mend(raw: &RawHeader, located: &Located, behind: &Behind, room: Option<u64>) -> Option<Mended> {
-    let header = located.header;
+pub(super) fn mend(raw: &RawHeader, place: &held::Place, behind: &Behind, room: Option<u64>) -> Option<Mended> {
+    let header = place.at.header;
     let known = |name: &str| {
-        let pointer = located.known(name).filter(|p| *p != 0)?;
+        let pointer = place.known(name).filter(|p| *p != 0)?;
         pointer.checked_sub(header).filter(|offset| *offset <= MAX_BUFFER)
     };
     let mut mended = mend_at(raw, Some(header), &known, behind, room)?;

@@ -7,6 +7,7 @@ mod decode;
 mod doubts;
 mod entries;
 mod entry;
+mod held;
 mod ids;
 mod kernel_ticks;
 pub mod layout;
@@ -26,14 +27,15 @@ mod steps;
 mod usbx;
 mod walk;
 
+pub use held::Place;
 pub use parse::{RawHeader, detect, object};
 
-use super::{Absence, Capture, Cursor, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located, Newer};
+use super::{Absence, Capture, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
-use crate::mem::{Memory, Region};
+use crate::mem::Memory;
+use crate::mem::segments::Segments;
 use crate::sym::Symbols;
-use crate::trace::Trace;
 
 /// The format.
 pub struct ThreadX;
@@ -67,59 +69,21 @@ impl Format for ThreadX {
         search::scan(hay, most)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
-        let mut located = locate::locate(memory, symbols, hints)?;
-        located.known.extend(clock::of_port(symbols));
-        Ok(located)
-    }
-
-    fn capture(
+    fn locate(
         &self,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
-        located: &Located,
-        extent: Extent,
-    ) -> Result<Capture, Absence> {
-        let mut capture = read::capture(memory, located, extent)?;
-        usbx::capture(memory, symbols, &mut capture);
-        Ok(capture)
+        hints: &Hints,
+    ) -> Result<Box<dyn Located>, Absence> {
+        Ok(Box::new(Place::locate(memory, symbols, hints)?))
     }
 
-    fn cursor(&self, capture: &Capture) -> Option<Cursor> {
-        newer::cursor(capture)
+    fn at(&self, at: Location) -> Box<dyn Located> {
+        Box::new(Place { at, known: Vec::new() })
     }
 
-    fn newer(
-        &self,
-        memory: &mut dyn Memory,
-        located: &Located,
-        cursor: &Cursor,
-        names: bool,
-    ) -> Result<Newer, Absence> {
-        newer::newer(memory, located, cursor, names)
-    }
-
-    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
-        let catalogue = self.catalogue(names);
-        if usbx::is_old(capture) { usbx::renumber(catalogue) } else { catalogue }
-    }
-
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-        decode::decode(capture, catalogue, options)
-    }
-
-    fn ranges(&self, capture: &Capture) -> Vec<Region> {
-        // The ring ends where the header says, whatever could be read of it.
-        let header = capture.blocks("header").next();
-        let whole = header.and_then(|block| {
-            let (_, word, raw) = parse::detect(&block.bytes).filter(|(_, word, raw)| raw.is_sound(*word))?;
-            Some(Region { start: block.address, len: raw.offset(raw.buffer_end, word) })
-        });
-        whole.map_or_else(|| capture.ranges(), |range| vec![range])
-    }
-
-    fn join(&self, captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-        decode::join(captures, catalogue, options)
+    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Absence> {
+        Ok(Box::new(held::Joined::read(buffers, symbols)?))
     }
 }
 

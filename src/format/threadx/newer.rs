@@ -12,7 +12,8 @@
 //! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are
 //!   read. The witness is the newest slot: it is written over last.
 
-use super::super::{Absence, Block, Capture, Cursor, Extent, Located, Lost, Newer};
+use super::super::{Absence, Extent, Follow, Lost, Newer};
+use super::held::{Block, Capture, Place};
 use super::parse::{self, RawHeader};
 use super::read::{remember, same_event};
 use super::ring::Geometry;
@@ -31,6 +32,62 @@ const TRIES: u32 = 3;
 const TAIL: u64 = 64;
 /// How often a slot may read as unused before it is passed over.
 const PATIENCE: u32 = 8;
+
+/// Where following stands.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor {
+    /// The trace that is followed.
+    place: Place,
+    /// The slot that the next event goes to.
+    slot: u64,
+    /// Number of slots of the ring, and bytes of each.
+    slots: (u64, usize),
+    /// The slots before it as they were read: the last of them tells whether the ring went around since.
+    before: Bytes,
+    /// What describes the trace: its header and its objects, as they were read last.
+    described: Vec<Block>,
+    /// How often in a row the next slot was there and could not be read.
+    misses: u32,
+    /// The ring was filled faster than it could be read, and the slot before the cursor is not known: distances from here
+    /// to the pointer may lack whole rounds of the ring. At least so many events are behind the cursor.
+    unsure: Option<u64>,
+}
+
+impl Follow for Cursor {
+    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Absence> {
+        let mut look = Look::new(memory, &self.place, self)?;
+        let (found, taken) = look.look(self)?;
+        look.finish(self, &found, taken, names)
+    }
+
+    fn back(&self, slots: u64) -> Option<Box<dyn Follow>> {
+        let (capacity, size) = self.slots;
+        let bytes = usize::try_from(slots).ok()?.checked_mul(size)?;
+        let left = self.before.len().checked_sub(bytes).filter(|left| *left >= size)?;
+        let slot = self.slot.checked_add(capacity)?.checked_sub(slots)?.checked_rem(capacity)?;
+        Some(Box::new(Self { slot, before: self.before.cut(0, left)?, ..self.clone() }))
+    }
+
+    fn header(&self) -> Addr {
+        self.place.at.header
+    }
+
+    fn capacity(&self) -> u64 {
+        self.slots.0
+    }
+
+    fn save(&self) -> (u64, Vec<u8>) {
+        let start = self.before.len().saturating_sub(self.slots.1);
+        (self.slot, self.before.get(start..).unwrap_or_default().to_vec())
+    }
+
+    fn restore(&mut self, slot: u64, before: &[u8]) {
+        if slot < self.slots.0 && (before.is_empty() || before.len() == self.slots.1) {
+            self.slot = slot;
+            self.before = Bytes::from(before.to_vec());
+        }
+    }
+}
 
 /// Where a capture ends.
 pub(super) fn cursor(capture: &Capture) -> Option<Cursor> {
@@ -57,24 +114,14 @@ pub(super) fn cursor(capture: &Capture) -> Option<Cursor> {
     let mut before = Vec::with_capacity(tail.len().saturating_mul(size));
     tail.iter().rev().for_each(|b| before.extend_from_slice(b));
     let described = capture.blocks.iter().filter(|b| matches!(b.role, "header" | "registry")).cloned().collect();
-    Some(Cursor { slot, slots: (g.capacity, size), before: Bytes::from(before), described, misses: 0, unsure: None })
+    let slots = (g.capacity, size);
+    let place = capture.place.clone();
+    Some(Cursor { place, slot, slots, before: Bytes::from(before), described, misses: 0, unsure: None })
 }
 
 /// Slots from one to another, around the ring.
 fn distance(capacity: u64, from: u64, to: u64) -> u64 {
     to.saturating_add(capacity).saturating_sub(from).checked_rem(capacity).unwrap_or(0)
-}
-
-/// Reads what was inserted behind `cursor`.
-pub(super) fn newer(
-    memory: &mut dyn Memory,
-    located: &Located,
-    cursor: &Cursor,
-    names: bool,
-) -> Result<Newer, Absence> {
-    let mut look = Look::new(memory, located, cursor)?;
-    let (found, taken) = look.look(cursor)?;
-    look.finish(cursor, &found, taken, names)
 }
 
 /// How many events were inserted while the pointer went from one slot to another, where the slot before the first of
@@ -88,7 +135,7 @@ fn after_overrun(capacity: u64, from: u64, to: u64) -> u64 {
 /// One look at a ring.
 struct Look<'m> {
     memory: &'m mut dyn Memory,
-    located: &'m Located,
+    place: &'m Place,
     head: Bytes,
     endian: Endian,
     word: Width,
@@ -148,7 +195,7 @@ struct Taken {
 }
 
 impl<'m> Look<'m> {
-    fn new(memory: &'m mut dyn Memory, located: &'m Located, cursor: &Cursor) -> Result<Self, Absence> {
+    fn new(memory: &'m mut dyn Memory, place: &'m Place, cursor: &Cursor) -> Result<Self, Absence> {
         let damaged = || Absence::broken("header-damaged", "the trace header is not known", "");
         let head = cursor.described.iter().find(|b| b.role == "header").ok_or_else(damaged)?;
         let (endian, word, raw) = parse::detect(&head.bytes).ok_or_else(damaged)?;
@@ -156,7 +203,7 @@ impl<'m> Look<'m> {
         if (g.capacity, layout::entry_size(word)) != cursor.slots || g.capacity < 2 {
             return Err(damaged());
         }
-        Ok(Self { memory, located, head: head.bytes.clone(), endian, word, raw, g })
+        Ok(Self { memory, place, head: head.bytes.clone(), endian, word, raw, g })
     }
 
     fn context(&self, slot: &[u8]) -> u64 {
@@ -403,17 +450,16 @@ impl<'m> Look<'m> {
         self.put(&mut blocks, distance(capacity, count.checked_rem(capacity).unwrap_or(0), taken.start), &known);
         self.put(&mut blocks, taken.start, &taken.bytes);
         let mut capture = Capture {
-            format: "threadx",
             endian: self.endian,
             word: self.word,
-            pointer: self.located.pointer,
             blocks,
             values: vec![("header", self.g.header)],
             issues: Vec::new(),
-            how: self.located.how.clone(),
-            extent: Extent::Newer,
+            place: self.place.clone(),
+            extent: Extent::All,
+            is_newer: true,
         };
-        remember(self.located, &mut capture);
+        remember(self.place, &mut capture);
         // A loss, and no event behind it to go on from: those that were found are still to come.
         let behind = found.count.saturating_sub(taken.lost.count);
         let unsure = match cursor.unsure {
@@ -423,10 +469,11 @@ impl<'m> Look<'m> {
             _ => None,
         };
         let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
+        let place = self.place.clone();
         Ok(Newer {
-            capture,
+            capture: Box::new(capture),
             known: count,
-            cursor: Cursor { slot, slots: cursor.slots, before, described, misses, unsure },
+            next: Box::new(Cursor { place, slot, slots: cursor.slots, before, described, misses, unsure }),
             lost,
             restarted: found.restarted,
             more: !found.overrun && found.count > slots.saturating_add(taken.lost.count) && !taken.missed,
@@ -479,9 +526,8 @@ impl RawHeader {
 )]
 mod tests {
     use super::*;
-    use crate::format::Format;
     use crate::format::threadx::ThreadX;
-    use crate::sym::Layers;
+    use crate::format::{Format, Location};
 
     const BASE: Addr = 0x2000_0000;
     const SLOTS: u32 = 16;
@@ -547,25 +593,25 @@ mod tests {
     fn hostile_memory_is_followed_without_harm() {
         for dice in 0..400 {
             let mut memory = restless(dice);
-            let located = Located {
+            let at = Location {
                 header: BASE,
                 endian: Some(Endian::Little),
                 pointer: Some(Width::W4),
                 how: String::new(),
-                known: Vec::new(),
                 by_symbols: false,
             };
-            let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
-            let mut cursor = cursor(&capture).unwrap();
+            let place = Place { at, known: Vec::new() };
+            let capture = super::super::read::capture(&mut memory, &place, Extent::All).unwrap();
+            let cursor = cursor(&capture).unwrap();
             assert_eq!((cursor.slot, cursor.before.len()), (5, 5 * 32));
+            let mut cursor: Box<dyn Follow> = Box::new(cursor);
             memory.harm = true;
             for _ in 0..50 {
-                if let Ok(newer) = newer(&mut memory, &located, &cursor, dice.is_multiple_of(2)) {
-                    let slots: usize = newer.capture.blocks("ring").map(|b| b.bytes.len() / 32).sum();
-                    assert!(slots <= (STEP + TAIL) as usize);
+                if let Ok(newer) = cursor.newer(&mut memory, dice.is_multiple_of(2)) {
                     let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
-                    drop(ThreadX.decode(&newer.capture, &catalogue, &crate::format::DecodeOptions::default()));
-                    cursor = newer.cursor;
+                    let trace = newer.capture.decode(&catalogue, &crate::format::DecodeOptions::default());
+                    assert!(trace.map_or(0, |t| t.len()) <= STEP + TAIL);
+                    cursor = newer.next;
                 }
             }
         }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::super::{Capture, Extent};
+use super::super::Extent;
 use super::entry::Codec;
+use super::held::Capture;
 use super::ring::Geometry;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
@@ -223,7 +224,7 @@ impl Ring {
     /// Only those that were asked for.
     pub fn newest(mut self, extent: Extent, codec: Codec) -> Self {
         let from = match extent {
-            Extent::All | Extent::Newer => 0,
+            Extent::All => 0,
             Extent::Nothing => self.held,
             Extent::Newest(n) => self.held.saturating_sub(n),
         };

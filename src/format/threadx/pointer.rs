@@ -1,9 +1,10 @@
 //! Whether the current pointer leads to where the stamps say that the oldest event is.
 
-use super::super::{Capture, DecodeOptions, Extent};
+use super::super::{DecodeOptions, Extent};
 use super::clock;
 use super::coherence::Stretches;
 use super::entry::Codec;
+use super::held::Capture;
 use super::ids::Ids;
 use super::order::{Ring, Slots, rough_clock};
 use super::prescan::{PreScan, Rules};

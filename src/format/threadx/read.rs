@@ -1,7 +1,8 @@
 //! The read plan: which bytes a question needs, the same for a probe, a core and a file.
 
-use super::super::{Absence, Block, Capture, Extent, Located};
+use super::super::{Absence, Extent};
 use super::entry::Codec;
+use super::held::{self, Block, Capture};
 use super::mend::{self, Mended};
 use super::order::Slots;
 use super::parse::RawHeader;
@@ -14,36 +15,35 @@ use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::trace::{Issue, Place, Severity};
 
 /// Reads header, registry and the slots that `extent` asks for.
-pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent) -> Result<Capture, Absence> {
+pub(super) fn capture(memory: &mut dyn Memory, place: &held::Place, extent: Extent) -> Result<Capture, Absence> {
     let mut issues = Vec::new();
-    let planned = plan_by_pointers(located);
-    let (head, registry, ring) = match planned.and_then(|p| read_planned(memory, located, &p, extent)) {
+    let planned = plan_by_pointers(place);
+    let (head, registry, ring) = match planned.and_then(|p| read_planned(memory, place, &p, extent)) {
         Some(parts) => parts,
-        None => read_header_first(memory, located)?,
+        None => read_header_first(memory, place)?,
     };
-    let Header { endian, word, raw, mended } = whole_header(memory, located, &head)?;
-    let current = located.known("_tx_trace_buffer_current_ptr").filter(|p| *p != 0);
-    let geometry = Geometry::new(located.header, endian, word, &raw, current, &mut issues);
+    let Header { endian, word, raw, mended } = whole_header(memory, place, &head)?;
+    let current = place.known("_tx_trace_buffer_current_ptr").filter(|p| *p != 0);
+    let geometry = Geometry::new(place.at.header, endian, word, &raw, current, &mut issues);
     let mut capture = Capture {
-        format: "threadx",
         endian,
         word,
-        pointer: located.pointer,
-        blocks: vec![Block { role: "header", address: located.header, bytes: head }],
-        values: vec![("header", located.header)],
+        blocks: vec![Block { role: "header", address: place.at.header, bytes: head }],
+        values: vec![("header", place.at.header)],
         issues,
-        how: located.how.clone(),
+        place: place.clone(),
         extent,
+        is_newer: false,
     };
     if let Some(mended) = mended {
         capture.values.extend(mended.values);
         capture.issues.push(mended.issue);
     }
     capture.values.extend(current.map(|c| ("current", c)));
-    remember(located, &mut capture);
-    let running = located.known.iter().filter(|(n, _)| *n == "_tx_thread_current_ptr");
+    remember(place, &mut capture);
+    let running = place.known.iter().filter(|(n, _)| *n == "_tx_thread_current_ptr");
     capture.values.extend(running.map(|(_, v)| ("running", *v)));
-    capture.issues.extend(standing_still(located));
+    capture.issues.extend(standing_still(place));
     let mut reader = Reader { memory, geometry: &geometry, capture: &mut capture };
     let registry_bytes = usize::try_from(geometry.objects)
         .ok()
@@ -60,11 +60,11 @@ pub(super) fn capture(memory: &mut dyn Memory, located: &Located, extent: Extent
 
 /// What to say of a trace into which nothing is inserted. `tx_trace_disable` clears the registry's start with the current
 /// pointer; who pauses (`control pause`, a debugger) clears the pointer alone.
-fn standing_still(located: &Located) -> Option<Issue> {
-    if located.known("_tx_trace_buffer_current_ptr") != Some(0) {
+fn standing_still(place: &held::Place) -> Option<Issue> {
+    if place.known("_tx_trace_buffer_current_ptr") != Some(0) {
         return None;
     }
-    Some(match located.known("_tx_trace_registry_start_ptr") {
+    Some(match place.known("_tx_trace_registry_start_ptr") {
         Some(0) => Issue::new(
             "trace-disabled",
             Severity::Note,
@@ -84,14 +84,14 @@ fn standing_still(located: &Located) -> Option<Issue> {
 }
 
 /// What decoding needs of the kernel's variables.
-pub(super) fn remember(located: &Located, capture: &mut Capture) {
+pub(super) fn remember(place: &held::Place, capture: &mut Capture) {
     for (name, symbol) in [
         ("cores", "cores"),
         ("enable_bits", "_tx_trace_event_enable_bits"),
         ("core_clock", "SystemCoreClock"),
         (clock::LINUX, clock::LINUX),
     ] {
-        capture.values.extend(located.known(symbol).map(|v| (name, v)));
+        capture.values.extend(place.known(symbol).map(|v| (name, v)));
     }
 }
 
@@ -159,16 +159,16 @@ struct Header {
 }
 
 /// False where the kernel's own pointers lead elsewhere: they are set together with the header, and never after.
-fn agrees(located: &Located, word: Width, raw: &RawHeader) -> bool {
-    let Some(plan) = plan_by_pointers(located).filter(|p| p.word == word) else { return true };
-    let offset = |pointer: Addr| pointer.wrapping_sub(located.header);
+fn agrees(place: &held::Place, word: Width, raw: &RawHeader) -> bool {
+    let Some(plan) = plan_by_pointers(place).filter(|p| p.word == word) else { return true };
+    let offset = |pointer: Addr| pointer.wrapping_sub(place.at.header);
     raw.offset(raw.buffer_start, word) == offset(plan.start) && raw.offset(raw.buffer_end, word) == offset(plan.end)
 }
 
 /// The header, made whole where it is damaged, with all of the ring that is there.
-fn whole_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
-    let mut header = sound_header(memory, located, head)?;
-    if let Some((end, issue)) = longer(memory, located, &header) {
+fn whole_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Absence> {
+    let mut header = sound_header(memory, place, head)?;
+    if let Some((end, issue)) = longer(memory, place, &header) {
         let values = vec![("mend_buffer_end", end)];
         header.raw = header.raw.with(&values, header.word);
         match &mut header.mended {
@@ -187,15 +187,15 @@ const BEFORE_END: u64 = 256;
 
 /// Where the ring ends, and what to say, if events go on behind where it is said to end. Only where it costs no packet to
 /// look, and where the kernel's own pointers do not say the same.
-fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option<(u64, Issue)> {
+fn longer(memory: &mut dyn Memory, place: &held::Place, header: &Header) -> Option<(u64, Issue)> {
     let (raw, word) = (&header.raw, header.word);
-    if plan_by_pointers(located).is_some_and(|plan| plan.word == word) {
+    if plan_by_pointers(place).is_some_and(|plan| plan.word == word) {
         return None;
     }
     let regions = memory.regions()?;
     let entry = layout::entry_size(word) as u64;
     let (start, end) = (raw.offset(raw.buffer_start, word), raw.offset(raw.buffer_end, word));
-    let at = located.header.checked_add(end)?;
+    let at = place.at.header.checked_add(end)?;
     let room = regions.iter().find_map(|r| r.len.checked_sub(at.checked_sub(r.start)?))?;
     let slots = |bytes: u64| bytes.checked_div(entry).unwrap_or(0);
     let before = slots(end.saturating_sub(start)).min(BEFORE_END).saturating_mul(entry);
@@ -204,10 +204,10 @@ fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option
         return None;
     }
     let mut read = |address: Addr, len: u64| memory.read_bytes(address, usize::try_from(len).ok()?).ok();
-    let described = read(located.header, start.min(LOOKED_AT))?;
+    let described = read(place.at.header, start.min(LOOKED_AT))?;
     let tail = read(at.checked_sub(before)?, before)?;
     let behind = read(at, after)?;
-    let first = read(located.header.checked_add(start)?, entry)?;
+    let first = read(place.at.header.checked_add(start)?, entry)?;
     let known = Behind { bytes: &described, endian: header.endian, word };
     let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &first, &tail, &behind);
     let taken = raw.buffer_end.wrapping_add(more.saturating_mul(entry)) & word.max();
@@ -219,41 +219,41 @@ fn longer(memory: &mut dyn Memory, located: &Located, header: &Header) -> Option
             raw.buffer_end
         ),
     );
-    (more > 0).then(|| (taken, issue.at(Place::address(located.header))))
+    (more > 0).then(|| (taken, issue.at(Place::address(place.at.header))))
 }
 
 /// The header, made whole where it is damaged.
-fn sound_header(memory: &mut dyn Memory, located: &Located, head: &Bytes) -> Result<Header, Absence> {
+fn sound_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Absence> {
     let detected = parse::detect(head);
     let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
-        raw.is_sound(*word) && raw.has_clock() && agrees(located, *word, raw)
+        raw.is_sound(*word) && raw.has_clock() && agrees(place, *word, raw)
     };
     if let Some((endian, word, raw)) = detected.filter(sound) {
         return Ok(Header { endian, word, raw, mended: None });
     }
     // Without its magic a header is one only where the kernel's pointers agree with each other.
     let by_pointers = || {
-        let plan = plan_by_pointers(located)?;
-        let endian = located.endian?;
+        let plan = plan_by_pointers(place)?;
+        let endian = place.at.endian?;
         let (_, raw) = parse::header(head, endian, plan.word).ok()?;
         Some((endian, plan.word, raw))
     };
     let Some((endian, word, raw)) = detected.or_else(by_pointers) else {
-        return Err(not_a_header(located, head));
+        return Err(not_a_header(place, head));
     };
     let room = memory.regions().and_then(|regions| {
-        let inside = |r: &crate::mem::Region| r.len.checked_sub(located.header.checked_sub(r.start)?);
+        let inside = |r: &crate::mem::Region| r.len.checked_sub(place.at.header.checked_sub(r.start)?);
         regions.iter().filter_map(inside).max()
     });
     let there = usize::try_from(room.unwrap_or(0).min(LOOKED_AT)).unwrap_or(0);
-    let bytes = if there > head.len() { memory.read_bytes(located.header, there).ok() } else { None };
+    let bytes = if there > head.len() { memory.read_bytes(place.at.header, there).ok() } else { None };
     let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian, word };
-    let Some(mended) = mend::mend(&raw, located, &behind, room) else {
+    let Some(mended) = mend::mend(&raw, place, &behind, room) else {
         return Err(Absence::broken(
             "header-damaged",
             format!(
                 "the trace header at {:#x} ({}) contradicts itself: registry {:#x}..{:#x}, ring {:#x}..{:#x}",
-                located.header,
+                place.at.header,
                 order_name(endian),
                 raw.registry_start,
                 raw.registry_end,
@@ -278,14 +278,14 @@ struct Planned {
 
 /// The pointers make the header, the registry and the newest events one round trip; `None` where they are not all
 /// known, or make no sense.
-fn plan_by_pointers(located: &Located) -> Option<Planned> {
-    let known = |name| located.known(name).filter(|v| *v != 0);
+fn plan_by_pointers(place: &held::Place) -> Option<Planned> {
+    let known = |name| place.known(name).filter(|v| *v != 0);
     let registry_start = known("_tx_trace_registry_start_ptr")?;
     let start = known("_tx_trace_buffer_start_ptr")?;
     let end = known("_tx_trace_buffer_end_ptr")?;
     let current = known("_tx_trace_buffer_current_ptr")?;
     let registry_end = known("_tx_trace_registry_end_ptr").unwrap_or(start);
-    let word = match registry_start.checked_sub(located.header)? {
+    let word = match registry_start.checked_sub(place.at.header)? {
         48 => Width::W4,
         96 => Width::W8,
         _ => return None,
@@ -305,15 +305,15 @@ fn plan_by_pointers(located: &Located) -> Option<Planned> {
 
 type Parts = (Bytes, Option<Bytes>, Option<Block>);
 
-fn read_planned(memory: &mut dyn Memory, located: &Located, plan: &Planned, extent: Extent) -> Option<Parts> {
+fn read_planned(memory: &mut dyn Memory, place: &held::Place, plan: &Planned, extent: Extent) -> Option<Parts> {
     let head_size = layout::header_size(plan.word);
-    let described = usize::try_from(plan.registry_end.checked_sub(located.header)?).ok()?;
+    let described = usize::try_from(plan.registry_end.checked_sub(place.at.header)?).ok()?;
     let entry = layout::entry_size(plan.word) as u64;
     let capacity = plan.end.checked_sub(plan.start)?.checked_div(entry)?;
     let current = plan.current.checked_sub(plan.start)?.checked_div(entry)?;
-    let mut wanted = vec![(located.header, described)];
+    let mut wanted = vec![(place.at.header, described)];
     let slots = match extent {
-        Extent::All | Extent::Newer => Some((0, capacity)),
+        Extent::All => Some((0, capacity)),
         Extent::Newest(n) => Some(ring::newest(capacity, current, n).0),
         Extent::Nothing => Some((current, 1)),
     };
@@ -332,30 +332,30 @@ fn read_planned(memory: &mut dyn Memory, located: &Located, plan: &Planned, exte
     Some((head, Some(registry), ring))
 }
 
-fn read_header_first(memory: &mut dyn Memory, located: &Located) -> Result<Parts, Absence> {
+fn read_header_first(memory: &mut dyn Memory, place: &held::Place) -> Result<Parts, Absence> {
     let narrow = layout::header_size(Width::W4);
     let wide = layout::header_size(Width::W8);
     // A 32-bit pointer means a 32-bit ULONG; otherwise the first bytes tell.
-    let first = if located.pointer == Some(Width::W4) { narrow } else { wide };
-    let head = match memory.read_bytes(located.header, first) {
+    let first = if place.at.pointer == Some(Width::W4) { narrow } else { wide };
+    let head = match memory.read_bytes(place.at.header, first) {
         Ok(head) => head,
         // A tiny buffer at the very end of a dump is shorter than a wide header.
         Err(e) if !e.is_fatal() => {
-            memory.read_bytes(located.header, narrow).map_err(|e| unreadable_header(located, &e))?
+            memory.read_bytes(place.at.header, narrow).map_err(|e| unreadable_header(place, &e))?
         }
-        Err(e) => return Err(unreadable_header(located, &e)),
+        Err(e) => return Err(unreadable_header(place, &e)),
     };
     let head = match parse::detect(&head) {
         Some((_, word, _)) => head.cut(0, layout::header_size(word)).unwrap_or(head),
         // Only the width was misjudged (a 32-bit pointer beside a 64-bit ULONG): look once more.
-        None if first == narrow => memory.read_bytes(located.header, wide).unwrap_or(head),
+        None if first == narrow => memory.read_bytes(place.at.header, wide).unwrap_or(head),
         None => head,
     };
     Ok((head, None, None))
 }
 
-fn unreadable_header(located: &Located, e: &ReadError) -> Absence {
-    let mut absence = Absence::from_read(e, &format!("the trace header ({})", located.how));
+fn unreadable_header(place: &held::Place, e: &ReadError) -> Absence {
+    let mut absence = Absence::from_read(e, &format!("the trace header ({})", place.at.how));
     if !e.is_fatal() {
         absence.code = "header-outside-memory";
         absence.hint = match e.kind {
@@ -369,12 +369,12 @@ fn unreadable_header(located: &Located, e: &ReadError) -> Absence {
     absence
 }
 
-fn not_a_header(located: &Located, head: &Bytes) -> Absence {
+fn not_a_header(place: &held::Place, head: &Bytes) -> Absence {
     let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
     if head.iter().all(|b| *b == 0) {
         return Absence::none(
             "header-zero",
-            format!("memory at {:#x} is all zero where the trace header should be ({})", located.header, located.how),
+            format!("memory at {:#x} is all zero where the trace header should be ({})", place.at.header, place.at.how),
             "RAM was cleared by a reset, or a debugger gives zeros for memory that it cannot read (in GDB on OpenOCD: monitor gdb report_data_abort enable)",
         );
     }
@@ -382,9 +382,9 @@ fn not_a_header(located: &Located, head: &Bytes) -> Absence {
         "not-a-header",
         format!(
             "memory at {:#x} does not begin with a trace header (TXTB): it holds {} ({})",
-            located.header,
+            place.at.header,
             start.join(" "),
-            located.how
+            place.at.how
         ),
         "the ELF is of another build, or the buffer was overwritten: try --scan, or --header ADDR",
     )
@@ -412,7 +412,7 @@ impl Reader<'_> {
             (Extent::Newest(n), Some(current)) if sure => ring::newest(g.capacity, current, n),
             (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
             // Without a pointer all of it is needed to find the order.
-            (Extent::All | Extent::Newer | Extent::Newest(_), _) => ((0, g.capacity), None),
+            (Extent::All | Extent::Newest(_), _) => ((0, g.capacity), None),
         };
         let wanted = Some((g.address(first.0), g.bytes(first.1)));
         let have_ring = ring.is_some_and(|r| {

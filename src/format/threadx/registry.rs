@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::Capture;
+use super::held::Capture;
 use super::layout;
 use super::parse;
 use super::prescan;

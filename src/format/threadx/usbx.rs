@@ -1,7 +1,7 @@
 //! USBX before 6.1.8 numbered some of its events one lower: told by the version string of the program.
 
-use super::super::Capture;
 use super::entry::Codec;
+use super::held::Capture;
 use crate::catalogue::Catalogue;
 use crate::mem::Memory;
 use crate::sym::Symbols;

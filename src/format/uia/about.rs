@@ -1,8 +1,10 @@
 //! What is said of a trace beside its events: what is missing, and what `info` tells.
 
-use super::super::Capture;
+use super::layout;
+use super::read::Capture;
 use super::ring::Order;
-use super::{layout, read, text};
+use super::ring::Shape;
+use super::text::Tables;
 use crate::abi::{Addr, Width};
 use crate::trace::{Issue, Place, Severity};
 
@@ -34,7 +36,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         }
     };
     let anywhere = Place::default();
-    if capture.value("shape") == Some(0) && order.damaged {
+    if capture.logger.shape == Shape::Lap && order.damaged {
         say(
             "packet-damaged",
             Severity::Inferred,
@@ -62,7 +64,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         );
     }
     let gap = Place { seq: tally.first_gap, ..anywhere };
-    let dropped = capture.value("dropped").unwrap_or(0);
+    let dropped = capture.logger.dropped.unwrap_or(0);
     let n = tally.gaps;
     let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
     say(
@@ -115,18 +117,18 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
 
 /// What is known of the logger, for `info`.
 pub(super) fn facts(capture: &Capture, order: &Order, held: usize, base: Addr) -> Vec<(&'static str, String)> {
-    let by = read::by(capture);
-    let header = capture.value("header").unwrap_or(0);
-    let instance = capture.value("instance").map_or(String::new(), |i| format!(", instance {i}"));
-    let state = match capture.value("enabled") {
-        Some(0) => ", switched off",
-        Some(_) => ", recording",
+    let logger = &capture.logger;
+    let header = capture.header.0;
+    let instance = logger.instance.map_or(String::new(), |i| format!(", instance {i}"));
+    let state = match logger.enabled {
+        Some(false) => ", switched off",
+        Some(true) => ", recording",
         None => "",
     };
-    let shape = match capture.value("shape") {
-        Some(1) => "a ring of records",
-        Some(2) => "packets of records, read out while the target runs",
-        _ => "one packet, overwritten from its start when it is full",
+    let shape = match logger.shape {
+        Shape::Circular => "a ring of records",
+        Shape::Packets => "packets of records, read out while the target runs",
+        Shape::Lap => "one packet, overwritten from its start when it is full",
     };
     let records = order.records.len();
     let joined = if records == held { String::new() } else { format!(" (of {records} records)") };
@@ -138,23 +140,21 @@ pub(super) fn facts(capture: &Capture, order: &Order, held: usize, base: Addr) -
     let kinds: Vec<String> = kinds.iter().map(|k| format!("{k} {}", layout::header_type(*k).name)).collect();
     let mut facts = vec![
         ("found by", capture.how.clone()),
-        ("logger", format!("{} at {header:#x}{instance}{state}", by.name())),
-        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", capture.endian.name(), order.bytes.len())),
+        ("logger", format!("{} at {header:#x}{instance}{state}", logger.by.name())),
+        ("layout", format!("{}-endian, {shape}, {} bytes at {base:#x}", logger.endian.name(), order.bytes.len())),
         ("record types", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }),
         ("fill", format!("{held} events{joined} in {used} bytes; {wrapped}")),
     ];
-    if let Some(dropped) = capture.value("dropped") {
+    if let Some(dropped) = logger.dropped {
         facts.push(("dropped", format!("{dropped} events, by the logger's own count")));
     }
     if !order.records.iter().any(|r| r.header.kind().stamp.unwrap_or(0) > 0) {
         facts.push(("clock", "the records have no time stamps".to_owned()));
     }
-    let names = if capture.value(text::CHARS).is_some() {
-        "from the text tables of the ELF"
-    } else if capture.value("texts left out").is_some() {
-        "not in the program (Text.isLoaded is false): numbers are shown"
-    } else {
-        "no text tables were given (--elf): numbers are shown"
+    let names = match capture.names {
+        Tables::At { .. } => "from the text tables of the ELF",
+        Tables::LeftOut => "not in the program (Text.isLoaded is false): numbers are shown",
+        Tables::None => "no text tables were given (--elf): numbers are shown",
     };
     facts.push(("names", names.to_owned()));
     facts.push(("objects", "none: these loggers keep no registry".to_owned()));

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::{Absence, Capture, DecodeOptions};
+use super::super::DecodeOptions;
 use super::about::Tally;
+use super::read::Capture;
 use super::ring::{Order, Record};
-use super::text::{self, Texts};
+use super::text::{self, Tables, Texts};
 use super::time::{self, Back};
-use super::{FIRST_RAW, about, read, record};
+use super::{FIRST_RAW, about, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product, uia_events};
 use crate::trace::{
@@ -22,15 +23,15 @@ const DEEPEST: usize = 64;
 
 /// Puts the ids of this program's events beside the declared ones.
 pub(super) fn catalogue_of(mut catalogue: Catalogue, capture: &Capture) -> Catalogue {
-    let texts = Texts::of(capture);
-    if capture.value(text::CHARS).is_none() {
+    if !matches!(capture.names, Tables::At { .. }) {
         return catalogue;
     }
-    let order = read::order(capture);
+    let texts = Texts::of(capture);
+    let order = capture.order();
     let mut events: Vec<(u16, Vec<u16>)> = Vec::new();
     let mut places: HashMap<u16, usize> = HashMap::new();
     for r in &order.records {
-        let Some((event, module)) = record::ids(&order.bytes, r, capture.endian) else { continue };
+        let Some((event, module)) = record::ids(&order.bytes, r, capture.logger.endian) else { continue };
         let place = *places.entry(event).or_insert(events.len());
         if place == events.len() {
             events.push((event, Vec::new()));
@@ -75,41 +76,39 @@ fn print_definition() -> EventDef {
 }
 
 /// Decodes a capture.
-pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-    let Some(buffer) = capture.blocks("buffer").next() else {
-        return Err(Absence::broken("header-damaged", "the capture holds no buffer of a logger", "try --scan"));
-    };
-    let order = read::order(capture);
+pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
+    let (base, endian) = (capture.logger.base, capture.logger.endian);
+    let order = capture.order();
     let mut issues = capture.issues.clone();
     let mut builder = Builder::new(capture, catalogue);
     builder.take(&order);
-    about::complain(capture, &order, &builder.tally, buffer.address, &mut issues);
-    let mut clock = find_clock(&order, capture.endian, options, &mut issues);
+    about::complain(capture, &order, &builder.tally, base, &mut issues);
+    let mut clock = find_clock(&order, endian, options, &mut issues);
     let stamps: Vec<(u64, u64)> = (0..)
         .zip(&builder.entries)
-        .filter_map(|(seq, e)| Some((seq, record::stamp(&order.bytes, &e.record, capture.endian)?)))
+        .filter_map(|(seq, e)| Some((seq, record::stamp(&order.bytes, &e.record, endian)?)))
         .collect();
     let back = time::back(&stamps, &clock, &mut issues);
     clock.doubts = back.len() as u64;
     let about = About {
         format: "uia",
-        endian: capture.endian,
+        endian,
         word: capture.word,
         pointer: capture.pointer,
-        base: buffer.address,
+        base: base,
         capacity: (order.bytes.len() / 4) as u64,
         held: builder.entries.len() as u64,
         empty: 0,
         wrapped: order.wrapped,
         origin: 0,
         cores: 1,
-        facts: about::facts(capture, &order, builder.tally.events, buffer.address),
+        facts: about::facts(capture, &order, builder.tally.events, base),
     };
     let Builder { entries, arena, spans, snapshots, contexts, texts, modules, formats, defs, named_after, .. } =
         builder;
     let source = Source {
         order,
-        endian: capture.endian,
+        endian,
         word: capture.word,
         entries,
         arena,
@@ -123,7 +122,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         formats,
         named_after,
     };
-    Ok(Trace::new(about, clock, contexts, ObjectTable::default(), issues, Box::new(source)))
+    Trace::new(about, clock, contexts, ObjectTable::default(), issues, Box::new(source))
 }
 
 /// One event of the index.
@@ -174,7 +173,7 @@ impl<'a> Builder<'a> {
     fn new(capture: &Capture, catalogue: &'a Catalogue) -> Self {
         Self {
             catalogue,
-            endian: capture.endian,
+            endian: capture.logger.endian,
             word: capture.word,
             entries: Vec::new(),
             arena: Vec::new(),
@@ -184,7 +183,7 @@ impl<'a> Builder<'a> {
             running: ContextId(NONE),
             stack: Vec::new(),
             texts: Texts::of(capture),
-            has_texts: capture.value(text::CHARS).is_some(),
+            has_texts: matches!(capture.names, Tables::At { .. }),
             modules: HashMap::new(),
             formats: HashMap::new(),
             defs: HashMap::new(),

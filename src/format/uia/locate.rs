@@ -1,9 +1,9 @@
 //! Where the loggers are: by option, by the symbols of their modules, or by the list of queue descriptors.
 
-use super::super::{Absence, Found, Haystack, Hints, Located};
+use super::super::{self as format, Absence, Extent, Found, Haystack, Hints, Located, Location};
 use super::layout::{self, queue};
-use super::parse;
 use super::ring::Shape;
+use super::{parse, read};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::mem::Memory;
@@ -32,11 +32,6 @@ pub(super) enum By {
 }
 
 impl By {
-    /// The one of this number.
-    pub fn of(number: u64) -> Option<Self> {
-        [Self::Min, Self::Stop, Self::Queue, Self::Packet].into_iter().find(|by| *by as u64 == number)
-    }
-
     pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "LoggerMin state",
@@ -322,7 +317,7 @@ pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Ad
 }
 
 /// Reads what may describe a logger; it can be the last thing in a dump.
-fn read(memory: &mut dyn Memory, address: Addr, by: Option<By>) -> Option<Bytes> {
+fn head(memory: &mut dyn Memory, address: Addr, by: Option<By>) -> Option<Bytes> {
     let all = [HEAD, 192, 128, 96, 64, layout::STOP_SIZE, layout::QUEUE_SIZE, layout::QUEUE_SIZE_1, layout::MIN_SIZE];
     let one = by.map(By::most);
     match one {
@@ -332,15 +327,48 @@ fn read(memory: &mut dyn Memory, address: Addr, by: Option<By>) -> Option<Bytes>
     }
 }
 
-/// The logger that was located.
-pub(super) fn logger_at(memory: &mut dyn Memory, located: &Located) -> Option<(Logger, Bytes)> {
-    let address = located.header;
-    if let (Some(by), Some(endian)) = (located.known(KIND).and_then(By::of), located.endian) {
-        let head = read(memory, address, Some(by))?;
-        return Logger::of(by, &head, address, endian).map(|l| (l, head));
+/// Where a logger lies.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub at: Location,
+    /// What describes it.
+    by: Option<By>,
+    /// The other loggers of the program.
+    pub others: Vec<Addr>,
+    /// What describes the same buffer, with a length that cannot be.
+    pub damaged: Option<Addr>,
+}
+
+impl Place {
+    pub const fn new(at: Location) -> Self {
+        Self { at, by: None, others: Vec::new(), damaged: None }
     }
-    let head = read(memory, address, None)?;
-    Logger::detect(&head, address, located.endian).or_else(|| Logger::detect(&head, address, None)).map(|l| (l, head))
+
+    /// The logger there, and the bytes that describe it.
+    pub fn logger(&self, memory: &mut dyn Memory) -> Option<(Logger, Bytes)> {
+        let Location { header: address, endian, .. } = self.at;
+        let head = head(memory, address, self.by)?;
+        let logger = match (self.by, endian) {
+            (Some(by), Some(endian)) => Logger::of(by, &head, address, endian),
+            _ => Logger::detect(&head, address, endian).or_else(|| Logger::detect(&head, address, None)),
+        };
+        logger.map(|logger| (logger, head))
+    }
+}
+
+impl Located for Place {
+    fn location(&self) -> &Location {
+        &self.at
+    }
+
+    fn capture(
+        &self,
+        memory: &mut dyn Memory,
+        symbols: &dyn Symbols,
+        _extent: Extent,
+    ) -> Result<Box<dyn format::Capture>, Absence> {
+        Ok(Box::new(read::capture(memory, symbols, self)?))
+    }
 }
 
 /// What was found by symbols.
@@ -353,7 +381,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn take(&mut self, by: By, address: Addr, name: &str) -> Option<Logger> {
-        let Some(head) = read(self.memory, address, Some(by)) else {
+        let Some(head) = head(self.memory, address, Some(by)) else {
             self.tried.push(format!("{name} at {address:#x}: cannot be read"));
             return None;
         };
@@ -404,7 +432,7 @@ impl Search<'_> {
             // The order in which the pointer leads to a descriptor is right.
             None => {
                 let fits = |memory: &mut dyn Memory, p: Addr, e| {
-                    read(memory, p, Some(By::Queue))
+                    head(memory, p, Some(By::Queue))
                         .is_some_and(|h| parse::descriptor(&h, e).is_ok_and(|(_, d)| d.is_sound()))
                 };
                 let big = fits(self.memory, both[1], Endian::Big) && !fits(self.memory, both[0], Endian::Little);
@@ -432,20 +460,9 @@ fn is_there(memory: &mut dyn Memory, logger: &Logger) -> bool {
 }
 
 /// Finds a logger.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
-    let mut located = Located {
-        header: 0,
-        endian: hints.endian,
-        pointer: hints.pointer,
-        how: String::new(),
-        known: Vec::new(),
-        by_symbols: true,
-    };
-    if let Some(header) = hints.header {
-        located.header = header;
-        located.by_symbols = false;
-        located.how = format!("--header {header:#x}");
-        return Ok(located);
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
+    if let Some(at) = hints.given() {
+        return Ok(Place::new(at));
     }
     let mut search = Search { memory, endian: hints.endian, found: Vec::new(), tried: Vec::new() };
     let mut known = 0u32;
@@ -483,23 +500,20 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         absence.tried = tried;
         return Err(absence);
     };
-    located.header = *header;
-    located.endian = Some(logger.endian);
-    located.how = format!("{name}: {} at {header:#x}", logger.by.name());
-    located.known = vec![(KIND, logger.by as u64)];
+    let at = Location {
+        header: *header,
+        endian: Some(logger.endian),
+        pointer: hints.pointer,
+        how: format!("{name}: {} at {header:#x}", logger.by.name()),
+        by_symbols: true,
+    };
+    let mut place = Place { by: Some(logger.by), ..Place::new(at) };
     for (at, l, _) in found.iter().filter(|(at, ..)| at != header) {
         if l.base != logger.base {
-            located.known.push((OTHER, *at));
+            place.others.push(*at);
         } else if !is_there(memory, l) {
-            located.known.push((DAMAGED, *at));
+            place.damaged = place.damaged.or(Some(*at));
         }
     }
-    Ok(located)
+    Ok(place)
 }
-
-/// Another logger of the same program, in [`Located::known`].
-pub(super) const OTHER: &str = "another logger";
-/// What describes the same buffer, with a length that cannot be, in [`Located::known`].
-pub(super) const DAMAGED: &str = "another length";
-/// What describes the logger, in [`Located::known`].
-const KIND: &str = "described by";

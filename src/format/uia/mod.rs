@@ -14,12 +14,11 @@ mod salvage;
 mod text;
 mod time;
 
-use super::{Absence, Capture, DecodeOptions, Extent, Format, Found, Haystack, Hints, Located};
+use super::{Absence, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::Trace;
 
 /// The format.
 pub struct Uia;
@@ -51,11 +50,6 @@ impl Format for Uia {
         Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new()).with_ways(ways)
     }
 
-    /// The same, with the ids that this program gave to its events.
-    fn catalogue_of(&self, capture: &Capture, names: Names) -> Catalogue {
-        decode::catalogue_of(self.catalogue(names), capture)
-    }
-
     fn sniff(&self, head: &[u8]) -> bool {
         locate::sniff(head)
     }
@@ -72,21 +66,16 @@ impl Format for Uia {
         locate::sift(memory, hits)
     }
 
-    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Located, Absence> {
-        locate::locate(memory, symbols, hints)
-    }
-
-    fn capture(
+    fn locate(
         &self,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
-        located: &Located,
-        extent: Extent,
-    ) -> Result<Capture, Absence> {
-        read::capture(memory, symbols, located, extent)
+        hints: &Hints,
+    ) -> Result<Box<dyn Located>, Absence> {
+        Ok(Box::new(locate::locate(memory, symbols, hints)?))
     }
 
-    fn decode(&self, capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
-        decode::decode(capture, catalogue, options)
+    fn at(&self, at: Location) -> Box<dyn Located> {
+        Box::new(locate::Place::new(at))
     }
 }

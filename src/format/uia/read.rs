@@ -3,16 +3,17 @@
 //! Records differ in length, so their numbers are known only once all of them were walked: the whole buffer is read
 //! whatever was asked for.
 
-use super::super::{Absence, Block, Capture, Extent, Located};
-use super::locate::{self, By, DAMAGED, Logger, OTHER};
+use super::super::{self as format, Absence, DecodeOptions, Format, merged};
+use super::locate::{self, By, Logger};
 use super::ring::{self, Known, Order, Shape};
 use super::text::{self, Texts};
-use super::{layout, record};
+use super::{Uia, decode, layout, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
-use crate::mem::Memory;
+use crate::catalogue::{Catalogue, Names};
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place, Severity, Trace};
 
 /// The most strings that are read for names, and again for arguments.
 const STRINGS: usize = 512;
@@ -21,38 +22,111 @@ const FIRST: usize = 1024;
 /// The most that is read of a bare packet.
 const MOST: usize = 1 << 20;
 
+/// A logger, its buffer, and the texts that its records name.
+#[derive(Debug)]
+pub(super) struct Capture {
+    pub logger: Logger,
+    /// How it was found.
+    pub how: String,
+    /// What describes it.
+    pub header: (Addr, Bytes),
+    /// Its buffer, as far as it could be read.
+    pub buffer: Bytes,
+    /// Width of an argument: that of a pointer. The words before the arguments are of four bytes everywhere.
+    pub word: Width,
+    /// Width of a pointer, where known.
+    pub pointer: Option<Width>,
+    /// Where names come from.
+    pub names: text::Tables,
+    pub nodes: Vec<(Addr, Bytes)>,
+    pub texts: Vec<(Addr, Bytes)>,
+    pub issues: Vec<Issue>,
+}
+
+impl Capture {
+    /// The records of the buffer.
+    pub fn order(&self) -> Order {
+        let logger = &self.logger;
+        let offset = |address: Option<Addr>| {
+            let at = address?.checked_sub(logger.base)?;
+            usize::try_from(at).ok().filter(|at| *at <= self.buffer.len())
+        };
+        let header = match logger.by {
+            By::Min => Some(layout::PACKET_MIN),
+            By::Stop | By::Queue => Some(layout::PACKET),
+            By::Packet => None,
+        };
+        let (write, read) = (offset(logger.write), offset(logger.read));
+        let known = Known { shape: logger.shape, endian: logger.endian, write, read, header };
+        ring::order(&self.buffer, &known)
+    }
+}
+
+impl format::Capture for Capture {
+    /// The declared events, and the ids that this program gave to its own.
+    fn catalogue(&self, names: Names) -> Catalogue {
+        decode::catalogue_of(Uia.catalogue(names), self)
+    }
+
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+        Ok(decode::decode(self, catalogue, options))
+    }
+
+    fn ranges(&self) -> Vec<Region> {
+        let buffer = (self.logger.base, self.buffer.clone());
+        let all = [&self.header, &buffer].into_iter().chain(&self.nodes).chain(&self.texts);
+        merged(all.map(|(start, bytes)| Region { start: *start, len: bytes.len() as u64 }))
+    }
+
+    fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+}
+
 /// Reads the logger at the place that was located.
 pub(super) fn capture(
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
-    located: &Located,
-    extent: Extent,
+    place: &locate::Place,
 ) -> Result<Capture, Absence> {
-    let Some((mut logger, head)) = locate::logger_at(memory, located) else {
-        return Err(not_a_logger(memory, located));
+    let Some((mut logger, head)) = place.logger(memory) else {
+        return Err(not_a_logger(memory, &place.at));
     };
     if let (None, Some(at)) = (logger.dropped, logger.dropped_at) {
         logger.dropped = memory.read_bytes(at, 4).ok().and_then(|b| logger.endian.word(Width::W4, &b, 0));
     }
-    // Arguments are as wide as a pointer; the words before them are of four bytes everywhere.
-    let word = located.pointer.unwrap_or(Width::W4);
+    let mut issues = Vec::new();
+    let buffer = read_buffer(memory, &logger, &mut issues)?;
+    issues.extend(of_place(place));
+    if logger.enabled == Some(false) {
+        issues.push(Issue::new(
+            "trace-disabled",
+            Severity::Note,
+            "the logger was switched off: these are the events up to then",
+        ));
+    }
     let mut capture = Capture {
-        format: "uia",
-        endian: logger.endian,
-        word,
-        pointer: located.pointer,
-        blocks: vec![Block { role: "header", address: located.header, bytes: head }],
-        values: vec![("header", located.header)],
-        issues: Vec::new(),
-        how: located.how.clone(),
-        extent,
+        logger,
+        how: place.at.how.clone(),
+        header: (place.at.header, head),
+        buffer,
+        word: place.at.pointer.unwrap_or(Width::W4),
+        pointer: place.at.pointer,
+        names: text::Tables::None,
+        nodes: Vec::new(),
+        texts: Vec::new(),
+        issues,
     };
-    let bytes = read_buffer(memory, &logger, &mut capture.issues)?;
-    remember(&logger, &mut capture);
-    let others: Vec<String> =
-        located.known.iter().filter(|(n, _)| *n == OTHER).map(|(_, a)| format!("{a:#x}")).collect();
+    read_texts(memory, symbols, &mut capture);
+    Ok(capture)
+}
+
+/// What was noticed while the logger was looked for.
+fn of_place(place: &locate::Place) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    let others: Vec<String> = place.others.iter().map(|a| format!("{a:#x}")).collect();
     if !others.is_empty() {
-        capture.issues.push(
+        issues.push(
             Issue::new(
                 "several-traces",
                 Severity::Note,
@@ -61,74 +135,20 @@ pub(super) fn capture(
             .times(others.len() as u64),
         );
     }
-    if let Some(at) = located.known(DAMAGED) {
-        capture.issues.push(
+    if let Some(at) = place.damaged {
+        issues.push(
             Issue::new(
                 "header-mended",
                 Severity::Inferred,
-                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", located.header),
+                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", place.at.header),
             )
             .at(Place::address(at)),
         );
     }
-    if logger.enabled == Some(false) {
-        capture.issues.push(Issue::new(
-            "trace-disabled",
-            Severity::Note,
-            "the logger was switched off: these are the events up to then",
-        ));
-    }
-    capture.blocks.push(Block { role: "buffer", address: logger.base, bytes });
-    read_texts(memory, symbols, &mut capture);
-    Ok(capture)
+    issues
 }
 
-/// What decoding needs to know of the logger, as values.
-fn remember(logger: &Logger, capture: &mut Capture) {
-    let shape = match logger.shape {
-        Shape::Lap => 0,
-        Shape::Circular => 1,
-        Shape::Packets => 2,
-    };
-    capture.values.extend([("by", logger.by as u64), ("shape", shape)]);
-    let some = [
-        ("write", logger.write),
-        ("read", logger.read),
-        ("dropped", logger.dropped),
-        ("instance", logger.instance),
-        ("len", logger.len),
-        ("enabled", logger.enabled.map(u64::from)),
-    ];
-    capture.values.extend(some.into_iter().filter_map(|(name, value)| Some((name, value?))));
-}
-
-/// What describes the logger of a capture.
-pub(super) fn by(capture: &Capture) -> By {
-    capture.value("by").and_then(By::of).unwrap_or(By::Packet)
-}
-
-/// The records of a capture.
-pub(super) fn order(capture: &Capture) -> Order {
-    let Some(buffer) = capture.blocks("buffer").next() else { return Order::default() };
-    let offset = |name| {
-        let at = capture.value(name)?.checked_sub(buffer.address)?;
-        usize::try_from(at).ok().filter(|at| *at <= buffer.bytes.len())
-    };
-    let shape = match capture.value("shape") {
-        Some(1) => Shape::Circular,
-        Some(2) => Shape::Packets,
-        _ => Shape::Lap,
-    };
-    let header = match by(capture) {
-        By::Min => Some(layout::PACKET_MIN),
-        By::Stop | By::Queue => Some(layout::PACKET),
-        By::Packet => None,
-    };
-    let known = Known { shape, endian: capture.endian, write: offset("write"), read: offset("read"), header };
-    ring::order(&buffer.bytes, &known)
-}
-
-fn not_a_logger(memory: &mut dyn Memory, located: &Located) -> Absence {
+fn not_a_logger(memory: &mut dyn Memory, located: &format::Location) -> Absence {
     let head = match memory.read_bytes(located.header, layout::MIN_SIZE) {
         Ok(head) => head,
         Err(e) => {
@@ -242,17 +262,17 @@ fn read_texts(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capt
     if let Some(loaded) = symbols.lookup(text::LOADED)
         && memory.read_bytes(loaded.address, 2).is_ok_and(|b| b.iter().all(|b| *b == 0))
     {
-        capture.values.push(("texts left out", 1));
+        capture.names = text::Tables::LeftOut;
         return;
     }
-    capture.values.push((text::CHARS, chars));
     let nodes = symbols.lookup(text::NODES).map(|s| s.address);
-    capture.values.extend(nodes.map(|n| (text::NODES, n)));
-    let order = order(capture);
+    capture.names = text::Tables::At { chars, nodes };
+    let order = capture.order();
+    let endian = capture.logger.endian;
     let mut texts = Texts::new(Some(chars), capture.word);
     let mut ids: Vec<u16> = Vec::new();
     for r in &order.records {
-        if let Some((event, module)) = record::ids(&order.bytes, r, capture.endian) {
+        if let Some((event, module)) = record::ids(&order.bytes, r, endian) {
             ids.push(event);
             ids.extend(Some(module).filter(|m| m & text::NODE != 0));
         }
@@ -276,8 +296,8 @@ fn read_texts(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capt
         for ((address, _), bytes) in wanted.iter().zip(memory.read_batch(&wanted)) {
             let Ok(bytes) = bytes else { continue };
             any = true;
-            texts.add_node(address.wrapping_sub(nodes.unwrap_or(0)), &bytes, capture.endian);
-            capture.blocks.push(Block { role: "node", address: *address, bytes });
+            texts.add_node(address.wrapping_sub(nodes.unwrap_or(0)), &bytes, endian);
+            capture.nodes.push((*address, bytes));
         }
         let strings: Vec<Addr> = strings.iter().map(|id| chars.saturating_add((*id).into())).collect();
         any |= read_strings(memory, &strings, &mut texts, capture);
@@ -289,8 +309,8 @@ fn read_texts(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capt
     for _ in 0..2 {
         let mut wanted: Vec<Addr> = Vec::new();
         for r in &order.records {
-            let Some((event, _)) = record::ids(&order.bytes, r, capture.endian) else { continue };
-            let words = record::words(&order.bytes, r, capture.endian, capture.word);
+            let Some((event, _)) = record::ids(&order.bytes, r, endian) else { continue };
+            let words = record::words(&order.bytes, r, endian, capture.word);
             match texts.rope(event) {
                 // What is printed has its format string for its first argument.
                 _ if event == 0 => text::pointers(&texts, "%$S", &words, &mut wanted),
@@ -338,7 +358,7 @@ fn read_strings(memory: &mut dyn Memory, wanted: &[Addr], texts: &mut Texts, cap
         let Some(bytes) = bytes else { continue };
         any = true;
         texts.add_text(*address, &bytes);
-        capture.blocks.push(Block { role: "text", address: *address, bytes });
+        capture.texts.push((*address, bytes));
     }
     any
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::super::Capture;
+use super::read::Capture;
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Effects, EventDef, FieldDef, Product, uia_events};
 
@@ -27,6 +27,17 @@ const MOST: usize = 512;
 /// How deep format strings may name each other.
 const NESTED: usize = 3;
 
+/// Where the texts of a program are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tables {
+    /// No symbols say.
+    None,
+    /// They are not in the program.
+    LeftOut,
+    /// At the start of the characters, and of the nodes of ropes.
+    At { chars: Addr, nodes: Option<Addr> },
+}
+
 /// The texts of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
@@ -38,17 +49,13 @@ pub(super) struct Texts {
 
 impl Texts {
     pub fn of(capture: &Capture) -> Self {
-        let mut all = Self {
-            chars: capture.value(CHARS),
-            width: if capture.word == Width::W8 { 64 } else { 32 },
-            ..Self::default()
-        };
-        for block in capture.blocks("text") {
-            all.add_text(block.address, &block.bytes);
+        let Tables::At { chars, nodes } = capture.names else { return Self::new(None, capture.word) };
+        let mut all = Self::new(Some(chars), capture.word);
+        for (address, bytes) in &capture.texts {
+            all.add_text(*address, bytes);
         }
-        let nodes = capture.value(NODES).unwrap_or(0);
-        for block in capture.blocks("node") {
-            all.add_node(block.address.wrapping_sub(nodes), &block.bytes, capture.endian);
+        for (address, bytes) in &capture.nodes {
+            all.add_node(address.wrapping_sub(nodes.unwrap_or(0)), bytes, capture.logger.endian);
         }
         all
     }

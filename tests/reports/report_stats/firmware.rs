@@ -12,8 +12,8 @@ fn load(name: &str) -> Trace {
     let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
     let hints = Hints { header: Some(found.base), ..Hints::default() };
     let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-    threadx().decode(&capture, &threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
+    capture.decode(&threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
 }
 
 /// Counters of what lies in the ring: the window, or all where the ring has not wrapped.

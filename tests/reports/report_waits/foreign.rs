@@ -52,18 +52,20 @@ fn a_system_that_is_not_threadx() {
         Entry::thread(LOW, 20, 9003, 1200, [M2, 0, 0, 0]),
     ];
     let buffer = Buffer { objects: registry(), ..Buffer::new(BASE) }.record(16, &list);
-    let located = Located {
-        header: buffer.base,
-        endian: Some(Endian::Little),
-        pointer: Some(Width::W4),
-        how: "the test".to_owned(),
+    let located = Place {
+        at: Location {
+            header: buffer.base,
+            endian: Some(Endian::Little),
+            pointer: Some(Width::W4),
+            how: "the test".to_owned(),
+            by_symbols: true,
+        },
         known: Vec::new(),
-        by_symbols: true,
     };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
-    let capture = ThreadX.capture(&mut memory, &Layers::new(), &located, Extent::All).unwrap();
+    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
     let catalogue = foreign();
-    let made = (ThreadX.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap(), catalogue);
+    let made = (capture.decode(&catalogue, &DecodeOptions::default()).unwrap(), catalogue);
     let r = report_with(&made, Name::Inversions, &Filters::default());
     assert_eq!(r.rows.len(), 1, "{r:?}");
     assert_eq!(row(&r, 0, WHAT), "high low m1 released 690 3 5 false");

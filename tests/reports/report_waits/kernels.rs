@@ -9,9 +9,9 @@ fn load(path: &std::path::Path) -> (Trace, Catalogue) {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(base), ..Hints::default() };
     let located = threadx.locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx.capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
     let catalogue = threadx.catalogue(Names::Duo);
-    let trace = threadx.decode(&capture, &catalogue, &DecodeOptions::default()).unwrap();
+    let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
     (trace, catalogue)
 }
 

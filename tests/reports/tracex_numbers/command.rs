@@ -48,8 +48,8 @@ fn other_systems_are_refused() {
     let mut memory = Flat::new(found.base, bytes);
     let hints = Hints { header: Some(found.base), ..Hints::default() };
     let located = qnx.locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = qnx.capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-    let trace = qnx.decode(&capture, &qnx.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
+    let trace = capture.decode(&qnx.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
     let refused = numbers(&trace, false).unwrap_err();
     assert!(refused.message.contains("TraceX cannot read") && refused.message.contains("QNX"), "{refused}");
 }

@@ -22,8 +22,8 @@ fn from_file(path: &Path) -> Trace {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(base), ..Hints::default() };
     let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = threadx().capture(&mut memory, &NoSymbols, &located, Extent::All).unwrap();
-    threadx().decode(&capture, &threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
+    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
+    capture.decode(&threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
 }
 
 fn counters(n: &Numbers) -> Vec<String> {
