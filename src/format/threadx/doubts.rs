@@ -39,6 +39,8 @@ struct Fall {
     stamps: (u64, u64),
     /// Ticks, if the clock had gone around.
     step: u64,
+    /// A leap forward to the newest event.
+    newest: bool,
 }
 
 /// The doubts about a trace's time: about each core's own clock, where `cores` names them. `known` is how the events of all
@@ -100,6 +102,7 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
     let range = range(clock);
     let mut rest = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
     let (mut falls, mut leaps) = (Vec::new(), Vec::new());
+    let newest = kept.last().filter(|last| last.count == 1).map(|last| last.seqs.0);
     for pair in kept.windows(2) {
         let [a, b] = pair else { continue };
         let stamps = (a.stamps.1, b.stamps.0);
@@ -108,7 +111,8 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
             Direction::Up => stamps.1 < stamps.0,
             Direction::Down => stamps.1 > stamps.0,
         };
-        let fall = Fall { seq: b.seqs.0, stamps, step };
+        let newest = !falls_back && newest == Some(b.seqs.0);
+        let fall = Fall { seq: b.seqs.0, stamps, step, newest };
         if falls_back && step >= range >> 3 {
             falls.push(fall);
         } else if step > range >> 1 {
@@ -190,10 +194,17 @@ impl Doubts {
     pub fn report(&self, odd: &Odd, issues: &mut Vec<Issue>) {
         self.report_slots(odd, issues);
         if let Some(first) = self.falls.first() {
-            let message = format!(
-                "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
-                first.stamps.0, first.stamps.1, first.step
-            );
+            let message = if first.newest {
+                format!(
+                    "the newest time stamp, {:#x}, lies {} ticks behind the one before it, more than half the clock's range and more than all others together: a damaged stamp, or a long pause; its length is not known, and 0 ticks are counted",
+                    first.stamps.1, first.step
+                )
+            } else {
+                format!(
+                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
+                    first.stamps.0, first.stamps.1, first.step
+                )
+            };
             let issue = Issue::new("wrap-doubtful", Severity::Inferred, message);
             issues.push(issue.times(self.falls.len() as u64).at(Place::seq(first.seq)));
         }
