@@ -2,7 +2,8 @@
 
 use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
-use crate::trace::{Clock, Direction, Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Direction, Issue, Place};
 
 /// The steps of a clock that are not what its stamps alone say.
 #[derive(Debug)]
@@ -205,7 +206,7 @@ impl Doubts {
                     first.stamps.0, first.stamps.1, first.step
                 )
             };
-            let issue = Issue::new("wrap-doubtful", Severity::Inferred, message);
+            let issue = Issue::new(Code::WrapDoubtful, message);
             issues.push(issue.times(self.falls.len() as u64).at(Place::seq(first.seq)));
         }
         if let Some(seq) = self.backs.first {
@@ -213,7 +214,7 @@ impl Doubts {
                 "{} time stamps are smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
                 self.backs.count, self.backs.most
             );
-            let issue = Issue::new("stamps-step-back", Severity::Inferred, message);
+            let issue = Issue::new(Code::StampsStepBack, message);
             issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
         }
     }
@@ -242,7 +243,7 @@ impl Doubts {
         );
         let seq = self.outliers.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();
         let count = outliers.saturating_add(odd.events).max(odd.strangers);
-        let issue = Issue::new("slots-incoherent", Severity::Inferred, message).times(count);
+        let issue = Issue::new(Code::SlotsIncoherent, message).times(count);
         issues.push(issue.at(Place { seq, ..Place::default() }));
     }
 }
