@@ -219,6 +219,10 @@ fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
     let reloads = backward >= 3 && scan.most < codec.mask >> 2 && scan.most > 16 && scan.starts_over(direction);
+    // Where pauses are long, few events come close to a second's end. No timer is known that reloads at as many ticks.
+    if reloads && fits && scan.most >= SECOND_IN_NS >> 1 {
+        return Some(Period::Second);
+    }
     reloads.then(|| Period::Reload(round_up(scan.most.saturating_add(1))))
 }
 

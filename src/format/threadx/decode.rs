@@ -203,7 +203,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     trace
 }
 
-/// The steps of the clock that are not to be believed. None is where no stamp goes back.
+/// The steps of the clock that are not to be believed. None is where no stamp goes back, or leaps to the newest event.
 fn doubts(
     ring: &Ring,
     codec: Codec,
@@ -211,7 +211,8 @@ fn doubts(
     found: &clock::Found,
     (scan, known): (&PreScan, Option<Stretches>),
 ) -> Doubts {
-    if !found.clock.runs() || !scan.has_outliers && scan.backward(found.clock.direction).0 == 0 {
+    let forward = scan.backward(found.clock.direction).0 == 0 && !scan.steps.ends_with_leap(&found.clock);
+    if !found.clock.runs() || !scan.has_outliers && forward {
         return Doubts::default();
     }
     let cores: Vec<u16> = scan.cores.keys().copied().collect();

@@ -225,7 +225,7 @@ impl Events for Entries {
             let mut position = state.place.1;
             self.codec.entries(rest, |entry| {
                 let skipped = entry.context == 0 && self.previous.is_none()
-                    || self.damaged && !self.ids.is_entry(&entry, self.codec.cores);
+                    || self.damaged && !self.ids.is_entry(entry, self.codec.cores);
                 if !skipped {
                     let Some(event) = out.next() else { return ControlFlow::Break(()) };
                     let at = position as u64;
@@ -234,9 +234,9 @@ impl Events for Entries {
                     (event.ticks, event.delta) = if one_clock {
                         self.advance(&mut only, entry.stamp, seq)
                     } else {
-                        self.time_of_cores(&entry, seq, state)
+                        self.time_of_cores(entry, seq, state)
                     };
-                    self.write(&entry, seq, &mut recent, event);
+                    self.write(entry, seq, &mut recent, event);
                 }
                 position = position.wrapping_add(1);
                 ControlFlow::Continue(())

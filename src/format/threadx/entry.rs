@@ -33,7 +33,7 @@ pub(super) mod id {
 }
 
 /// Slots whose words are unpacked together.
-const AT_A_TIME: usize = 64;
+const AT_A_TIME: usize = 16;
 
 /// How slots are read.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub(super) struct Codec {
 }
 
 /// A slot's words, taken apart.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     pub context: u64,
     pub priority: u64,
@@ -64,50 +64,26 @@ impl Codec {
         super::layout::entry_size(self.word)
     }
 
-    /// What the words mean.
-    #[inline]
-    const fn entry(&self, words: &[u64; ENTRY_WORDS]) -> Entry {
-        let [context, priority, id, stamp, i1, i2, i3, i4] = *words;
-        // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
-        let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
-        #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
-        let (id, core) = (id as u32, core as u16);
-        Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
-    }
-
     /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once for many
     /// slots.
     #[inline]
-    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(Entry) -> ControlFlow<()>) {
-        let mut buffer = [[0; ENTRY_WORDS]; AT_A_TIME];
+    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&Entry) -> ControlFlow<()>) {
+        let mut buffer = [Entry::default(); AT_A_TIME];
         for slots in slots.chunks(self.size().saturating_mul(AT_A_TIME)) {
             let count = self.unpack(slots, &mut buffer);
-            for words in buffer.iter().take(count) {
-                if each(self.entry(words)).is_break() {
+            for entry in buffer.iter().take(count) {
+                if each(entry).is_break() {
                     return;
                 }
             }
         }
     }
 
-    /// The words of whole slots; how many slots there were.
-    fn unpack(&self, slots: &[u8], buffer: &mut [[u64; ENTRY_WORDS]]) -> usize {
-        const SMALL: usize = ENTRY_WORDS * 4;
-        const LARGE: usize = ENTRY_WORDS * 8;
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => unpack::<4, SMALL>(slots, buffer, |b| u64::from(u32::from_le_bytes(b))),
-            (Width::W4, Endian::Big) => unpack::<4, SMALL>(slots, buffer, |b| u64::from(u32::from_be_bytes(b))),
-            (Width::W8, Endian::Little) => unpack::<8, LARGE>(slots, buffer, u64::from_le_bytes),
-            (Width::W8, Endian::Big) => unpack::<8, LARGE>(slots, buffer, u64::from_be_bytes),
-        }
-    }
-
     /// The entry of a slot.
-    #[inline]
     pub fn read(&self, slot: &[u8]) -> Entry {
-        let mut words = [[0; ENTRY_WORDS]];
-        self.unpack(slot, &mut words);
-        self.entry(&words[0])
+        let mut entry = [Entry::default()];
+        self.unpack(slot, &mut entry);
+        entry[0]
     }
 
     /// A slot's context word alone.
@@ -115,22 +91,52 @@ impl Codec {
     pub fn context(&self, slot: &[u8]) -> u64 {
         self.endian.word(self.word, slot, 0).unwrap_or(0)
     }
-}
 
-/// The words of whole slots of `N` bytes, each of `W` bytes.
-#[inline]
-fn unpack<const W: usize, const N: usize>(
-    slots: &[u8],
-    buffer: &mut [[u64; ENTRY_WORDS]],
-    word: impl Fn([u8; W]) -> u64,
-) -> usize {
-    let (slots, _) = slots.as_chunks::<N>();
-    for (slot, words) in slots.iter().zip(buffer.iter_mut()) {
-        for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
-            *to = word(*from);
+    /// Reads whole slots; how many there were.
+    fn unpack(&self, slots: &[u8], entries: &mut [Entry]) -> usize {
+        const SMALL: usize = ENTRY_WORDS * 4;
+        const LARGE: usize = ENTRY_WORDS * 8;
+        match (self.word, self.endian) {
+            (Width::W4, Endian::Little) => {
+                self.unpack_by::<4, SMALL>(slots, entries, |b| u64::from(u32::from_le_bytes(b)))
+            }
+            (Width::W4, Endian::Big) => {
+                self.unpack_by::<4, SMALL>(slots, entries, |b| u64::from(u32::from_be_bytes(b)))
+            }
+            (Width::W8, Endian::Little) => self.unpack_by::<8, LARGE>(slots, entries, u64::from_le_bytes),
+            (Width::W8, Endian::Big) => self.unpack_by::<8, LARGE>(slots, entries, u64::from_be_bytes),
         }
     }
-    slots.len().min(buffer.len())
+
+    /// The same for slots of `N` bytes and words of `W`.
+    #[inline]
+    fn unpack_by<const W: usize, const N: usize>(
+        &self,
+        slots: &[u8],
+        entries: &mut [Entry],
+        word: impl Fn([u8; W]) -> u64,
+    ) -> usize {
+        let (slots, _) = slots.as_chunks::<N>();
+        for (slot, entry) in slots.iter().zip(entries.iter_mut()) {
+            let mut words = [0; ENTRY_WORDS];
+            for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
+                *to = word(*from);
+            }
+            *entry = self.entry(words);
+        }
+        slots.len().min(entries.len())
+    }
+
+    /// What the words mean.
+    #[inline]
+    const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
+        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
+        // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
+        let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
+        #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
+        let (id, core) = (id as u32, core as u16);
+        Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
+    }
 }
 
 /// Who a context word stands for. Threads lie anywhere, also above 0xF0F0F0F0.

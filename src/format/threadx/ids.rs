@@ -17,8 +17,8 @@ pub(super) struct Known {
     pub late: u8,
     /// True where an event of this id says something about the kernel's own time.
     pub timed: bool,
-    /// True where an application may insert it.
-    pub user: bool,
+    /// True where it has a definition, or is one that applications choose.
+    pub means: bool,
 }
 
 /// The ids of a catalogue, by number.
@@ -30,14 +30,14 @@ pub(super) struct Ids {
 impl Ids {
     pub fn of(catalogue: &Catalogue) -> Self {
         let highest = catalogue.iter().map(|def| def.id).filter(|id| *id < DENSE).max().unwrap_or(0);
-        let undefined = |id| Known { user: is_user(id), ..Known::default() };
+        let undefined = |id| Known { means: is_user(id), ..Known::default() };
         let mut this = Self { dense: (0..=highest).map(undefined).collect(), sparse: HashMap::new() };
         for def in catalogue.iter() {
             let timed = matches!(
                 def.id,
                 id::RESUME | id::SUSPEND | id::SLEEP | id::WAIT_ABORT | id::TIME_GET | id::TIME_SET | id::ISR_ENTER
             );
-            let known = Known { def: catalogue.find(def.id), late: def.late, timed, ..undefined(def.id) };
+            let known = Known { def: catalogue.find(def.id), late: def.late, timed, means: true };
             match usize::try_from(def.id).ok().and_then(|id| this.dense.get_mut(id)) {
                 Some(place) => *place = known,
                 None => drop(this.sparse.insert(def.id, known)),
@@ -50,7 +50,7 @@ impl Ids {
     pub fn known(&self, id: u32) -> Known {
         match usize::try_from(id).ok().and_then(|id| self.dense.get(id)) {
             Some(known) => *known,
-            None if id < DENSE => Known { user: is_user(id), ..Known::default() },
+            None if id < DENSE => Known { means: is_user(id), ..Known::default() },
             None => self.sparse.get(&id).copied().unwrap_or_default(),
         }
     }
@@ -58,15 +58,21 @@ impl Ids {
     /// True where an id is known, or one that applications choose.
     #[inline]
     pub fn has_meaning(&self, id: u32) -> bool {
-        let known = self.known(id);
-        known.def.is_some() || known.user
+        self.known(id).means
     }
 
+    /// False for memory that something else wrote over.
+    pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
+        self.known(entry.id).is_entry(entry, cores)
+    }
+}
+
+impl Known {
     /// False for memory that something else wrote over: no kernel stores such an entry. Kernels check no id, so an odd
     /// id alone is no damage, and what else is in doubt is shown.
     #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
-        entry.core < cores.max(1) && (self.has_meaning(entry.id) || is_plausible(entry))
+        entry.core < cores.max(1) && (self.means || is_plausible(entry))
     }
 }
 

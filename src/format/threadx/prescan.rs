@@ -107,6 +107,7 @@ impl Evenness {
 }
 
 /// What one pass over the captured slots finds.
+#[derive(Default)]
 pub(super) struct PreScan {
     pub contexts: Contexts,
     pub words: Words,
@@ -166,41 +167,18 @@ impl PreScan {
     }
 
     fn new(clock: &Clock, outliers: &[Range<u64>]) -> Self {
-        let mut contexts = Contexts::default();
+        let mut this =
+            Self { steps: Steps::new(clock), least: u64::MAX, has_outliers: !outliers.is_empty(), ..Self::default() };
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
-        contexts.intern(ContextKind::Isr, CONTEXT_ISR);
-        Self {
-            contexts,
-            words: Words::default(),
-            events: 0,
-            unused: Tally::default(),
-            damaged: Tally::default(),
-            odd: Tally::default(),
-            skipped_front: 0,
-            has_outliers: !outliers.is_empty(),
-            steps: Steps::new(clock),
-            all: OwnClock::default(),
-            cores: BTreeMap::new(),
-            least: u64::MAX,
-            most: 0,
-            evenness: Evenness::default(),
-            marks_threshold: false,
-            marks_interrupted: false,
-            unmarked: false,
-            systicks: Vec::new(),
-            times: Vec::new(),
-            kernel_ticks: KernelTicks::default(),
-            last_of: Vec::new(),
-            newest: None,
-            current: None,
-            interrupted: None,
-        }
+        this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
+        this
     }
 
     #[inline]
     fn slot(&mut self, entry: &Entry, seq: u64, rules: &Rules<'_>, clock: &Clock, outliers: &[Range<u64>]) {
         let is_used = entry.context != 0 || rules.previous;
-        if !is_used || !rules.ids.is_entry(entry, rules.codec.cores) {
+        let known = rules.ids.known(entry.id);
+        if !is_used || !known.is_entry(entry, rules.codec.cores) {
             return self.leave_out(is_used, seq);
         }
         self.events = self.events.wrapping_add(1);
@@ -228,7 +206,6 @@ impl PreScan {
         }
         if outliers.is_empty() || !coherence::holds(outliers, seq) {
             self.time(entry, seq, rules, clock);
-            let known = rules.ids.known(entry.id);
             if known.timed || current.kind == ContextKind::Isr || self.kernel_ticks.is_idle() {
                 self.kernel_time(entry, seq);
             }

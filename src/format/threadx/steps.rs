@@ -57,7 +57,7 @@ impl Ring {
         let bytes = run.bytes.as_slice().get(start..start.saturating_add(len)).unwrap_or(&[]);
         let mut seq = run.first_seq.saturating_add(place.first as u64);
         codec.entries(bytes, |entry| {
-            each(seq, &entry);
+            each(seq, entry);
             seq = seq.wrapping_add(1);
             ControlFlow::Continue(())
         });
@@ -117,7 +117,7 @@ pub(super) const fn identity(clock: &Clock) -> Identity {
 }
 
 /// The steps of a clock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Steps {
     range: u64,
     little: u64,
@@ -129,7 +129,7 @@ pub(super) struct Steps {
     pub elapsed: u64,
     longest: u64,
     /// Number of steps by the number of their bits; small steps back count as what they are.
-    sizes: [u64; 65],
+    sizes: Vec<u64>,
     pub blocks: Vec<Block>,
     /// Events and ticks before the current block.
     before: (u64, u64),
@@ -138,19 +138,7 @@ pub(super) struct Steps {
 impl Steps {
     pub fn new(clock: &Clock) -> Self {
         let range = range(clock);
-        Self {
-            range,
-            little: little(range),
-            events: 0,
-            first: None,
-            last: Stamped::default(),
-            last_but_one: 0,
-            elapsed: 0,
-            longest: 0,
-            sizes: [0; 65],
-            blocks: Vec::new(),
-            before: (0, 0),
-        }
+        Self { range, little: little(range), sizes: vec![0; 65], ..Self::default() }
     }
 
     /// Those of the events in view.
@@ -179,7 +167,7 @@ impl Steps {
         let step = clock.step(before, entry.stamp);
         self.elapsed = self.elapsed.saturating_add(step);
         self.longest = self.longest.max(step);
-        let back = self.range.wrapping_sub(step);
+        let back = self.range.saturating_sub(step);
         let long = if back <= self.little { back } else { step };
         let bits = u64::BITS.wrapping_sub(long.leading_zeros());
         if let Some(n) = self.sizes.get_mut(bits as usize) {
@@ -206,13 +194,18 @@ impl Steps {
         most.filter(|_| self.events > 1)
     }
 
+    /// True where the newest stamp lies more than half the clock's range behind the one before it.
+    pub fn ends_with_leap(&self, clock: &Clock) -> bool {
+        self.events > 1 && clock.step(self.last_but_one, self.last.stamp) > range(clock) >> 1
+    }
+
     /// What steps are ordinary. `None` where long steps are nothing out of the ordinary.
     pub fn scale(&self) -> Option<Scale> {
         if self.events < FEWEST {
             return None;
         }
         let allowed = (self.events / EXCEPTIONS).clamp(2, MOST_EXCEPTIONS);
-        let sizes = || (0..65u32).zip(self.sizes);
+        let sizes = || (0..65u32).zip(self.sizes.iter().copied());
         let bits = reaches(allowed, sizes().rev())?;
         let middle = reaches(self.events / 2, sizes())?;
         let usual = 1u64.checked_shl(bits)?;
