@@ -5,12 +5,16 @@
 //! an issue with its address, and what could be read is there.
 
 mod cpus;
+mod entries;
+mod evidence;
 mod fit;
 mod globals;
 mod layout;
 mod lists;
 mod object;
 mod port;
+mod program;
+mod registry;
 mod report;
 mod roots;
 mod stack;
@@ -21,9 +25,12 @@ mod walk;
 use std::collections::HashMap;
 
 pub use cpus::{Above, Cpu, Under};
+pub use entries::Entries;
 pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
 pub use object::Object;
+pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, enable_bits, version};
+pub use registry::{registered, registered_blocks};
 pub use report::{Breadth, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};

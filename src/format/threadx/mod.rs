@@ -1,5 +1,7 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
+mod behind;
+mod capture;
 mod clock;
 mod coherence;
 mod cores;
@@ -7,28 +9,25 @@ mod decode;
 mod doubts;
 mod entries;
 mod entry;
-mod held;
+mod follow;
+pub mod header;
 mod ids;
 mod kernel_ticks;
 pub mod layout;
 mod locate;
 mod mask;
-mod mend;
-mod newer;
 mod order;
-mod parse;
 mod pointer;
 mod prescan;
 mod read;
 mod registry;
-mod ring;
+mod repair;
 mod search;
 mod steps;
+pub mod symbols;
 mod usbx;
-mod walk;
 
-pub use held::Place;
-pub use parse::{RawHeader, detect, object};
+pub use capture::Place;
 
 use super::{Capture, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::{Endian, Width};
@@ -46,12 +45,16 @@ impl Format for ThreadX {
         "threadx"
     }
 
+    fn symbols(&self) -> &'static [&'static str] {
+        symbols::ALL
+    }
+
     fn catalogue(&self, names: Names) -> Catalogue {
         Catalogue::threadx(names)
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        parse::detect(head).is_some()
+        header::detect(head).is_some()
     }
 
     fn cut_short(&self, bytes: &[u8]) -> Option<String> {
@@ -75,11 +78,11 @@ impl Format for ThreadX {
     }
 
     fn at(&self, at: Location) -> Box<dyn Located> {
-        Box::new(Place { at, known: Vec::new() })
+        Box::new(Place::new(at))
     }
 
     fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Error> {
-        Ok(Box::new(held::Joined::read(buffers, symbols)?))
+        Ok(Box::new(capture::Joined::read(buffers, symbols)?))
     }
 }
 
