@@ -53,7 +53,7 @@ impl Interner {
     #[inline]
     fn place(&self, word: u64) -> Option<usize> {
         let last = self.places.len().checked_sub(1)?;
-        let mixed = (word ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ self.seed << 1);
+        let mixed = (word ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (self.seed << 1));
         let mut at = usize::try_from(mixed >> 32).unwrap_or(0) & last;
         loop {
             let (own, number) = self.places.get(at)?;
