@@ -64,6 +64,21 @@ impl Name {
         Self::Latency,
         Self::Use,
     ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "profile",
+            Self::Stats => "stats",
+            Self::Services => "services",
+            Self::Stack => "stack",
+            Self::Inversions => "inversions",
+            Self::Blocked => "blocked",
+            Self::Latency => "latency",
+            Self::Use => "use",
+        }
+    }
 }
 
 /// What is wanted.

@@ -14,7 +14,7 @@ mod table;
 mod uia;
 pub mod user;
 
-pub use classes::{classes, mask_names};
+pub use classes::{classes, mask_names, mask_text};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
@@ -87,6 +87,23 @@ pub struct EventDef {
 }
 
 impl EventDef {
+    /// A definition that says no more than this.
+    #[must_use]
+    pub fn new(id: u32, name: String, product: Product, class: String) -> Self {
+        Self {
+            id,
+            name,
+            macro_name: String::new(),
+            product,
+            class,
+            fields: Vec::new(),
+            effects: Effects::default(),
+            late: 0,
+            unused: false,
+            label: String::new(),
+        }
+    }
+
     /// The field that describes payload word `index` (from 0).
     #[must_use]
     pub fn field(&self, index: usize) -> Option<&FieldDef> {

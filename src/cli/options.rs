@@ -1,74 +1,27 @@
-//! What was typed. Nothing is opened here, and nothing is decided.
+//! The options, in groups that commands share. Each value is parsed here, once, into the type that the program uses.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::parser::ValueSource;
-use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
+use clap::{Args, ValueEnum};
 
-/// Reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump.
-#[derive(Debug, Parser)]
-#[command(name = "tx-trace", version, disable_help_subcommand = true, max_term_width = 100)]
-#[command(after_help = "Exit: 0 done; 1 looked, and the answer is no; 2 could not look.")]
-pub struct Args {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// The newest N events, oldest first
-    Last(Read),
-    /// Every event that the filters keep
-    List(Read),
-    /// Events in full, by sequence number; -1 is the newest
-    Show(Read),
-    /// What was found: source, layout, clock, kernel, and whether ELF and memory match
-    Info(Read),
-    /// The objects that the trace registered: threads, queues, mutexes and the rest
-    Objects(Objects),
-    /// The threads as they stand in memory now: what each waits for, who holds it, stacks, where it stands
-    Threads(Threads),
-    /// Who had the processor, and for how long
-    Profile(Reports),
-    /// Context switches, preemptions, suspensions, interrupts; file system and network where they take part
-    Stats(Reports),
-    /// How often each event was inserted, and by whom
-    Services(Reports),
-    /// The lowest that each thread's stack pointer was seen
-    Stack(Reports),
-    /// Priority inversions: who waited for whom, who ran meanwhile, how long
-    Inversions(Reports),
-    /// How long each thread waited, for what, and who woke it
-    Blocked(Reports),
-    /// From ready to running, interrupts, repeating events, spans between events
-    Latency(Reports),
-    /// All reports
-    Report(Reports),
-    /// The catalogue of events: ids, names, fields
-    Events(Events),
-    /// New events as they come: while the target runs, or by short halts
-    Follow(Follow),
-    /// The trace buffer's bytes as they lie (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)
-    Dump(Dump),
-    /// Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`
-    Serve(Serve),
-    /// How the trace stands, and the few writes to it: show, on, off, only, pause, resume, mark
-    Control(Control),
-    /// Stands between a debugger and a live stub, and answers `monitor tx-trace last 50`
-    Bridge(Bridge),
-    /// Reads a built-in dead target, without hardware
-    Demo(Demo),
-    /// Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`
-    Gdb(Gdb),
-}
+use super::values::{self, Place, Rate};
+use crate::analysis::Name;
+use crate::catalogue::Names;
+use crate::format::Format as TraceFormat;
+use crate::mem::Region;
+use crate::output::Format;
+use crate::rsp::Leave;
+use crate::session::Image;
+use crate::trace::Direction;
 
 /// Options of the commands that read a target.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 pub struct Read {
-    /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, told from their content (a file named 50 is ./50)
+    /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, recognised by their content (a file named 50 is ./50)
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]
@@ -82,7 +35,7 @@ pub struct Read {
 }
 
 /// Options of `objects`.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 pub struct Objects {
     #[command(flatten)]
     pub read: Read,
@@ -92,9 +45,9 @@ pub struct Objects {
 }
 
 /// Options of `threads`.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 pub struct Threads {
-    /// FILEs, told from their content
+    /// FILEs, recognised by their content
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
     /// All objects below the threads, not just what is held, waited for, full or used up
@@ -107,7 +60,7 @@ pub struct Threads {
 }
 
 /// Options of the reports.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 pub struct Reports {
     #[command(flatten)]
     pub read: Read,
@@ -124,7 +77,7 @@ pub struct Reports {
 }
 
 /// Where the bytes come from.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 #[command(next_help_heading = "Source")]
 pub struct Source {
     /// The program's ELF file: where the trace is, and names
@@ -138,23 +91,23 @@ pub struct Source {
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
     /// A memory dump, and where its first byte belongs (repeatable)
-    #[arg(long, value_name = "FILE[@ADDR]")]
-    pub image: Vec<OsString>,
+    #[arg(long, value_name = "FILE[@ADDR]", value_parser = OsStringValueParser::new().try_map(values::image))]
+    pub image: Vec<Image>,
     /// A trace buffer alone, - for standard input (repeatable: buffers of one run, oldest first)
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub trace: Vec<PathBuf>,
-    /// The address of a symbol that the ELF does not tell (repeatable)
-    #[arg(long, value_name = "NAME=ADDR")]
-    pub symbol: Vec<String>,
+    /// The address of a symbol that the ELF does not have (repeatable)
+    #[arg(long, value_name = "NAME=ADDR", value_parser = values::symbol)]
+    pub symbol: Vec<(String, u64)>,
     /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub reg: Vec<String>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register)]
+    pub reg: Vec<(String, u64)>,
     /// A register as the debugger shows it; one that is not known here is left out
-    #[arg(long, value_name = "NAME=VALUE", hide = true)]
-    pub debugger_reg: Vec<String>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register, hide = true)]
+    pub debugger_reg: Vec<(String, u64)>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
-    #[arg(long, value_name = "ADDR")]
-    pub header: Option<String>,
+    #[arg(long, value_name = "ADDR", value_parser = values::number)]
+    pub header: Option<u64>,
     /// Search all memory for a trace, whatever the symbols say
     #[arg(long)]
     pub scan: bool,
@@ -162,39 +115,43 @@ pub struct Source {
     #[arg(long)]
     pub previous: bool,
     /// Load address minus link address of a position-independent ELF
-    #[arg(long, value_name = "N")]
-    pub load_offset: Option<String>,
+    #[arg(long, value_name = "N", value_parser = values::offset)]
+    pub load_offset: Option<u64>,
     /// The entry point that the debugger sees
-    #[arg(long, value_name = "ADDR", hide = true)]
-    pub entry: Option<String>,
+    #[arg(long, value_name = "ADDR", value_parser = values::number, hide = true)]
+    pub entry: Option<u64>,
     /// The system that wrote the trace: threadx, uia, qnx
-    #[arg(long, value_name = "FORMAT")]
-    pub format_in: Option<String>,
+    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format)]
+    pub format_in: Option<&'static dyn TraceFormat>,
     /// How long to wait for the connection, and for each reply
-    #[arg(long, value_name = "SECONDS", default_value = "2")]
-    pub timeout: String,
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = values::timeout)]
+    pub timeout: Duration,
     /// How to leave a live target: as-found unless TX_TRACE_LEAVE says otherwise
     #[arg(long, value_name = "HOW", overrides_with = "leave")]
     pub leave: Option<Leave>,
     /// The longest that a running target may be halted: 50ms, 2s
-    #[arg(long, value_name = "TIME", overrides_with = "max_halt")]
-    pub max_halt: Option<String>,
+    #[arg(long, value_name = "TIME", overrides_with = "max_halt", value_parser = values::time)]
+    pub max_halt: Option<Duration>,
 }
 
-/// How to leave a live target.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Leave {
-    /// What was halted stays halted, what our connecting halted runs on; where that is not known it stays halted
-    #[default]
-    AsFound,
-    /// It runs on
-    Running,
-    /// It stays halted
-    Halted,
+impl ValueEnum for Leave {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::AsFound, Self::Running, Self::Halted]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::AsFound => PossibleValue::new("as-found").help(
+                "What was halted stays halted, what our connecting halted is resumed; where that is not known it stays halted",
+            ),
+            Self::Running => PossibleValue::new("running").help("It is resumed"),
+            Self::Halted => PossibleValue::new("halted").help("It stays halted"),
+        })
+    }
 }
 
 /// Which events.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 #[command(next_help_heading = "Filters (a comma list is or; different filters are and; ! in front excludes)")]
 pub struct Filters {
     /// Events of these threads: names, globs or addresses
@@ -230,30 +187,30 @@ pub struct Filters {
 }
 
 /// What stamps mean, and names.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 #[command(next_help_heading = "Clock and names")]
 pub struct Clock {
     /// Ticks in a second: 72000000, 72M, or a symbol that holds it
-    #[arg(long, value_name = "HZ|SYMBOL")]
-    pub hz: Option<String>,
+    #[arg(long, value_name = "HZ|SYMBOL", value_parser = values::rate)]
+    pub hz: Option<Rate>,
     /// Which way the clock counts: up, down
-    #[arg(long, value_name = "WAY")]
-    pub direction: Option<String>,
+    #[arg(long, value_name = "WAY", value_parser = values::direction)]
+    pub direction: Option<Direction>,
     /// Ticks until the clock starts over
-    #[arg(long, value_name = "TICKS")]
-    pub period: Option<String>,
+    #[arg(long, value_name = "TICKS", value_parser = values::period)]
+    pub period: Option<u64>,
     /// Whose events the ids 441 to 448 are: those of NetX duo or classic
-    #[arg(long, value_name = "STACK", default_value = "duo")]
-    pub netx: String,
+    #[arg(long, value_name = "STACK", default_value = "duo", value_parser = values::netx)]
+    pub netx: Names,
     /// The release of QNX that wrote it: 6.4, 7.1, 8.0 (7 and 8 are not verified)
-    #[arg(long, value_name = "RELEASE")]
-    pub qnx_version: Option<String>,
+    #[arg(long, value_name = "RELEASE", value_parser = values::qnx_release)]
+    pub qnx_version: Option<u16>,
     #[command(flatten)]
     pub user: UserEvents,
 }
 
 /// What the application's events mean.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 pub struct UserEvents {
     /// What the application's events mean: our TSV, a .trxc, or a C header (repeatable)
     #[arg(long, value_name = "FILE")]
@@ -264,12 +221,20 @@ pub struct UserEvents {
 }
 
 /// How to print.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Where to print, and how it looks.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Printing {
     /// Write to a file, - for standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -277,25 +242,27 @@ pub struct Output {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
     /// Width of the table, in columns
-    #[arg(long, value_name = "N")]
-    pub width: Option<String>,
+    #[arg(long, value_name = "N", value_parser = values::width)]
+    pub width: Option<usize>,
     /// Exit with 2 where something was lost
     #[arg(long)]
     pub strict: bool,
 }
 
-/// Output formats.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Table,
-    /// JSON Lines
-    Json,
-    /// Comma-separated values
-    Csv,
-    /// Markdown, of reports
-    Md,
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Table, Self::Json, Self::Csv, Self::Md]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Table => "For people",
+            Self::Json => "JSON Lines",
+            Self::Csv => "Comma-separated values",
+            Self::Md => "Markdown, of reports",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
 }
 
 /// When to use colour.
@@ -311,7 +278,7 @@ pub enum Color {
 }
 
 /// Options of `events`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Events {
     /// Names, globs, ids or ranges; all without any
     #[arg(value_name = "EVENT")]
@@ -328,26 +295,16 @@ pub struct Events {
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<String>,
     /// The system that wrote the trace: threadx, uia, qnx
-    #[arg(long, value_name = "FORMAT")]
-    pub format_in: Option<String>,
+    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format)]
+    pub format_in: Option<&'static dyn TraceFormat>,
     /// Whose events the ids 441 to 448 are: those of NetX duo or classic
-    #[arg(long, value_name = "STACK", default_value = "duo")]
-    pub netx: String,
+    #[arg(long, value_name = "STACK", default_value = "duo", value_parser = values::netx)]
+    pub netx: Names,
     /// How to print; tsv and trxc are of the application's events
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: EventsFormat,
-    /// Write to a file, - for standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// When to use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: Color,
-    /// Width of the table, in columns
-    #[arg(long, value_name = "N")]
-    pub width: Option<String>,
-    /// Exit with 2 where something was lost
-    #[arg(long)]
-    pub strict: bool,
+    #[command(flatten)]
+    pub printing: Printing,
 }
 
 /// Formats of a list of events.
@@ -369,9 +326,9 @@ pub enum EventsFormat {
 }
 
 /// Options of `dump`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Dump {
-    /// FILEs, told from their content
+    /// FILEs, recognised by their content
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
     #[command(flatten)]
@@ -381,19 +338,19 @@ pub struct Dump {
     #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
     pub output: PathBuf,
     /// Memory that goes into the core as well, both ends included (repeatable)
-    #[arg(long, value_name = "ADDR..ADDR", help_heading = "Output")]
-    pub range: Vec<String>,
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range, help_heading = "Output")]
+    pub range: Vec<Region>,
 }
 
 /// Options of `serve`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Serve {
-    /// FILEs, told from their content
+    /// FILEs, recognised by their content
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
     /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
-    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio")]
-    pub listen: String,
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio", value_parser = values::listen)]
+    pub listen: SocketAddr,
     /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
     #[arg(long)]
     pub stdio: bool,
@@ -407,7 +364,7 @@ pub struct Serve {
 }
 
 /// Options of `control`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 #[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
 In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
 filter and unfilter are off and on, as in the kernel's API.")]
@@ -419,8 +376,8 @@ pub struct Control {
     #[arg(long)]
     pub yes: bool,
     /// Memory that is RAM, both ends included, where no ELF says so (repeatable)
-    #[arg(long, value_name = "ADDR..ADDR")]
-    pub range: Vec<String>,
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range)]
+    pub range: Vec<Region>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
@@ -428,11 +385,11 @@ pub struct Control {
 }
 
 /// Options of `bridge`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Bridge {
     /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
-    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334")]
-    pub listen: String,
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334", value_parser = values::listen)]
+    pub listen: SocketAddr,
     /// End when the first debugger has gone
     #[arg(long)]
     pub once: bool,
@@ -443,7 +400,7 @@ pub struct Bridge {
 }
 
 /// Options of `follow`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Follow {
     #[command(flatten)]
     pub read: Read,
@@ -451,8 +408,8 @@ pub struct Follow {
     #[arg(long, help_heading = "Following")]
     pub from_start: bool,
     /// Halt the target for each look, so often: for stubs that read no memory while it runs
-    #[arg(long, value_name = "TIME", help_heading = "Following")]
-    pub halt_every: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub halt_every: Option<Duration>,
     /// Wait for a target that is not there yet, or not any more, and for a trace that is not enabled yet
     #[arg(long, help_heading = "Following")]
     pub wait: bool,
@@ -460,28 +417,28 @@ pub struct Follow {
     #[arg(long, value_name = "EVENT", allow_hyphen_values = true, help_heading = "Following")]
     pub until: Vec<String>,
     /// End after this time
-    #[arg(long = "for", value_name = "TIME", help_heading = "Following")]
-    pub limit: Option<String>,
+    #[arg(long = "for", value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub limit: Option<Duration>,
     /// Print this report in place of the events, over each interval (repeatable)
-    #[arg(long, value_name = "NAME", help_heading = "Following")]
-    pub report: Vec<String>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = values::report, help_heading = "Following")]
+    pub report: Vec<Name>,
     /// The interval of --report (1s)
-    #[arg(long, value_name = "TIME", help_heading = "Following")]
-    pub every: Option<String>,
-    /// Where a look before ended
-    #[arg(long, value_name = "PLACE", hide = true)]
-    pub after: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub every: Option<Duration>,
+    /// Where the run before ended, as it printed it; `now` begins
+    #[arg(long, value_name = "PLACE", value_parser = values::place, hide = true)]
+    pub after: Option<Place>,
 }
 
 /// Options of `demo`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Demo {
     #[command(flatten)]
     pub output: Output,
 }
 
 /// Options of `gdb`.
-#[derive(Debug, ClapArgs)]
+#[derive(Args)]
 pub struct Gdb {
     /// The one for a GDB without Python
     #[arg(long)]
@@ -489,60 +446,7 @@ pub struct Gdb {
     /// Write it to a place of its own, and print the lines that load it
     #[arg(long)]
     pub install: bool,
-}
-
-/// Parses a command line without the program's name.
-///
-/// # Errors
-/// clap's own, help and version among them.
-pub fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
-    let program = OsString::from("tx-trace");
-    Args::try_parse_from(std::iter::once(&program).chain(words))
-}
-
-/// Parses the same, and tells the ids of what was typed behind the command.
-///
-/// # Errors
-/// clap's own.
-pub fn parse_typed(words: &[OsString]) -> Result<(Args, Vec<String>), clap::Error> {
-    let program = OsString::from("tx-trace");
-    let definition = Args::command();
-    let matches = definition.clone().try_get_matches_from(std::iter::once(&program).chain(words))?;
-    let typed = matches.subcommand().map_or_else(Vec::new, |(name, given)| {
-        let known = definition.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
-        let ids = known.map(|a| a.get_id().as_str());
-        ids.filter(|id| given.value_source(id) == Some(ValueSource::CommandLine)).map(str::to_owned).collect()
-    });
-    Ok((Args::from_arg_matches(&matches)?, typed))
-}
-
-/// The options that take a value, and of those the ones whose value is a path: for option files, whose paths are
-/// relative to them.
-pub fn options_with_values() -> Vec<(String, bool)> {
-    const PATHS: [&str; 6] = ["elf", "core", "image", "trace", "events", "output"];
-    let mut list = Vec::new();
-    for command in Args::command().get_subcommands() {
-        for arg in command.get_arguments().filter(|a| !a.is_positional() && a.get_action().takes_values()) {
-            let is_path = PATHS.contains(&arg.get_id().as_str());
-            list.extend(arg.get_long().map(|l| (format!("--{l}"), is_path)));
-            list.extend(arg.get_short().map(|s| (format!("-{s}"), is_path)));
-        }
-    }
-    list.sort();
-    list.dedup();
-    list
-}
-
-/// The names of all commands.
-pub fn commands() -> Vec<String> {
-    Args::command().get_subcommands().map(|c| c.get_name().to_owned()).collect()
-}
-
-/// The commands that read no target, with what they do.
-pub fn commands_without_source() -> Vec<(String, String)> {
-    Args::command()
-        .get_subcommands()
-        .filter(|c| c.get_arguments().all(|a| a.get_id() != "remote"))
-        .map(|c| (c.get_name().to_owned(), c.get_about().map(ToString::to_string).unwrap_or_default()))
-        .collect()
+    /// The commands and their options, for the completion of GDB's command
+    #[arg(long, hide = true)]
+    pub commands: bool,
 }

@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::args;
+use super::commands;
+use super::values;
 use crate::code::Code;
 use crate::error::Error;
 
 /// How deep option files may name each other.
-const DEPTH: usize = 8;
-/// The largest option file that is read.
-const MOST: u64 = 1 << 20;
+const MAX_DEPTH: usize = 8;
+/// The largest option file that is read, in bytes.
+const MAX_SIZE: u64 = 1 << 20;
 
-/// Puts the words of every `@FILE` in its place, and tells which files these were.
+/// Puts the words of every `@FILE` in its place, and returns the paths of these files beside them.
 pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Error> {
     let (mut out, mut read) = (Vec::with_capacity(words.len()), Vec::new());
     for word in words {
@@ -26,12 +27,12 @@ pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Err
 
 fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<PathBuf>) -> Result<(), Error> {
     let fail = |why: String| Error::usage(Code::OptionFile, format!("option file {}: {why}", path.display()));
-    if depth >= DEPTH {
-        return Err(fail(format!("option files name each other more than {DEPTH} deep")));
+    if depth >= MAX_DEPTH {
+        return Err(fail(format!("option files name each other more than {MAX_DEPTH} deep")));
     }
     let size = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
-    if !size.is_file() || size.len() > MOST {
-        return Err(fail(format!("not a text file of at most {MOST} bytes")));
+    if !size.is_file() || size.len() > MAX_SIZE {
+        return Err(fail(format!("not a text file of at most {MAX_SIZE} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
     if text.contains('\0') {
@@ -39,72 +40,41 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<Pat
     }
     read.push(path.to_owned());
     let dir = path.parent().unwrap_or(Path::new(""));
-    let options = args::options_with_values();
-    // What the word before said of the next one: nothing, a plain value, or a path.
-    let mut value: Option<bool> = None;
+    let options = commands::options_with_values();
+    let is_path = |option: &str| options.iter().find(|(name, _)| name == option).map(|(_, is_path)| *is_path);
+    // What the word before takes: nothing, a plain value, or a path.
+    let mut takes = None;
     for word in split(&text).map_err(fail)? {
-        let word = if let Some(is_path) = value.take() {
-            if is_path { relative(dir, &word) } else { word.into() }
+        if let Some(is_path) = takes.take() {
+            out.push(if is_path { relative(dir, &word) } else { word.into() });
         } else if let Some(inner) = word.strip_prefix('@') {
             insert(&dir.join(inner), depth.saturating_add(1), out, read)?;
-            continue;
-        } else if let Some((option, given)) = word.split_once('=').filter(|(o, _)| o.starts_with("--")) {
-            match options.iter().find(|(name, _)| name == option) {
-                Some((_, true)) => {
-                    let mut joined = OsString::from(format!("{option}="));
-                    joined.push(relative(dir, given));
-                    joined
-                }
-                _ => word.into(),
-            }
-        } else if let Some((_, is_path)) = options.iter().find(|(name, _)| *name == word) {
-            value = Some(*is_path);
-            word.into()
-        } else if word.starts_with('-') || word.bytes().all(|b| b.is_ascii_digit()) || is_command(&word) {
-            word.into()
+        } else if let Some((option, value)) = word.split_once('=').filter(|(o, _)| is_path(o) == Some(true)) {
+            let mut joined = OsString::from(format!("{option}="));
+            joined.push(relative(dir, value));
+            out.push(joined);
         } else {
-            relative(dir, &word)
-        };
-        out.push(word);
+            takes = is_path(&word);
+            let plain = word.starts_with('-') || values::is_number(word.as_ref()) || commands::row(&word).is_some();
+            out.push(if plain { word.into() } else { relative(dir, &word) });
+        }
     }
     Ok(())
-}
-
-/// A command's name may stand in an option file too.
-fn is_command(word: &str) -> bool {
-    args::commands().iter().any(|c| c == word)
 }
 
 fn relative(dir: &Path, path: &str) -> OsString {
     if path == "-" { path.into() } else { PathBuf::from(dir).join(path).into_os_string() }
 }
 
-/// Splits text into words: blanks separate, quotes and a backslash keep them, `#` at the start of a word begins a
-/// comment.
+/// Splits text into words as a shell does: blanks separate, quotes and a backslash keep them, `#` at the start of a word
+/// begins a comment. A quote ends in its line.
 pub fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let mut chars = line.chars().peekable();
-        loop {
-            while chars.next_if(|c| c.is_whitespace()).is_some() {}
-            match chars.peek() {
-                None | Some('#') => break,
-                Some(_) => {}
-            }
-            let mut word = String::new();
-            let mut quote = None;
-            while let Some(c) = chars.next_if(|c| quote.is_some() || !c.is_whitespace()) {
-                match (c, quote) {
-                    (c, Some(q)) if c == q => quote = None,
-                    ('\'' | '"', None) => quote = Some(c),
-                    ('\\', None | Some('"')) => word.extend(chars.next()),
-                    (c, _) => word.push(c),
-                }
-            }
-            if quote.is_some() {
-                return Err(format!("line {}: a quote is not closed", number.saturating_add(1)));
-            }
-            words.push(word);
+        let mut lexer = shlex::Shlex::new(line);
+        words.extend(&mut lexer);
+        if lexer.had_error {
+            return Err(format!("line {}: a quote is not closed", number.saturating_add(1)));
         }
     }
     Ok(words)
