@@ -156,7 +156,7 @@ pub trait Follow: std::fmt::Debug {
     ///
     /// # Errors
     /// [`Error`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
-    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Error>;
+    fn read(&self, memory: &mut dyn Memory, names: bool) -> Result<Batch, Error>;
 
     /// The place so many slots further back, where they are among those that it knows and one before them is.
     fn back(&self, slots: u64) -> Option<Box<dyn Follow>>;
@@ -176,7 +176,7 @@ pub trait Follow: std::fmt::Debug {
 
 /// What was inserted since the last look.
 #[derive(Debug)]
-pub struct Newer {
+pub struct Batch {
     /// The new slots, behind those that were known.
     pub capture: Box<dyn Capture>,
     /// How many slots at the start of the capture were known before.
