@@ -14,9 +14,8 @@ mod report;
 mod state;
 
 pub use change::{Change, Failed, Target, apply};
-pub use check::{Checked, Refusal, check, check_call};
+pub use check::{Checked, check, check_call};
 pub use classes::{FIRST_USER_ID, bits_of};
-pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
 pub use report::written;
 pub use state::{State, Variable};

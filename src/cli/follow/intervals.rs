@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
-use crate::analysis::{self, Wish};
+use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
-use crate::follow::{Gap, Gather, News};
+use crate::follow::{Gap, Gather, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
 use crate::query::{Filters, Query};
@@ -15,7 +15,7 @@ use crate::trace::{Issue, Trace};
 
 /// Reports over intervals.
 pub struct Intervals {
-    wish: Wish,
+    wish: ReportRequest,
     every: Duration,
     format: Format,
     options: TableOptions,
@@ -36,7 +36,7 @@ pub struct Intervals {
 
 impl Intervals {
     /// Of `every` length.
-    pub fn new(wish: Wish, every: Duration, format: Format, options: TableOptions) -> Self {
+    pub fn new(wish: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
         Self {
             wish,
             every,
@@ -54,7 +54,7 @@ impl Intervals {
     }
 
     /// Adds events; false where the interval has to end for want of room.
-    pub fn add(&mut self, batch: &News) -> bool {
+    pub fn add(&mut self, batch: &Update) -> bool {
         if self.gather.is_empty()
             && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
         {

@@ -9,7 +9,7 @@ use super::printer::Printer;
 use super::{Deadline, Follow};
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{self, Follower, Halts, News, interrupted, pause};
+use crate::follow::{self, Follower, Halts, Update, interrupted, pause};
 use crate::rsp::Stop;
 use crate::session::Session;
 
@@ -70,7 +70,7 @@ impl<'t> Looker<'t> {
     }
 
     /// Begins to follow; with `--wait` as soon as there is a trace. `None` where the time is up before.
-    pub(super) fn begin(&self) -> Result<Option<(Follower, News)>, Error> {
+    pub(super) fn begin(&self) -> Result<Option<(Follower, Update)>, Error> {
         let mut reported = false;
         let mut kept = None;
         let mut halts = Halts::default();
@@ -100,7 +100,7 @@ impl<'t> Looker<'t> {
 
     /// Opens the source, or takes the one that is open, and begins. Where that fails, a target that was reached is kept
     /// if its trace may still come, else left in order.
-    fn try_begin(&self, kept: Option<Box<Session<'static>>>) -> Result<(Follower, News), NotYet> {
+    fn try_begin(&self, kept: Option<Box<Session<'static>>>) -> Result<(Follower, Update), NotYet> {
         let keep = |session: Box<Session<'static>>, error: Error| {
             if self.task.wait && may_pass(&error) && !is_link(&error) {
                 return (Some(session), error);
@@ -152,7 +152,7 @@ impl<'t> Looker<'t> {
     pub(super) fn follow(
         &self,
         follower: &mut Follower,
-        batch: News,
+        batch: Update,
         printer: &mut Printer<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<bool, Error> {
@@ -213,7 +213,7 @@ impl<'t> Looker<'t> {
 
     /// A target that is gone, or whose trace is another one now: with `--wait` it is waited for. `None` where the time is
     /// up.
-    fn recover(&self, follower: &mut Follower, error: Error) -> Result<Option<News>, Error> {
+    fn recover(&self, follower: &mut Follower, error: Error) -> Result<Option<Update>, Error> {
         // A trace that was enabled elsewhere, or larger, needs no waiting for.
         if error.code == Code::TraceChanged
             && let Ok(batch) = follower.restart()

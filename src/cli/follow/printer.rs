@@ -12,7 +12,7 @@ use super::Follow;
 use super::intervals::Intervals;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{First, Follower, Gap, How, News};
+use crate::follow::{First, Follower, Gap, How, Update};
 use crate::output::{self, EventSink, Format, TableOptions, View, Window};
 use crate::query::{Filters, Query};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -84,7 +84,7 @@ impl<'t> Printer<'t> {
     }
 
     /// What comes before the first event: the head of the table, and the issues of the trace.
-    pub fn start(&mut self, follower: &Follower, batch: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub fn start(&mut self, follower: &Follower, batch: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
         self.check(follower, batch)?;
         self.begin(follower, batch, sink)?;
         self.issues = batch.trace.issues.clone();
@@ -104,7 +104,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Fails where a filter names what cannot come, before anything is printed.
-    fn check(&self, follower: &Follower, batch: &News) -> Result<(), Error> {
+    fn check(&self, follower: &Follower, batch: &Update) -> Result<(), Error> {
         let names = SymbolNames::new(follower.session(), &batch.trace);
         let view = view(follower, &batch.trace, &names);
         for filters in self.task.until.iter().chain([&self.task.filters]) {
@@ -118,7 +118,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Begins the output, once.
-    pub fn begin(&mut self, follower: &Follower, batch: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub fn begin(&mut self, follower: &Follower, batch: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
         if self.writer.is_some() || self.intervals.is_some() {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Prints what a look found; true where the event that ends it was among it.
-    pub fn print(&mut self, follower: &Follower, mut batch: News, sink: &mut Sink<'_>) -> Result<bool, Error> {
+    pub fn print(&mut self, follower: &Follower, mut batch: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
         let task = self.task;
         let names = SymbolNames::new(follower.session(), &batch.trace);
         let view = view(follower, &batch.trace, &names);

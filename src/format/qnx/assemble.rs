@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::super::arena::Arena;
 use super::layout::ELEMENT;
 use super::parse::{self, Part, RawElement};
 use crate::abi::{Addr, Endian};
@@ -10,11 +11,9 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::trace::{Issue, Place, Severity};
 
-/// Mark of an event whose payload lies in its element.
-pub const IN_PLACE: u32 = u32::MAX;
-
 /// Elements that lie together.
-pub struct Segment {
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
     /// Their bytes.
     pub bytes: Bytes,
     /// Address of the first.
@@ -29,46 +28,18 @@ pub struct Segment {
 
 /// One event, in as few words as it takes to find it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Assembled {
+pub(super) struct Assembled {
     /// Number of the segment with its first element.
     pub segment: u32,
     /// Number of that element in it.
     pub element: u32,
-    /// Its payload in the arena, or [`IN_PLACE`].
-    pub payload: u32,
-}
-
-/// Payloads of more than one element.
-#[derive(Debug, Default)]
-pub struct Arena {
-    words: Vec<u64>,
-    /// Where each begins, and how many words it has.
-    places: Vec<(u32, u32)>,
-}
-
-impl Arena {
-    /// The words of this payload.
-    #[must_use]
-    pub fn get(&self, payload: u32) -> &[u64] {
-        let place = usize::try_from(payload).ok().and_then(|p| self.places.get(p));
-        let words = place.and_then(|(start, len)| {
-            let start = usize::try_from(*start).ok()?;
-            self.words.get(start..start.checked_add(usize::try_from(*len).ok()?)?)
-        });
-        words.unwrap_or(&[])
-    }
-
-    fn push(&mut self, words: &[u64]) -> Option<u32> {
-        let number = u32::try_from(self.places.len()).ok().filter(|n| *n != IN_PLACE)?;
-        self.places.push((u32::try_from(self.words.len()).ok()?, u32::try_from(words.len()).ok()?));
-        self.words.extend_from_slice(words);
-        Some(number)
-    }
+    /// Its payload in the arena, where that has more than one element.
+    pub payload: Option<u32>,
 }
 
 /// What became of the elements.
 #[derive(Debug, Default)]
-pub struct Assembly {
+pub(super) struct Assembly {
     /// The events in the order in which they were complete.
     pub events: Vec<Assembled>,
     /// Their longer payloads.
@@ -90,39 +61,38 @@ struct Pending {
     words: Vec<u64>,
 }
 
+/// Elements of one kind of trouble: how many, and the first.
 #[derive(Default)]
-struct Counts {
-    leading: u64,
-    orphans: u64,
-    incomplete: u64,
-    damaged: u64,
-    empty: u64,
-    first: [Option<Addr>; 4],
+struct Trouble {
+    count: u64,
+    first: Option<Addr>,
 }
 
-const ORPHAN: usize = 0;
-const INCOMPLETE: usize = 1;
-const DAMAGED: usize = 2;
-const EMPTY: usize = 3;
-
-impl Counts {
-    fn place(&mut self, what: usize, at: Addr) {
-        if let Some(place) = self.first.get_mut(what) {
-            *place = place.or(Some(at));
-        }
+impl Trouble {
+    fn at(&mut self, address: Addr) {
+        self.count = self.count.saturating_add(1);
+        self.first = self.first.or(Some(address));
     }
+}
+
+#[derive(Default)]
+struct Troubles {
+    leading: u64,
+    orphans: Trouble,
+    incomplete: Trouble,
+    damaged: Trouble,
+    empty: Trouble,
 }
 
 struct Assembler {
     out: Assembly,
     pending: HashMap<Key, Pending>,
-    counts: Counts,
+    troubles: Troubles,
 }
 
 /// Puts the elements of all segments together, oldest first.
-#[must_use]
-pub fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
-    let mut this = Assembler { out: Assembly::default(), pending: HashMap::new(), counts: Counts::default() };
+pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
+    let mut this = Assembler { out: Assembly::default(), pending: HashMap::new(), troubles: Troubles::default() };
     for (number, segment) in segments.iter().enumerate() {
         let Ok(number) = u32::try_from(number) else { break };
         if segment.after_gap {
@@ -147,18 +117,16 @@ pub fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
 impl Assembler {
     fn element(&mut self, raw: &RawElement, segment: u32, element: u32, at: Addr) {
         if raw.is_empty() {
-            self.counts.empty = self.counts.empty.saturating_add(1);
-            return self.counts.place(EMPTY, at);
+            return self.troubles.empty.at(at);
         }
         self.out.elements = self.out.elements.saturating_add(1);
         if !raw.is_sound() {
-            self.counts.damaged = self.counts.damaged.saturating_add(1);
-            return self.counts.place(DAMAGED, at);
+            return self.troubles.damaged.at(at);
         }
         let key = (raw.cpu, raw.stamp, raw.class, raw.event);
         let words = raw.words.map(u64::from);
         match raw.part {
-            Part::Simple => self.out.events.push(Assembled { segment, element, payload: IN_PLACE }),
+            Part::Simple => self.out.events.push(Assembled { segment, element, payload: None }),
             Part::Begin => {
                 let begun = Pending { segment, element, words: words.to_vec() };
                 if let Some(old) = self.pending.insert(key, begun) {
@@ -180,7 +148,8 @@ impl Assembler {
     }
 
     fn put(&mut self, pending: &Pending) {
-        if let Some(payload) = self.out.arena.push(&pending.words) {
+        let payload = self.out.arena.push(&pending.words);
+        if payload.is_some() {
             let Pending { segment, element, .. } = *pending;
             self.out.events.push(Assembled { segment, element, payload });
         }
@@ -188,17 +157,15 @@ impl Assembler {
 
     fn orphan(&mut self, at: Addr) {
         if self.out.events.is_empty() && self.pending.is_empty() {
-            self.counts.leading = self.counts.leading.saturating_add(1);
+            self.troubles.leading = self.troubles.leading.saturating_add(1);
         } else {
-            self.counts.orphans = self.counts.orphans.saturating_add(1);
-            self.counts.place(ORPHAN, at);
+            self.troubles.orphans.at(at);
         }
     }
 
     /// An event whose end does not come is shown as far as it goes.
     fn close(&mut self, pending: &Pending, at: Addr) {
-        self.counts.incomplete = self.counts.incomplete.saturating_add(1);
-        self.counts.place(INCOMPLETE, at);
+        self.troubles.incomplete.at(at);
         self.put(pending);
     }
 
@@ -206,43 +173,30 @@ impl Assembler {
         let mut all: Vec<Pending> = self.pending.drain().map(|(_, p)| p).collect();
         all.sort_by_key(|p| (p.segment, p.element));
         for pending in all {
-            self.counts.incomplete = self.counts.incomplete.saturating_add(1);
+            self.troubles.incomplete.count = self.troubles.incomplete.count.saturating_add(1);
             self.put(&pending);
         }
     }
 
     fn report(&mut self) {
-        let Counts { leading, orphans, incomplete, damaged, empty, first } = self.counts;
+        let Troubles { leading, orphans, incomplete, damaged, empty } = std::mem::take(&mut self.troubles);
         self.out.begins_torn = leading > 0;
-        let mut say = |count: u64, code, severity, what: &str, place: Option<Addr>| {
-            if count > 0 {
-                let issue = Issue::new(code, format!("{count} {what}")).severity(severity).times(count);
-                self.out.issues.push(issue.at(Place { address: place, ..Place::default() }));
+        if leading > 0 {
+            let text = "elements at the start are the end of an event whose beginning is overwritten";
+            let issue = Issue::new(Code::OrphanParts, format!("{leading} {text}")).severity(Severity::Note);
+            self.out.issues.push(issue.times(leading));
+        }
+        for (trouble, code, what) in [
+            (orphans, Code::OrphanParts, "elements belong to events whose beginning is missing"),
+            (incomplete, Code::EventIncomplete, "events have no end: they are shown as far as they go"),
+            (damaged, Code::EventDamaged, "elements are no events: bits are set that mean nothing"),
+            (empty, Code::UnusedSlot, "slots that were counted hold no event"),
+        ] {
+            if trouble.count > 0 {
+                let issue = Issue::new(code, format!("{} {what}", trouble.count)).severity(Severity::Lost);
+                let place = Place { address: trouble.first, ..Place::default() };
+                self.out.issues.push(issue.times(trouble.count).at(place));
             }
-        };
-        let [orphan, torn, broken, unused] = first;
-        say(
-            leading,
-            Code::OrphanParts,
-            Severity::Note,
-            "elements at the start are the end of an event whose beginning is overwritten",
-            None,
-        );
-        say(orphans, Code::OrphanParts, Severity::Lost, "elements belong to events whose beginning is missing", orphan);
-        say(
-            incomplete,
-            Code::EventIncomplete,
-            Severity::Lost,
-            "events have no end: they are shown as far as they go",
-            torn,
-        );
-        say(
-            damaged,
-            Code::EventDamaged,
-            Severity::Lost,
-            "elements are no events: bits are set that mean nothing",
-            broken,
-        );
-        say(empty, Code::UnusedSlot, Severity::Lost, "slots that were counted hold no event", unused);
+        }
     }
 }

@@ -1,13 +1,10 @@
-//! Processes and threads: who they are called, who runs on each processor, and what an interrupt interrupted.
+//! Processes and threads: what they are called, who runs on each processor, and what an interrupt interrupted.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::super::running::{NOBODY, Running};
 use crate::trace::{ContextId, ContextKind, Contexts, Object, ObjectTable};
 
-/// The context of an event of which nothing tells who inserted it.
-pub const NOBODY: ContextId = ContextId(u32::MAX);
-/// Interrupts that interrupt each other on one processor; more are a mistake.
-const DEPTH: usize = 32;
 /// Number of processors that an element can name.
 const CPUS: usize = 64;
 /// Type of a process among the objects.
@@ -30,42 +27,35 @@ struct Thread {
     deleted: bool,
 }
 
-#[derive(Debug, Default, Clone)]
-struct Cpu {
-    running: Option<ContextId>,
-    interrupts: Vec<ContextId>,
-}
-
-/// Who there is.
+/// What is known of them so far.
 #[derive(Debug)]
-pub struct People {
+pub(super) struct Threads {
     /// Every context met.
     pub contexts: Contexts,
     processes: BTreeMap<u32, Process>,
-    cpus: Vec<Cpu>,
+    cpus: Vec<Running>,
     priorities: HashMap<ContextId, u16>,
 }
 
 /// What a thread is called among contexts: its two words as one number, that of the process below.
 #[must_use]
-pub const fn address(pid: u32, tid: u32) -> u64 {
+pub(super) const fn address(pid: u32, tid: u32) -> u64 {
     (tid as u64) << 32 | pid as u64
 }
 
 /// Process and thread of such a number.
 #[must_use]
-pub fn numbers(address: u64) -> (u32, u32) {
+pub(super) fn numbers(address: u64) -> (u32, u32) {
     (u32::try_from(address & 0xFFFF_FFFF).unwrap_or(0), u32::try_from(address >> 32).unwrap_or(0))
 }
 
-impl People {
-    /// Nobody yet.
-    #[must_use]
+impl Threads {
+    /// None yet.
     pub fn new() -> Self {
         Self {
             contexts: Contexts::default(),
             processes: BTreeMap::new(),
-            cpus: vec![Cpu::default(); CPUS],
+            cpus: vec![Running::default(); CPUS],
             priorities: HashMap::new(),
         }
     }
@@ -110,62 +100,48 @@ impl People {
         id
     }
 
+    fn on(&mut self, cpu: u8, change: impl FnMut(&mut Running)) {
+        self.cpus.get_mut(usize::from(cpu)).into_iter().for_each(change);
+    }
+
     /// A thread begins to run.
     pub fn runs(&mut self, cpu: u8, thread: ContextId) {
-        if let Some(cpu) = self.cpus.get_mut(usize::from(cpu)) {
-            cpu.running = Some(thread);
-            cpu.interrupts.clear();
-        }
+        self.calls(cpu);
+        self.on(cpu, |cpu| cpu.thread = Some(thread));
     }
 
     /// An interrupt begins.
     pub fn interrupt(&mut self, cpu: u8, number: u32) {
         let id = self.contexts.intern(ContextKind::Isr, u64::from(number));
-        if let Some(cpu) = self.cpus.get_mut(usize::from(cpu))
-            && cpu.interrupts.len() < DEPTH
-        {
-            cpu.interrupts.push(id);
-        }
+        self.on(cpu, |cpu| cpu.enter(id));
     }
 
     /// An interrupt ends: with it those that began inside it and whose end was not recorded.
     pub fn interrupt_ends(&mut self, cpu: u8, number: u32) {
         let id = self.contexts.find(ContextKind::Isr, u64::from(number));
-        if let Some(cpu) = self.cpus.get_mut(usize::from(cpu)) {
-            match cpu.interrupts.iter().rposition(|i| Some(*i) == id) {
-                Some(at) => cpu.interrupts.truncate(at),
-                None => cpu.interrupts.clear(),
-            }
-        }
+        self.on(cpu, |cpu| cpu.leave_to(id));
     }
 
     /// Only threads call the kernel: an interrupt whose end was not recorded is over.
     pub fn calls(&mut self, cpu: u8) {
-        if let Some(cpu) = self.cpus.get_mut(usize::from(cpu)) {
-            cpu.interrupts.clear();
-        }
+        self.on(cpu, Running::leave_all);
     }
 
     /// Events are missing: who runs is not known any more.
     pub fn forget(&mut self) {
-        self.cpus.iter_mut().for_each(|c| *c = Cpu::default());
+        self.cpus.fill(Running::default());
     }
 
-    /// Who is at work on a processor, whom that interrupted, and the thread's priority.
-    #[must_use]
+    /// Who runs on a processor, whom that interrupted, and the thread's priority.
     pub fn now(&self, cpu: u8) -> (ContextId, Option<ContextId>, Option<u16>) {
         let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return (NOBODY, None, None) };
-        match cpu.interrupts.split_last() {
-            Some((isr, outer)) => (*isr, outer.last().copied().or(cpu.running), None),
-            None => {
-                let priority = cpu.running.and_then(|t| self.priorities.get(&t).copied());
-                (cpu.running.unwrap_or(NOBODY), None, priority)
-            }
-        }
+        let (runs, interrupted) = cpu.now();
+        // Only threads have one.
+        let priority = runs.and_then(|thread| self.priorities.get(&thread).copied());
+        (runs.unwrap_or(NOBODY), interrupted, priority)
     }
 
     /// Gives contexts their names, and lists processes and threads.
-    #[must_use]
     pub fn finish(mut self) -> (Contexts, ObjectTable) {
         let mut objects = ObjectTable::default();
         for (pid, process) in &self.processes {
