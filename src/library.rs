@@ -1,6 +1,6 @@
 //! What other programs do with a target: read its trace, name what happened, make reports.
 
-use crate::analysis::{self, Wish};
+use crate::analysis::{self, ReportRequest};
 use crate::catalogue::Names;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
@@ -64,6 +64,11 @@ impl Loaded {
     /// [`Error`] where the trace does not hold what the report needs.
     pub fn report(&self, name: analysis::Name) -> Result<Vec<Report>, Error> {
         let query = Query::compile(&Filters::default(), &self.trace, &self.catalogue)?;
-        analysis::reports(&self.trace, &self.catalogue, &query, &Wish { names: vec![name], ..Wish::default() })
+        analysis::reports(
+            &self.trace,
+            &self.catalogue,
+            &query,
+            &ReportRequest { names: vec![name], ..ReportRequest::default() },
+        )
     }
 }

@@ -10,18 +10,22 @@ mod field;
 mod interrupts;
 mod objects;
 mod qnx;
+mod role;
 mod table;
 mod uia;
+mod usage;
 pub mod user;
 
 pub use classes::{classes, mask_names, mask_text};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
-pub use objects::{ObjectType, Show, registered_stack, threadx_object};
+pub use objects::{ObjectType, Show, capacity, registered_stack, threadx_object};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
+pub use role::{Role, Roles, Word};
 pub use table::{Catalogue, Names, Ways};
 pub use uia::{Declared, FIRST_DECLARED, uia_events};
+pub use usage::{Level, ObjectUse};
 
 use crate::trace::DefId;
 

@@ -13,7 +13,7 @@ use super::request::{self, Clock, Output, Request, Task};
 use super::sink::Sink;
 use super::values::Place;
 use super::{Outcome, interrupt, live};
-use crate::analysis::Wish;
+use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
@@ -40,7 +40,7 @@ struct Follow {
     how: How,
     wait: bool,
     limit: Option<Duration>,
-    reports: Option<(Wish, Duration)>,
+    reports: Option<(ReportRequest, Duration)>,
     /// In a debugger: one look, and where it begins.
     once: Option<Place>,
 }
@@ -87,7 +87,7 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
         how: halt_every.map_or(How::Running, How::Halting),
         wait,
         limit,
-        reports: (!report.is_empty()).then(|| (Wish { names: report, ..Wish::default() }, interval)),
+        reports: (!report.is_empty()).then(|| (ReportRequest { names: report, ..ReportRequest::default() }, interval)),
         once: after,
     };
     Ok(Request::new(follow, Output::new(output.format, output.printing)))

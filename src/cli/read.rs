@@ -7,7 +7,7 @@ use super::monitor::Program;
 use super::request::{Clock, Output, Task};
 use super::sink::Sink;
 use super::{Outcome, info, live, print, reports, threads};
-use crate::analysis::Wish;
+use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
@@ -44,7 +44,7 @@ pub enum Ask {
     /// The registry.
     Objects,
     /// Reports.
-    Reports(Wish),
+    Reports(ReportRequest),
 }
 
 /// What was read for a question.

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::analysis::{self, Wish};
+use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
@@ -67,7 +67,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 
 /// Makes the reports and prints them.
 pub fn print(
-    wish: &Wish,
+    wish: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,

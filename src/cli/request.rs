@@ -14,7 +14,7 @@ use super::read::{Ask, Question};
 use super::sink::{self, Sink};
 use super::values::{self, Rate};
 use super::{Outcome, inputs_kept};
-use crate::analysis::{Name, Wish};
+use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
@@ -215,7 +215,7 @@ pub fn previous_refused() -> Error {
 /// `objects`, and with `--use` a report.
 pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
     let ask = match typed.usage {
-        true => Ask::Reports(Wish { names: row.reports.to_vec(), ..Wish::default() }),
+        true => Ask::Reports(ReportRequest { names: row.reports.to_vec(), ..ReportRequest::default() }),
         false => Ask::Objects,
     };
     read(row, typed.read, ask)
@@ -228,7 +228,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     if measures && !row.reports.contains(&Name::Latency) {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
-    read(row, options, Ask::Reports(Wish { names: row.reports.to_vec(), tracex, every, spans }))
+    read(row, options, Ask::Reports(ReportRequest { names: row.reports.to_vec(), tracex, every, spans }))
 }
 
 /// Takes N or SEQ out of the words; the rest are files.

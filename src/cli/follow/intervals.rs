@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
-use crate::analysis::{self, Wish};
+use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::follow::{Gap, Gather, Update};
 use crate::format::Lost;
@@ -15,7 +15,7 @@ use crate::trace::{Issue, Trace};
 
 /// Reports over intervals.
 pub struct Intervals {
-    wish: Wish,
+    wish: ReportRequest,
     every: Duration,
     format: Format,
     options: TableOptions,
@@ -36,7 +36,7 @@ pub struct Intervals {
 
 impl Intervals {
     /// Of `every` length.
-    pub fn new(wish: Wish, every: Duration, format: Format, options: TableOptions) -> Self {
+    pub fn new(wish: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
         Self {
             wish,
             every,

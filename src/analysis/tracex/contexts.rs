@@ -1,8 +1,9 @@
 //! Who there is: the threads of the registry, those that events show beside them, and what the viewer knows of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::raw::{Order, Raw, id, is_thread};
+use super::raw::{Raw, id, is_thread, low};
+use crate::analysis::intern::Interner;
 use crate::trace::{ContextKind, Trace};
 
 /// A priority, and a threshold where one was stored.
@@ -14,7 +15,7 @@ pub(super) struct Priority {
 
 /// What is known of an address at which somebody runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Person {
+pub(super) struct Context {
     pub address: u32,
     /// The first registered object of that address, and whether it is a thread.
     pub object: Option<(usize, bool)>,
@@ -30,13 +31,13 @@ pub(super) struct Person {
     pub high_threshold: Option<u32>,
 }
 
-impl Person {
+impl Context {
     /// True where the viewer takes events in this context for a thread's.
     pub fn is_thread(&self) -> bool {
         self.object.map_or(self.unnamed.is_some(), |(_, thread)| thread)
     }
 
-    /// A threshold, or its error, in an event: the first is kept, and an event without one forgets the lowest.
+    /// A threshold, or its absence, in an event: the first is kept, and an event without one forgets the lowest.
     fn meet_threshold(&mut self, threshold: Option<u32>) {
         match (threshold, self.low_threshold) {
             (Some(_), None) => (self.low_threshold, self.high_threshold) = (threshold, threshold),
@@ -76,9 +77,10 @@ pub(super) struct Needs {
 
 /// Everybody.
 #[derive(Debug, Default)]
-pub(super) struct People {
-    pub list: Vec<Person>,
-    by_address: HashMap<u32, usize>,
+pub(super) struct Contexts {
+    pub list: Vec<Context>,
+    /// Numbers of contexts by address.
+    by_address: Interner,
     /// By the trace's number of a context.
     by_context: Vec<Option<usize>>,
     /// First object at an address.
@@ -87,81 +89,79 @@ pub(super) struct People {
     /// Threads that no registry names, in order of their first events.
     pub unnamed: Vec<usize>,
     pub needs: Needs,
+    /// Addresses of threads that had a mutex when others asked for it.
+    owners: BTreeSet<u32>,
 }
 
-impl People {
-    /// Looks at the registry and at every event once.
-    pub fn of(trace: &Trace, order: &Order) -> Self {
+impl Contexts {
+    /// Looks at the registry.
+    pub fn of(trace: &Trace) -> Self {
         let mut all = Self { object_count: trace.objects.len(), ..Self::default() };
-        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
         for (i, object) in trace.objects.iter().enumerate() {
             all.objects.entry(low(object.address)).or_insert((i, object.is_thread));
         }
-        for object in trace.objects.iter().filter(|o| o.is_thread) {
+        for (i, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
             let address = low(object.address);
-            let person = all.add(address);
-            let first = all
-                .objects
-                .get(&address)
-                .is_some_and(|(i, _)| trace.objects.iter().nth(*i).is_some_and(|o| std::ptr::eq(o, object)));
-            if let Some(person) = all.list.get_mut(person).filter(|_| first) {
+            let context = all.add(address);
+            let first = all.objects.get(&address).is_some_and(|(first, _)| *first == i);
+            if let Some(context) = all.list.get_mut(context).filter(|_| first) {
                 // Ten bits, as in events.
-                person.levels = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
+                context.levels = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
             }
         }
         for (_, context) in trace.contexts.iter() {
-            let person = (context.kind == ContextKind::Thread).then(|| all.add(low(context.address)));
-            all.by_context.push(person);
-        }
-        for raw in order.events(trace) {
-            all.look(&raw);
+            let context = (context.kind == ContextKind::Thread).then(|| all.add(low(context.address)));
+            all.by_context.push(context);
         }
         all
     }
 
     fn add(&mut self, address: u32) -> usize {
-        let next = self.list.len();
-        let place = *self.by_address.entry(address).or_insert(next);
-        if place == next {
+        let place = usize::try_from(self.by_address.intern(u64::from(address))).unwrap_or(usize::MAX);
+        if place == self.list.len() {
             let object = self.objects.get(&address).copied();
-            self.list.push(Person { address, object, ..Person::default() });
+            self.list.push(Context { address, object, ..Context::default() });
         }
         place
     }
 
-    fn look(&mut self, raw: &Raw) {
+    /// Looks at an event.
+    pub fn look(&mut self, raw: &Raw) {
         match raw.id {
             id::RESUME if raw.info[3] == 0 => {
                 self.needs.next_thread |= is_thread(raw.context);
                 self.needs.first_of_two |= !is_thread(raw.context);
             }
             id::RELINQUISH if raw.info[1] == 0 => self.needs.next_thread |= is_thread(raw.context),
-            id::MUTEX_GET => self.needs.owners |= raw.info[2] != 0 && raw.info[2] != raw.context,
+            id::MUTEX_GET if raw.info[2] != 0 && raw.info[2] != raw.context => {
+                self.needs.owners = true;
+                self.owners.insert(raw.info[2]);
+            }
             _ => {}
         }
         self.meet(raw);
         // A thread that creates itself: its own event is looked at first.
         if raw.id == id::THREAD_CREATE
-            && let Some(person) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p))
+            && let Some(context) = self.at(raw.info[0]).and_then(|p| self.list.get_mut(p))
         {
-            person.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
+            context.first.get_or_insert(Priority { level: raw.info[1], threshold: None });
         }
     }
 
     fn meet(&mut self, raw: &Raw) {
         let Some(number) = self.who(raw) else { return };
         let unnamed = self.unnamed.len();
-        let Some(person) = self.list.get_mut(number) else { return };
-        person.events = person.events.saturating_add(1);
-        if person.object.is_none_or(|(_, thread)| !thread) && person.unnamed.is_none() {
-            person.unnamed = Some(unnamed);
+        let Some(context) = self.list.get_mut(number) else { return };
+        context.events = context.events.saturating_add(1);
+        if context.object.is_none_or(|(_, thread)| !thread) && context.unnamed.is_none() {
+            context.unnamed = Some(unnamed);
             self.unnamed.push(number);
         }
         if raw.id != id::RUNNING {
-            person.first.get_or_insert(Priority { level: raw.second, threshold: raw.threshold });
+            context.first.get_or_insert(Priority { level: raw.second, threshold: raw.threshold });
         }
-        person.levels = Some(widen(person.levels, raw.second));
-        person.meet_threshold(raw.threshold);
+        context.levels = Some(widen(context.levels, raw.second));
+        context.meet_threshold(raw.threshold);
     }
 
     /// The thread that an event's context is.
@@ -170,9 +170,9 @@ impl People {
         self.by_context.get(raw.number).copied().flatten()
     }
 
-    /// The person at an address.
+    /// The context at an address.
     pub fn at(&self, address: u32) -> Option<usize> {
-        self.by_address.get(&address).copied()
+        usize::try_from(self.by_address.find(u64::from(address))?).ok()
     }
 
     /// The number that the viewer finds for an address among its objects: 0 for one that it does not know.
@@ -184,14 +184,19 @@ impl People {
         unnamed.map_or(0, |n| self.object_count.saturating_add(n))
     }
 
-    /// How many objects [`People::object`] tells apart.
+    /// Numbers of the objects that had a mutex when others asked for it.
+    pub fn owners(&self) -> BTreeSet<usize> {
+        self.owners.iter().map(|address| self.object(*address)).collect()
+    }
+
+    /// How many objects [`Contexts::object`] counts apart.
     pub fn objects(&self) -> usize {
         self.object_count.saturating_add(self.unnamed.len()).max(1)
     }
 
     /// How many entries the viewer adds for threads that it does not find: one, or one an event where another object
     /// lies at the address.
-    pub fn copies(&self, person: usize) -> u64 {
-        self.list.get(person).map_or(0, |p| if p.object.is_some() { p.events } else { 1 })
+    pub fn copies(&self, context: usize) -> u64 {
+        self.list.get(context).map_or(0, |p| if p.object.is_some() { p.events } else { 1 })
     }
 }
