@@ -43,7 +43,7 @@ use crate::cpu::Architecture;
 use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, Severity};
 use fit::{Fit, Misfit, Sources};
 use globals::Globals;
 use walk::Walk;
@@ -329,7 +329,7 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        issues.push(Issue::new(Code::KernelDamaged, message));
+        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
     }
     let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
