@@ -4,6 +4,7 @@
 //! The trace tells what happened; this tells what is. Every pointer is suspect: lists are bounded, what leads astray is
 //! an issue with its address, and what could be read is there.
 
+mod ahead;
 mod cpus;
 mod fit;
 mod globals;
@@ -109,6 +110,7 @@ impl Kernel {
     /// # Errors
     /// [`NoKernel`] where no list of threads can be read at all.
     pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, NoKernel> {
+        ahead::read_ahead(memory, about);
         let globals = Globals::new(about.symbols);
         // Only where no variable tells where the threads are all of memory is searched.
         let blind = about.symbols.lookup(fit::HEAD).is_none();
