@@ -14,9 +14,11 @@ pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod code;
 pub mod control;
 pub mod cpu;
 pub mod elf;
+pub mod error;
 pub mod follow;
 pub mod format;
 pub mod kernel;

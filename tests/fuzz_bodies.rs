@@ -19,6 +19,7 @@ mod bodies;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use tx_trace::code::Code;
 
 const ROUNDS: u64 = 200;
 
@@ -282,7 +283,7 @@ fn no_event_is_read_where_none_is_asked_for_and_the_pointer_is_lost() {
     let located = format.locate(&mut memory, &none, &hints).unwrap();
     let capture = located.capture(&mut memory, &none, Extent::Nothing).unwrap();
     let trace = capture.decode(&format.catalogue(Names::Duo), &DecodeOptions::default()).unwrap();
-    assert!(trace.issues.iter().any(|i| i.code == "current-pointer"), "{:?}", trace.issues);
+    assert!(trace.issues.iter().any(|i| i.code == Code::CurrentPointer), "{:?}", trace.issues);
     assert_eq!((trace.len(), trace.events().count()), (0, 0));
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tx_trace::abi::Width;
 use tx_trace::catalogue::{Catalogue, Names, user};
+use tx_trace::code::Code;
 use tx_trace::elf::Elf;
 use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
 use tx_trace::mem::Memory;
@@ -418,7 +419,7 @@ fn walk(trace: &Trace, format: &dyn Format, extent: Extent) {
     }
     assert_eq!(count, trace.len());
     // Without a current pointer all of the ring is needed to find its order.
-    let ordered = slots && !trace.issues.iter().any(|i| i.code == "current-pointer");
+    let ordered = slots && !trace.issues.iter().any(|i| i.code == Code::CurrentPointer);
     if slots {
         assert!(count <= trace.about.capacity && trace.about.held <= trace.about.capacity);
     }

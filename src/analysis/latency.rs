@@ -9,7 +9,7 @@ mod timing;
 
 use super::{Change, Tracker, Visitor, Whole, Wish};
 use crate::catalogue::Catalogue;
-use crate::query::QueryError;
+use crate::error::Error;
 use crate::report::Report;
 use crate::trace::{Event, Trace};
 
@@ -27,7 +27,7 @@ impl Latency {
     ///
     /// # Errors
     /// Where an event or a field does not exist.
-    pub fn new(trace: &Trace, catalogue: &Catalogue, wish: &Wish) -> Result<Self, QueryError> {
+    pub fn new(trace: &Trace, catalogue: &Catalogue, wish: &Wish) -> Result<Self, Error> {
         Ok(Self {
             threads: threads::Threads::default(),
             interrupts: interrupts::Interrupts::default(),

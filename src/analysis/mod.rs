@@ -22,7 +22,8 @@ pub mod waits;
 use std::ops::ControlFlow;
 
 use crate::catalogue::Catalogue;
-use crate::query::{Query, QueryError};
+use crate::error::Error;
+use crate::query::Query;
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
@@ -82,12 +83,7 @@ pub struct Wish {
 ///
 /// # Errors
 /// Where a wish names what is not there.
-pub fn reports(
-    trace: &Trace,
-    catalogue: &Catalogue,
-    query: &Query<'_>,
-    wish: &Wish,
-) -> Result<Vec<Report>, QueryError> {
+pub fn reports(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, wish: &Wish) -> Result<Vec<Report>, Error> {
     if wish.tracex {
         return tracex::reports(trace, catalogue, query, &wish.names);
     }

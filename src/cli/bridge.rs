@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
-use super::message::{self, Failure};
+use super::message;
 use super::monitor::{self, Program};
 use super::plan::ClockPlan;
 use super::{Outcome, interrupt, listen};
 use crate::bridge::{Answer, Bridge, BridgeError, End, Stub};
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::Endpoint;
 use crate::session::{INTERRUPT, Inputs, Lent, RemoteInput, SourceSpec};
@@ -23,30 +25,30 @@ pub struct BridgeTask {
 
 impl BridgeTask {
     /// Checks that there is a live stub, and nothing else.
-    pub fn new(listen: &str, once: bool, mut inputs: Inputs, clock: ClockPlan, names: Names) -> Result<Self, Failure> {
+    pub fn new(listen: &str, once: bool, mut inputs: Inputs, clock: ClockPlan, names: Names) -> Result<Self, Error> {
         if let Some(file) = inputs.files.first() {
-            return Err(Failure::usage("usage", format!("bridge reads no file: what is {}?", file.display())));
+            return Err(Error::usage(Code::Usage, format!("bridge reads no file: what is {}?", file.display())));
         }
         let SourceSpec::Remote(stub) = std::mem::take(&mut inputs.source) else {
-            return Err(Failure::usage(
-                "usage",
+            return Err(Error::usage(
+                Code::Usage,
                 "bridge stands before a live stub: give it by --remote :3333 (a core or a dump has none)",
             ));
         };
         if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
-            return Err(Failure::usage("usage", format!("{}: a debugger's stub is wanted here", stub.endpoint)));
+            return Err(Error::usage(Code::Usage, format!("{}: a debugger's stub is wanted here", stub.endpoint)));
         }
         if inputs.scan {
-            return Err(Failure::usage("usage", "--scan reads all memory, which a live target does not list"));
+            return Err(Error::usage(Code::Usage, "--scan reads all memory, which a live target does not list"));
         }
         Ok(Self { listen: listen::parse(listen)?, stub, once, program: Program { inputs, clock, names } })
     }
 }
 
 /// Serves one debugger after the other.
-pub fn run(task: &BridgeTask) -> Result<Outcome, Failure> {
+pub fn run(task: &BridgeTask) -> Result<Outcome, Error> {
     let BridgeTask { listen, stub, once, program } = task;
-    let fail = |e: std::io::Error| Failure::failed("listen", format!("{listen}: {e}"), "give another port: --listen");
+    let fail = |e: std::io::Error| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
     // What is wrong with the program is told now, and not to every line.
     monitor::check(program)?;
     let bridge = Bridge::bind(*listen).map_err(fail)?;
@@ -69,7 +71,7 @@ pub fn run(task: &BridgeTask) -> Result<Outcome, Failure> {
             Ok(Some(End::Debugger)) => "the debugger went".to_owned(),
             Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
             Err(BridgeError::Stub(e)) => format!("{e}; the debugger was let go"),
-            Err(BridgeError::Listen(e)) => return Err(Failure::failed("listen", e.to_string(), "")),
+            Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, e.to_string(), "")),
         };
         message::say(&format!("tx-trace: {sentence}"));
         if *once {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args;
-use super::message::{self, Failure};
+use super::message;
 use super::names::SymbolNames;
 use super::plan::{Ask, ClockPlan, Output, Plan, Question, Task};
 use super::sink::{self, Sink};
@@ -15,9 +15,11 @@ use super::{
 };
 use crate::analysis::Outcomes;
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
-use crate::query::{Amount, Filters, Position, Query, QueryError, Wrong};
+use crate::query::{Amount, Filters, Position, Query};
 use crate::session::{Lent, Loaded, Session};
 use crate::trace::{Event, Issue, Severity};
 
@@ -69,33 +71,21 @@ fn files_read(task: &Task) -> Vec<PathBuf> {
 }
 
 /// The failure as the chosen format has it: JSON gets its `error` line, people get sentences. A file stays as it was.
-fn report_failure(failure: &Failure, output: &Output) -> Outcome {
-    if failure.code == "broken-pipe" {
+fn report_failure(failure: &Error, output: &Output) -> Outcome {
+    if failure.code == Code::BrokenPipe {
         return Outcome::Done;
     }
     if output.format == args::Format::Json && output.path.as_deref().is_none_or(sink::is_device) {
-        let line = message::error_line_of(failure);
         // In a debugger's own session there is nowhere to print to but stderr.
         if let Ok(mut out) = Sink::open(output, None) {
-            drop(output::write_error(&mut out, &line).map(|()| out.finish()));
+            drop(output::write_error(&mut out, failure).map(|()| out.finish()));
         }
     }
     message::fail(failure)
 }
 
-impl From<QueryError> for Failure {
-    fn from(e: QueryError) -> Self {
-        // Names of the target are among the words.
-        let (message, hint) = (output::escape(&e.message), output::escape(&e.hint.unwrap_or_default()));
-        match e.wrong {
-            Wrong::Usage => Self::failed("filter", message, hint),
-            Wrong::NotHere => Self::no("nothing-matches", message, hint),
-        }
-    }
-}
-
 /// Reads a target and answers a question about its trace.
-pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
+pub fn read(question: Question, output: &Output) -> Result<Outcome, Error> {
     let Question { ask, inputs, filters, clock, names } = question;
     let is_report = matches!(ask, Ask::Reports(_)) && output.format == args::Format::Md;
     let read = |session: &mut Session<'static>| {
@@ -109,12 +99,7 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Failure> {
 }
 
 /// Answers a question about the trace in a memory that somebody else has open. What is printed goes to `out`.
-pub fn read_over(
-    question: Question,
-    memory: Lent<'_>,
-    output: &Output,
-    out: &mut dyn Write,
-) -> Result<Outcome, Failure> {
+pub fn read_over(question: Question, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
     let Question { ask, inputs, filters, clock, names } = question;
     let mut session = Session::over(inputs, memory)?;
     let loaded = answer(&mut session, &ask, &filters, &clock, names);
@@ -131,7 +116,7 @@ fn answer(
     filters: &Filters,
     clock: &ClockPlan,
     names: Names,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, Error> {
     session.ask_events(filters.events.iter().map(|t| t.text.clone()).collect());
     let mut options = clock.options;
     if let Some(symbol) = &clock.hz_symbol {
@@ -160,11 +145,11 @@ struct Reader<'a, 'm> {
 }
 
 impl Reader<'_, '_> {
-    fn load(&mut self, extent: Extent) -> Result<Loaded, Failure> {
+    fn load(&mut self, extent: Extent) -> Result<Loaded, Error> {
         Ok(self.session.load(extent, self.names, &self.options)?)
     }
 
-    fn answer(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+    fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         let loaded = match ask {
             Ask::List | Ask::Reports(_) => self.load(Extent::All)?,
             Ask::Objects => {
@@ -180,7 +165,7 @@ impl Reader<'_, '_> {
                 let mut loaded = self.load(extent)?;
                 let info = info::gather(self.session, &loaded);
                 // Of files code and names are looked at for every command.
-                let said = loaded.trace.issues.iter().any(|issue| issue.code == "elf-mismatch");
+                let said = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
                 loaded.trace.issues.extend(info.issue().filter(|_| !said));
                 return Ok(Answer { loaded, info: Some(info), origin: None, standing: Vec::new() });
             }
@@ -189,7 +174,7 @@ impl Reader<'_, '_> {
     }
 
     /// The newest events that the filters keep: read backwards, each time twice as many.
-    fn newest(&mut self, amount: Amount) -> Result<Loaded, Failure> {
+    fn newest(&mut self, amount: Amount) -> Result<Loaded, Error> {
         let wanted = match amount {
             Amount::Events(n) if self.filters.is_empty() => {
                 let loaded = self.load(Extent::Newest(n))?;
@@ -217,8 +202,8 @@ impl Reader<'_, '_> {
                     let query = match Query::compile(self.filters, &loaded.trace, &loaded.catalogue) {
                         Ok(query) => query,
                         // The name may be of a thread that ran longer ago.
-                        Err(e) if e.wrong == Wrong::NotHere => continue,
-                        Err(e) => return Err(e.into()),
+                        Err(e) if e.is_not_found() => continue,
+                        Err(e) => return Err(e),
                     };
                     let kept = loaded.trace.events().filter(|e| query.keeps(e)).count();
                     u64::try_from(kept).unwrap_or(u64::MAX) >= n
@@ -235,7 +220,7 @@ impl Reader<'_, '_> {
     }
 
     /// From the oldest event that is to be shown to the newest, and the one before it for its delta.
-    fn positions(&mut self, positions: &[Position]) -> Result<Loaded, Failure> {
+    fn positions(&mut self, positions: &[Position]) -> Result<Loaded, Error> {
         let mut back = 0u64;
         let mut held = None;
         for position in positions {
@@ -258,7 +243,7 @@ impl Reader<'_, '_> {
 }
 
 /// The ticks at which the newest so much begins.
-fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Failure> {
+fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
     let Some(position) = amount.start() else { return Ok(i64::MIN) };
     match position.bound(&loaded.trace, crate::query::Edge::From)? {
         crate::query::Bound::Ticks(t) => Ok(t),
@@ -282,7 +267,7 @@ fn print(
     session: &Session,
     output: &Output,
     mut sink: Sink<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Error> {
     let Loaded { trace, catalogue, .. } = &answer.loaded;
     let names = SymbolNames::new(session, trace);
     let view = View { trace, catalogue, names: &names, source: session.name() };
@@ -293,10 +278,10 @@ fn print(
     let mut outcome = Outcome::Done;
     let written = match ask {
         Ask::Objects => {
-            output::objects(format, &mut sink, &view, &options, &answer.standing, issues).map_err(Failure::from)
+            output::objects(format, &mut sink, &view, &options, &answer.standing, issues).map_err(Error::from)
         }
         Ask::Info => match &answer.info {
-            Some(info) => info.print(format, &mut sink, &view, &options).map_err(Failure::from),
+            Some(info) => info.print(format, &mut sink, &view, &options).map_err(Error::from),
             None => Ok(()),
         },
         Ask::Reports(wish) => {
@@ -342,7 +327,7 @@ fn selection(
     format: Format,
     mut options: TableOptions,
     sink: &mut Sink<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool, Error> {
     for note in query.notes() {
         message::say(&format!("tx-trace: {}", output::escape(note)));
     }
@@ -395,7 +380,7 @@ fn selection(
         options.outcomes = Some(Arc::new(Outcomes::of(&loaded.trace, &loaded.catalogue, first, last)));
     }
     let Some(mut writer) = output::event_sink(format, &mut *sink, &options) else {
-        return Err(Failure::usage("usage", "--format md is for reports"));
+        return Err(Error::usage(Code::Usage, "--format md is for reports"));
     };
     writer.begin(view, &window)?;
     let mut written = Ok(());
@@ -410,7 +395,7 @@ fn selection(
     written?;
     writer.finish(view, &loaded.trace.issues)?;
     if window.events == 0 {
-        let unreadable = loaded.trace.issues.iter().any(|i| i.code == "ring-unreadable");
+        let unreadable = loaded.trace.issues.iter().any(|i| i.code == Code::RingUnreadable);
         let what = match (loaded.trace.is_empty(), unreadable) {
             (true, true) => "no event of the trace can be read",
             (true, false) => "the trace holds no event",
@@ -443,7 +428,7 @@ fn show(
     format: Format,
     options: &TableOptions,
     sink: &mut Sink<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool, Error> {
     let mut wanted = Vec::new();
     let mut missing = Vec::new();
     let held = view.trace.about.held;
@@ -471,7 +456,7 @@ fn show(
         }
         other => match output::event_sink(other, &mut *sink, options) {
             Some(writer) => writer,
-            None => return Err(Failure::usage("usage", "--format md is for reports")),
+            None => return Err(Error::usage(Code::Usage, "--format md is for reports")),
         },
     };
     let window = Window::of(wanted.iter().copied());

@@ -7,13 +7,15 @@ use std::time::Duration;
 use super::args;
 use super::command::format_of;
 use super::dump::range;
-use super::message::{self, Failure};
+use super::message;
 use super::plan::{Output, number};
 use super::sink::Sink;
 use super::{Outcome, live};
 use crate::abi::Width;
 use crate::catalogue::mask_names;
+use crate::code::Code;
 use crate::control::{self, Action, Change, Checked, State};
+use crate::error::Error;
 use crate::mem::Region;
 use crate::output::{self, NoNames, TableOptions};
 use crate::report::{Cell, Column, Kind, Report};
@@ -52,8 +54,8 @@ const FIRST_USER: u64 = 4096;
 
 impl ControlTask {
     /// Understands the words behind `control`; what is no word of the action is given back as a file.
-    pub fn parse(words: Vec<String>, yes: bool, ranges: &[String]) -> Result<(Self, Vec<String>), Failure> {
-        let wrong = |message: String| Failure::usage("usage", message);
+    pub fn parse(words: Vec<String>, yes: bool, ranges: &[String]) -> Result<(Self, Vec<String>), Error> {
+        let wrong = |message: String| Error::usage(Code::Usage, message);
         let mut words = words.into_iter();
         let verb = words.next().unwrap_or_else(|| "show".to_owned());
         let mut rest: Vec<String> = words.collect();
@@ -97,30 +99,30 @@ impl ControlTask {
 }
 
 /// The buffer that is to be given to the kernel: its address and its size in bytes.
-fn buffer(words: &[String]) -> Result<Option<Region>, Failure> {
+fn buffer(words: &[String]) -> Result<Option<Region>, Error> {
     let [start, len] = words else { return Ok(None) };
     Ok(Some(Region { start: number("BUFFER", start)?, len: number("SIZE", len)? }))
 }
 
-fn classes(verb: &str, words: &[String]) -> Result<u64, Failure> {
+fn classes(verb: &str, words: &[String]) -> Result<u64, Error> {
     let mut bits = 0;
     for name in words.iter().flat_map(|w| w.split(',')).filter(|n| !n.is_empty()) {
-        bits |= control::bits_of(name).map_err(|e| Failure::usage("usage", e))?;
+        bits |= control::bits_of(name).map_err(|e| Error::usage(Code::Usage, e))?;
     }
     if bits == 0 {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             format!("control {verb} what? Classes of events: queue, mutex, user, all"),
         ));
     }
     Ok(bits)
 }
 
-fn mark(words: &[String]) -> Result<Action, Failure> {
+fn mark(words: &[String]) -> Result<Action, Error> {
     let mut numbers = [0; 5];
     if words.is_empty() || words.len() > numbers.len() {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             "control mark ID [I1 [I2 [I3 [I4]]]]: the number of a user event, and its words",
         ));
     }
@@ -130,12 +132,12 @@ fn mark(words: &[String]) -> Result<Action, Failure> {
             None => word.parse(),
         };
         *number = parsed
-            .map_err(|_| Failure::usage("number", format!("control mark {word}: a number such as 4096 or 0x1000")))?;
+            .map_err(|_| Error::usage(Code::Number, format!("control mark {word}: a number such as 4096 or 0x1000")))?;
     }
     let [id, info @ ..] = numbers;
     if id < FIRST_USER {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             format!("control mark {id}: the application's events begin at {FIRST_USER}; below are the kernel's own"),
         ));
     }
@@ -143,7 +145,7 @@ fn mark(words: &[String]) -> Result<Action, Failure> {
 }
 
 /// Looks, writes where it is told to, and lets the target go.
-pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Error> {
     let ControlTask { inputs, verb, yes, ranges } = task;
     let stdio = inputs.is_stdio();
     if matches!(verb, Verb::Write(_))
@@ -163,7 +165,7 @@ pub fn run(task: ControlTask, output: &Output) -> Result<Outcome, Failure> {
 }
 
 /// Why nothing can be written through a door that reads memory alone.
-fn only_reads(inputs: &Inputs) -> Option<Failure> {
+fn only_reads(inputs: &Inputs) -> Option<Error> {
     let SourceSpec::Remote(remote) = &inputs.source else { return None };
     let hint = match remote.endpoint {
         Endpoint::OpenOcd { .. } => "give the GDB port of the same OpenOCD, usually 3333: --remote HOST:3333",
@@ -172,8 +174,8 @@ fn only_reads(inputs: &Inputs) -> Option<Failure> {
         }
         _ => return None,
     };
-    Some(Failure::failed(
-        "not-written",
+    Some(Error::failed(
+        Code::NotWritten,
         format!("{} only reads memory: nothing can be written through it", remote.endpoint),
         hint,
     ))
@@ -189,27 +191,27 @@ struct Done {
     issues: Vec<Issue>,
 }
 
-fn show(session: &mut Session<'_>) -> Result<Done, Failure> {
+fn show(session: &mut Session<'_>) -> Result<Done, Error> {
     let state = State::read(session)?;
     let outcome = if state.header.is_some() { Outcome::Done } else { Outcome::No };
     let issues = session.issues().to_vec();
     Ok(Done { report: shown(&state), outcome, data: true, issues })
 }
 
-fn checked_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<Done, Failure> {
+fn checked_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<Done, Error> {
     control::check_call(session, buffer, ranges)?;
     let issues = session.issues().to_vec();
     Ok(Done { report: written(&[]), outcome: Outcome::Done, data: false, issues })
 }
 
-fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool, stdio: bool) -> Result<Done, Failure> {
+fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool, stdio: bool) -> Result<Done, Error> {
     let state = State::read(session)?;
     let of_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
     let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
     let mut plan = control::plan(session, &state, action)?;
     if plan.changes.iter().any(control::Change::is_new) && session.writable().is_none() {
-        return Err(Failure::failed(
-            "not-written",
+        return Err(Error::failed(
+            Code::NotWritten,
             format!("{} is no live target: nothing is written to it", session.name()),
             "give --remote, or use it in GDB",
         ));
@@ -241,10 +243,10 @@ fn work(session: &mut Session<'_>, action: Action, ranges: &[Region], yes: bool,
 }
 
 /// Writes. Where that fails half-way and cannot be undone, the target is left halted.
-fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Failure> {
+fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Error> {
     may_go_on(session)?;
     let Some(memory) = session.writable() else {
-        return Err(Failure::failed("not-written", format!("{} cannot be written", session.name()), ""));
+        return Err(Error::failed(Code::NotWritten, format!("{} cannot be written", session.name()), ""));
     };
     memory.inner_mut().client_mut().hold_interrupt(true);
     let result = control::apply(memory, checked);
@@ -254,25 +256,25 @@ fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Failure> {
         if !failed.undone {
             client.leave_halted();
         }
-        Failure::from(failed.why)
+        Error::from(failed.why)
     })
 }
 
 /// Says no after Ctrl-C, and where the target was halted for as long as it may be.
-fn may_go_on(session: &mut Session<'_>) -> Result<(), Failure> {
+fn may_go_on(session: &mut Session<'_>) -> Result<(), Error> {
     match session.remote_mut().map(|remote| remote.client_mut().may_go_on()) {
-        Some(Err(e)) => Err(Failure::failed(e.code(), format!("nothing is written: {e}"), "")),
+        Some(Err(e)) => Err(Error::failed(e.code(), format!("nothing is written: {e}"), "")),
         _ => Ok(()),
     }
 }
 
 /// Asks whoever sits at the terminal, for no longer than the target may be halted.
-fn confirm(session: &mut Session<'_>, stdio: bool) -> Result<(), Failure> {
+fn confirm(session: &mut Session<'_>, stdio: bool) -> Result<(), Error> {
     if stdio || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::failed("not-confirmed", "nothing is written: there is nobody to ask", "add --yes"));
+        return Err(Error::failed(Code::NotConfirmed, "nothing is written: there is nobody to ask", "add --yes"));
     }
     message::ask("tx-trace: write this? (y or n) ");
-    let no = || Failure::no("not-confirmed", "nothing is written", "");
+    let no = || Error::not_found(Code::NotConfirmed, "nothing is written", "");
     // By its deadline a read of the terminal hears Ctrl-C too, and the target is left in order.
     let mut input = transport::open(&Endpoint::Stdio, Duration::ZERO).map_err(|_| no())?;
     let mut answer = Vec::new();
@@ -381,7 +383,7 @@ fn mask(bits: u64) -> String {
     }
 }
 
-fn print(done: &Done, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Failure> {
+fn print(done: &Done, output: &Output, mut sink: Sink<'_>) -> Result<Outcome, Error> {
     if done.data || output.format != args::Format::Table {
         let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };
         let mut writer = output::report_writer(format_of(output.format), &mut sink, &options, Width::W4, &NoNames);

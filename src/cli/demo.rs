@@ -1,13 +1,13 @@
 //! `demo`: a built-in dead target, served over RSP on loopback and read as any board would be.
 
 use super::Outcome;
-use super::message::Failure;
 use super::plan::Output;
+use crate::error::Error;
 
 /// Runs the demo.
 #[cfg(not(feature = "serve"))]
-pub fn run(_: &Output) -> Result<Outcome, Failure> {
-    Err(Failure::failed("demo", "this build has no server for the demo's target", "build with --features serve"))
+pub fn run(_: &Output) -> Result<Outcome, Error> {
+    Err(Error::failed(Code::Demo, "this build has no server for the demo's target", "build with --features serve"))
 }
 
 #[cfg(feature = "serve")]
@@ -18,11 +18,12 @@ mod served {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Failure, Outcome, Output};
+    use super::{Error, Outcome, Output};
     use crate::bytes::Bytes;
     use crate::catalogue::Names;
     use crate::cli::plan::{Ask, ClockPlan, Question};
     use crate::cli::{command, message};
+    use crate::code::Code;
     use crate::mem::segments::{Block, Segments};
     use crate::query::{Amount, Filters};
     use crate::rsp::{Endpoint, Leave};
@@ -39,11 +40,12 @@ mod served {
     const EVENTS: u64 = 20;
 
     /// Serves the built-in target, and asks it what it would ask a board.
-    pub fn run(output: &Output) -> Result<Outcome, Failure> {
-        let fail = |e: std::io::Error| Failure::failed("demo", format!("no port of 127.0.0.1: {e}"), "");
+    pub fn run(output: &Output) -> Result<Outcome, Error> {
+        let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {e}"), "");
         let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;
-        let endpoint = Endpoint::parse(&address.to_string()).map_err(|e| Failure::failed("demo", e.to_string(), ""))?;
+        let endpoint =
+            Endpoint::parse(&address.to_string()).map_err(|e| Error::failed(Code::Demo, e.to_string(), ""))?;
         message::say(&format!(
             "tx-trace: a Cortex-M3 that died of a HardFault is served at {address}; this is\n\
              \x20   tx-trace last {EVENTS} --elf app.elf --remote {address}"

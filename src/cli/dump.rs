@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use super::Outcome;
 use super::live;
-use super::message::{self, Failure};
+use super::message;
 use super::plan::{Output, number};
 use super::sink::Sink;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Region;
 use crate::session::{Evidence, Inputs, Raw, Session};
 
@@ -32,14 +34,14 @@ pub enum What {
 
 impl DumpTask {
     /// Checks where the dump goes.
-    pub fn new(inputs: Inputs, path: PathBuf, ranges: &[String]) -> Result<Self, Failure> {
+    pub fn new(inputs: Inputs, path: PathBuf, ranges: &[String]) -> Result<Self, Error> {
         let what = match path.extension().and_then(OsStr::to_str) {
             Some("core") => What::Evidence(ranges.iter().map(|r| range(r)).collect::<Result<_, _>>()?),
             Some("trx") if ranges.is_empty() => What::Trace,
-            Some("trx") => return Err(Failure::usage("usage", "--range goes with dump -o FILE.core")),
+            Some("trx") => return Err(Error::usage(Code::Usage, "--range goes with dump -o FILE.core")),
             _ => {
-                return Err(Failure::usage(
-                    "usage",
+                return Err(Error::usage(
+                    Code::Usage,
                     format!(
                         "dump -o {}: the ending tells what is written: .trx, the trace buffer's bytes as they lie; .core, all of one stop",
                         path.display()
@@ -52,8 +54,9 @@ impl DumpTask {
 }
 
 /// `ADDR..ADDR`, both ends included.
-pub(super) fn range(text: &str) -> Result<Region, Failure> {
-    let wrong = || Failure::usage("usage", format!("--range {text}: FIRST..LAST is wanted, as 0x20000000..0x2000ffff"));
+pub(super) fn range(text: &str) -> Result<Region, Error> {
+    let wrong =
+        || Error::usage(Code::Usage, format!("--range {text}: FIRST..LAST is wanted, as 0x20000000..0x2000ffff"));
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number("--range", first)?, number("--range", last)?);
     let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
@@ -61,7 +64,7 @@ pub(super) fn range(text: &str) -> Result<Region, Failure> {
 }
 
 /// Reads the trace, lets the target go, writes the file.
-pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: DumpTask, output: &Output) -> Result<Outcome, Error> {
     let DumpTask { inputs, path, what } = task;
     let read = |session: &mut Session<'static>| match &what {
         What::Trace => Ok(Read::Trace(session.raw()?)),
@@ -79,7 +82,7 @@ enum Read {
     Evidence(Box<Evidence>),
 }
 
-fn write_evidence(evidence: &Evidence, path: PathBuf, output: &Output) -> Result<Outcome, Failure> {
+fn write_evidence(evidence: &Evidence, path: PathBuf, output: &Output) -> Result<Outcome, Error> {
     let said = format!("tx-trace: wrote {}: {}", path.display(), evidence.said.join(", "));
     let mut sink = Sink::open(&Output { path: Some(path), ..output.clone() }, None)?;
     sink.write_all(&evidence.head)?;
@@ -92,7 +95,7 @@ fn write_evidence(evidence: &Evidence, path: PathBuf, output: &Output) -> Result
     Ok(Outcome::Done)
 }
 
-fn write(raw: &Raw, path: PathBuf, output: &Output) -> Result<Outcome, Failure> {
+fn write(raw: &Raw, path: PathBuf, output: &Output) -> Result<Outcome, Error> {
     let said = format!("tx-trace: wrote {} bytes, from {:#x} on, to {}", raw.bytes.len(), raw.address, path.display());
     let mut sink = Sink::open(&Output { path: Some(path), ..output.clone() }, None)?;
     sink.write_all(&raw.bytes)?;

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use super::Outcome;
 use super::args;
 use super::command::format_of;
-use super::message::{self, Failure};
+use super::message;
 use super::plan::{EventsTask, EventsText, Output};
 use super::sink::Sink;
 use crate::catalogue::Product;
 use crate::catalogue::user::UserEvents;
+use crate::code::Code;
+use crate::error::Error;
 use crate::output::{self, TableOptions};
 use crate::query::Filters;
 use crate::session::events::EventNames;
 
 /// Lists events.
-pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Error> {
     let mut catalogue = task.format.catalogue(task.names);
     let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
     let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), ids)?;
@@ -80,10 +82,10 @@ pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Failure> {
 }
 
 /// Writes the application's events as what `--events` reads.
-fn write_text(text: EventsText, user: &UserEvents, output: &Output) -> Result<Outcome, Failure> {
+fn write_text(text: EventsText, user: &UserEvents, output: &Output) -> Result<Outcome, Error> {
     if user.events.is_empty() {
-        return Err(Failure::no(
-            "no-user-events",
+        return Err(Error::not_found(
+            Code::NoUserEvents,
             "no event of the application is known",
             "--elf FILE or --events FILE names them",
         ));

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::message::Failure;
+use crate::code::Code;
+use crate::error::Error;
 use crate::session::{Inputs, SourceSpec, TraceInput};
 
 /// Fails where `output` is one of the files that are `read`.
-pub fn keep(read: &[PathBuf], output: &Path) -> Result<(), Failure> {
+pub fn keep(read: &[PathBuf], output: &Path) -> Result<(), Error> {
     let Some(input) = read.iter().find(|input| is_same(input, output)) else { return Ok(()) };
     let (output, input) = (output.display(), input.display());
-    Err(Failure::usage("usage", format!("-o {output}: this is {input}, which is read; give another name")))
+    Err(Error::usage(Code::Usage, format!("-o {output}: this is {input}, which is read; give another name")))
 }
 
 /// Every file that is read.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::args;
-use super::message::Failure;
+use crate::code::Code;
+use crate::error::Error;
 
 /// How deep option files may name each other.
 const DEPTH: usize = 8;
@@ -12,7 +13,7 @@ const DEPTH: usize = 8;
 const MOST: u64 = 1 << 20;
 
 /// Puts the words of every `@FILE` in its place, and tells which files these were.
-pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Failure> {
+pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Error> {
     let (mut out, mut read) = (Vec::with_capacity(words.len()), Vec::new());
     for word in words {
         match word.to_str().and_then(|w| w.strip_prefix('@')).filter(|p| !p.is_empty()) {
@@ -23,8 +24,8 @@ pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Fai
     Ok((out, read))
 }
 
-fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let fail = |why: String| Failure::usage("option-file", format!("option file {}: {why}", path.display()));
+fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let fail = |why: String| Error::usage(Code::OptionFile, format!("option file {}: {why}", path.display()));
     if depth >= DEPTH {
         return Err(fail(format!("option files name each other more than {DEPTH} deep")));
     }

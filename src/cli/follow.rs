@@ -6,14 +6,16 @@ mod printer;
 use std::time::{Duration, Instant};
 
 use super::args;
-use super::message::{self, Failure};
+use super::message;
 use super::plan::{self, Ask, ClockPlan, Output, Plan, Task};
 use super::sink::Sink;
 use super::{Outcome, interrupt, live};
 use crate::analysis::Wish;
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::follow::{self, First, Follower, Halts, How, News, Saved, interrupted, pause};
-use crate::format::{Absence, DecodeOptions};
+use crate::format::DecodeOptions;
 use crate::output::escape;
 use crate::query::{Amount, Filters, Key};
 use crate::rsp::Stop;
@@ -45,7 +47,7 @@ pub struct FollowTask {
 }
 
 /// Resolves what was typed.
-pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
+pub fn plan(f: args::Follow) -> Result<Plan, Error> {
     let args::Follow { read, from_start, halt_every, wait, until, limit, report, every, after } = f;
     let mut ask = Ask::Last(Amount::Events(0));
     let mut read = read;
@@ -60,29 +62,29 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
             }
         }
         Ask::Last(Amount::Events(_)) => {
-            return Err(Failure::usage("usage", "N and --from-start both say where to begin: give one"));
+            return Err(Error::usage(Code::Usage, "N and --from-start both say where to begin: give one"));
         }
-        _ => return Err(Failure::usage("usage", "follow begins with a number of events: `follow 20`")),
+        _ => return Err(Error::usage(Code::Usage, "follow begins with a number of events: `follow 20`")),
     };
     if read.filters.from.is_some() || read.filters.to.is_some() || read.filters.around.is_some() {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             "--from, --to and --around are places in a trace that stands still; follow begins now, with N, or --from-start",
         ));
     }
     let output = plan::output(read.output)?;
     if read.source.previous {
-        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+        return Err(Error::usage(Code::Usage, "--previous goes with last, list and show"));
     }
     let reports = intervals::wish(&report, every.as_deref())?;
     if output.format == args::Format::Md && reports.is_none() {
-        return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
+        return Err(Error::usage(Code::Usage, "--format md is for reports; events come as table, json or csv"));
     }
     let filters = plan::filters(read.filters)?;
     let mut ends = filters.clone();
     (ends.events, ends.classes) = (Vec::new(), Vec::new());
     for event in &until {
-        ends.add(Key::Event, event).map_err(|e| Failure::usage("filter", e.to_string()))?;
+        ends.add(Key::Event, event).map_err(|e| Error::usage(Code::Filter, e.to_string()))?;
     }
     let mut inputs = plan::inputs(read.source, files)?;
     inputs.events = std::mem::take(&mut read.clock.user.events);
@@ -92,12 +94,12 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
         Some("now") => Some(None),
         Some(text) => Some(Some(
             Saved::parse(text)
-                .ok_or_else(|| Failure::usage("usage", format!("--after {text}: no place that follow gave")))?,
+                .ok_or_else(|| Error::usage(Code::Usage, format!("--after {text}: no place that follow gave")))?,
         )),
     };
     if inputs.is_stdio() && once.is_none() {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             "in GDB the target stands while a command runs: `tx-trace follow on` prints at every stop what is new since the last one",
         ));
     }
@@ -121,30 +123,30 @@ pub fn plan(f: args::Follow) -> Result<Plan, Failure> {
 }
 
 /// Trouble that may pass: nobody there yet, or a trace that is not enabled yet.
-fn may_pass(absence: &Absence) -> bool {
+fn may_pass(error: &Error) -> bool {
     !matches!(
-        absence.code,
-        "usage"
-            | "cannot-follow"
-            | "target-halted"
-            | "would-reset"
-            | "halted-too-long"
-            | "bad-endpoint"
-            | "no-such-symbol"
-            | "no-such-enum"
-            | "interrupted"
-            | "not-elf"
-            | "file"
-    ) && !matches!(absence.code, "no-trace-symbol" | "trace-not-built-in" | "events-file" | "core-mismatch")
+        error.code,
+        Code::Usage
+            | Code::CannotFollow
+            | Code::TargetHalted
+            | Code::WouldReset
+            | Code::HaltedTooLong
+            | Code::BadEndpoint
+            | Code::NoSuchSymbol
+            | Code::NoSuchEnum
+            | Code::Interrupted
+            | Code::NotElf
+            | Code::File
+    ) && !matches!(error.code, Code::NoTraceSymbol | Code::TraceNotBuiltIn | Code::EventsFile | Code::CoreMismatch)
 }
 
 /// True where the link itself is gone, and not what lies behind it.
-fn is_link(absence: &Absence) -> bool {
-    !absence.looked && !matches!(absence.code, "unreadable" | "header-outside-memory" | "header-damaged")
+fn is_link(error: &Error) -> bool {
+    !error.is_not_found() && !matches!(error.code, Code::Unreadable | Code::HeaderOutsideMemory | Code::HeaderDamaged)
 }
 
 /// Runs it.
-pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     if task.once.is_some() {
         return once(task, output);
     }
@@ -160,10 +162,10 @@ pub fn run(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
     let (mut follower, news) = loop {
         match begin(&task, kept.take()) {
             Ok(begun) => break begun,
-            Err((_, absence)) if !(interrupted() || task.wait && may_pass(&absence)) => return Err(absence.into()),
-            Err((session, absence)) => {
+            Err((_, error)) if !(interrupted() || task.wait && may_pass(&error)) => return Err(error.into()),
+            Err((session, error)) => {
                 if !interrupted() && !std::mem::replace(&mut told, true) {
-                    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
+                    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&error.message)));
                 }
                 kept = session;
                 // A target that stood when we came runs as long as its trace is waited for: it would never enable it.
@@ -255,14 +257,14 @@ fn step(
     printer: &mut Printer<'_>,
     sink: &mut Sink<'_>,
     time_up: &dyn Fn() -> bool,
-) -> Result<Step, Failure> {
+) -> Result<Step, Error> {
     let runs = follower.let_run();
     printer.write_out(sink)?;
     let looked = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
     let (stop, mut news) = match looked {
         Ok(looked) => looked,
         Err(_) if interrupted() => return Ok(Step::On),
-        Err(absence) => match recover(task, follower, absence, time_up)? {
+        Err(error) => match recover(task, follower, error, time_up)? {
             Some(news) => (None, news),
             None => return Ok(Step::On),
         },
@@ -278,7 +280,7 @@ fn step(
         news = match follower.poll() {
             Ok(news) => news,
             Err(_) if interrupted() => return Ok(Step::On),
-            Err(absence) => match recover(task, follower, absence, time_up)? {
+            Err(error) => match recover(task, follower, error, time_up)? {
                 Some(news) => news,
                 None => return Ok(Step::On),
             },
@@ -300,28 +302,28 @@ fn step(
 fn recover(
     task: &FollowTask,
     follower: &mut Follower,
-    absence: Absence,
+    error: Error,
     time_up: &dyn Fn() -> bool,
-) -> Result<Option<News>, Failure> {
+) -> Result<Option<News>, Error> {
     // A trace that was enabled elsewhere, or larger, needs no waiting for.
-    if absence.code == "trace-changed"
+    if error.code == Code::TraceChanged
         && let Ok(news) = follower.restart()
     {
         return Ok(Some(news));
     }
-    if !task.wait || !may_pass(&absence) {
-        return Err(absence.into());
+    if !task.wait || !may_pass(&error) {
+        return Err(error.into());
     }
-    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&absence.message)));
-    let mut linked = !is_link(&absence);
+    message::say(&format!("tx-trace: {}; waiting (--wait)", escape(&error.message)));
+    let mut linked = !is_link(&error);
     loop {
         // A target that is halted for each look would never enable its trace again.
         match linked.then(|| follower.run_for(AGAIN)) {
             None => pause(AGAIN),
             Some(Ok(())) => {}
             Some(Err(_)) if interrupted() => return Ok(None),
-            Some(Err(absence)) if is_link(&absence) && may_pass(&absence) => linked = false,
-            Some(Err(absence)) => return Err(absence.into()),
+            Some(Err(error)) if is_link(&error) && may_pass(&error) => linked = false,
+            Some(Err(error)) => return Err(error.into()),
         }
         if time_up() {
             return Ok(None);
@@ -329,9 +331,9 @@ fn recover(
         if !linked {
             match follower.reconnect() {
                 Ok(()) => {}
-                Err(absence) if may_pass(&absence) => continue,
+                Err(error) if may_pass(&error) => continue,
                 // It is reached, and is not to be set running: nothing changes by trying again.
-                Err(absence) => return Err(absence.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         match follower.again() {
@@ -339,37 +341,37 @@ fn recover(
                 message::say("tx-trace: the trace is there again");
                 return Ok(Some(news));
             }
-            Err(absence) => linked = !is_link(&absence),
+            Err(error) => linked = !is_link(&error),
         }
     }
 }
 
 /// A session in which there is nothing to follow yet, and what is wrong.
-type NotYet = (Option<Box<Session<'static>>>, Absence);
+type NotYet = (Option<Box<Session<'static>>>, Error);
 
 /// Opens the source, or takes the one that was opened, and begins. Where that fails, a target that was reached is kept if
 /// its trace may still come, else left in order.
 fn begin(task: &FollowTask, kept: Option<Box<Session<'static>>>) -> Result<(Follower, News), NotYet> {
-    let keep = |session: Box<Session<'static>>, absence: Absence| {
-        if task.wait && may_pass(&absence) && !is_link(&absence) {
-            return (Some(session), absence);
+    let keep = |session: Box<Session<'static>>, error: Error| {
+        if task.wait && may_pass(&error) && !is_link(&error) {
+            return (Some(session), error);
         }
-        (None, leave(*session, absence))
+        (None, leave(*session, error))
     };
     let mut session = match kept {
         Some(session) => session,
         None => {
-            let mut session = Session::open(task.inputs.clone()).map_err(|absence| (None, absence))?;
+            let mut session = Session::open(task.inputs.clone()).map_err(|error| (None, error))?;
             session.ask_events(asked(task));
             Box::new(session)
         }
     };
     let options = match options(task, &mut session) {
         Ok(options) => options,
-        Err(absence) => return Err(keep(session, absence)),
+        Err(error) => return Err(keep(session, error)),
     };
     Follower::begin(*session, task.how, task.names, options, task.first)
-        .map_err(|(session, absence)| keep(session, absence))
+        .map_err(|(session, error)| keep(session, error))
 }
 
 /// Names that the filters ask for.
@@ -378,7 +380,7 @@ fn asked(task: &FollowTask) -> Vec<String> {
     task.filters.events.iter().chain(until).map(|t| t.text.clone()).collect()
 }
 
-fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOptions, Absence> {
+fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOptions, Error> {
     let mut options = task.clock.options;
     if let Some(symbol) = &task.clock.hz_symbol {
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
@@ -388,9 +390,9 @@ fn options(task: &FollowTask, session: &mut Session<'static>) -> Result<DecodeOp
     Ok(options)
 }
 
-fn leave(session: Session<'static>, absence: Absence) -> Absence {
+fn leave(session: Session<'static>, error: Error) -> Error {
     say_left(session);
-    absence
+    error
 }
 
 /// Leaves the target before anything was followed, and says how.
@@ -401,7 +403,7 @@ fn say_left(mut session: Session<'static>) {
 }
 
 /// One look at a target that a debugger holds: what is new since a place, and the place where it ends.
-fn once(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
+fn once(task: FollowTask, output: &Output) -> Result<Outcome, Error> {
     let mut session = Session::open(task.inputs.clone())?;
     session.ask_events(asked(&task));
     let options = options(&task, &mut session)?;
@@ -409,7 +411,7 @@ fn once(task: FollowTask, output: &Output) -> Result<Outcome, Failure> {
         Some(Some(saved)) => Follower::resume(session, task.names, options, saved),
         _ => Follower::begin(session, How::Held, task.names, options, task.first),
     };
-    let (mut follower, first) = begun.map_err(|(_, absence)| absence)?;
+    let (mut follower, first) = begun.map_err(|(_, error)| error)?;
     let mut all = vec![first];
     if matches!(task.once, Some(Some(_))) {
         loop {

@@ -5,10 +5,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::message::{self, Failure};
+use super::message;
 use super::whole_file::WholeFile;
 use super::{Outcome, args};
+use crate::code::Code;
 use crate::cpu::{Architecture, Group};
+use crate::error::Error;
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
@@ -17,14 +19,14 @@ const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
 const MOST_WORDS: usize = 9;
 
 /// Prints or installs it.
-pub fn run(no_python: bool, install: bool) -> Result<Outcome, Failure> {
+pub fn run(no_python: bool, install: bool) -> Result<Outcome, Error> {
     let text = if no_python { without_python() } else { PYTHON.to_owned() };
     if !install {
         return print(&text);
     }
     let dir = data_dir().ok_or_else(|| {
-        Failure::failed(
-            "install",
+        Error::failed(
+            Code::Install,
             "neither HOME nor XDG_DATA_HOME says where to install",
             "print it: `tx-trace gdb > tx_trace.py`",
         )
@@ -34,8 +36,8 @@ pub fn run(no_python: bool, install: bool) -> Result<Outcome, Failure> {
         Ok(true) => "written",
         Ok(false) => "there already, the same",
         Err(e) => {
-            return Err(Failure::failed(
-                "install",
+            return Err(Error::failed(
+                Code::Install,
                 format!("{}: {e}", path.display()),
                 "print it: `tx-trace gdb > tx_trace.py`",
             ));
@@ -52,7 +54,7 @@ pub fn run(no_python: bool, install: bool) -> Result<Outcome, Failure> {
     print(&lines)
 }
 
-fn print(text: &str) -> Result<Outcome, Failure> {
+fn print(text: &str) -> Result<Outcome, Error> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
     Ok(Outcome::Done)

@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-use super::message::{self, Failure};
+use super::message;
+use crate::code::Code;
+use crate::error::Error;
 
 /// Understands `:PORT` and `HOST:PORT`. Without a host it is 127.0.0.1; port 0 is any that is free.
-pub fn parse(text: &str) -> Result<SocketAddr, Failure> {
-    let wrong = |why: String| Failure::usage("listen", format!("--listen {text}: {why}"));
+pub fn parse(text: &str) -> Result<SocketAddr, Error> {
+    let wrong = |why: String| Error::usage(Code::Listen, format!("--listen {text}: {why}"));
     if let Some(port) = text.strip_prefix(':') {
         let port: u16 = port.parse().map_err(|_| wrong(format!("`{port}` is no port (0 to 65535)")))?;
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
@@ -33,7 +35,7 @@ mod tests {
         assert_eq!(parse("0.0.0.0:0").unwrap().to_string(), "0.0.0.0:0");
         assert_eq!(parse("[::1]:3334").unwrap().to_string(), "[::1]:3334");
         for wrong in ["", "3334", ":", ":70000", "::1:3334:", "host"] {
-            assert!(parse(wrong).is_err_and(|f| f.code == "listen" && f.message.contains("--listen")), "{wrong}");
+            assert!(parse(wrong).is_err_and(|f| f.code == Code::Listen && f.message.contains("--listen")), "{wrong}");
         }
     }
 }

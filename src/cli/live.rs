@@ -1,13 +1,14 @@
 //! A live target: the message when it is reached, and how it is left.
 
 use super::interrupt;
-use super::message::{self, Failure};
+use super::message;
+use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::{Client, LeaveOutcome};
 use crate::session::{Inputs, Session};
 
 /// Opens the source. Where it is not certain that the target will be left as it was found, a message says so now.
-pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
+pub fn open(inputs: Inputs) -> Result<Session<'static>, Error> {
     let mut session = Session::open(inputs)?;
     if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
         message::say(&format!("tx-trace: {note}"));
@@ -19,9 +20,9 @@ pub fn open(inputs: Inputs) -> Result<Session<'static>, Failure> {
 /// debugger the text goes back over the link, so `print` is handed the client there.
 pub fn run<T, R>(
     inputs: Inputs,
-    read: impl FnOnce(&mut Session<'static>) -> Result<T, Failure>,
-    print: impl FnOnce(T, &Session<'static>, Option<&mut Client>) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+    read: impl FnOnce(&mut Session<'static>) -> Result<T, Error>,
+    print: impl FnOnce(T, &Session<'static>, Option<&mut Client>) -> Result<R, Error>,
+) -> Result<R, Error> {
     let stdio = inputs.is_stdio();
     let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
     let mut session = open(inputs)?;

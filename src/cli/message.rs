@@ -5,48 +5,10 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use super::Outcome;
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::output::{self, Paint};
 use crate::trace::Issue;
-
-/// Why a run ends without its result.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// Stable name.
-    pub code: &'static str,
-    /// Exit code by the contract.
-    pub outcome: Outcome,
-    /// One sentence.
-    pub message: String,
-    /// What was tried.
-    pub tried: Vec<String>,
-    /// What to try next; empty where the sentence says it.
-    pub hint: String,
-}
-
-impl Failure {
-    /// A mistake in the command line.
-    pub fn usage(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::Failed, message: message.into(), tried: Vec::new(), hint: String::new() }
-    }
-
-    /// Something could not be looked at.
-    pub fn failed(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::Failed, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-
-    /// Looked, and the answer is no.
-    pub fn no(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, outcome: Outcome::No, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-}
-
-impl From<Absence> for Failure {
-    fn from(a: Absence) -> Self {
-        let outcome = if a.looked { Outcome::No } else { Outcome::Failed };
-        Self { code: a.code, outcome, message: a.message, tried: a.tried, hint: a.hint }
-    }
-}
 
 thread_local! {
     /// What is said while somebody listens in place of stderr.
@@ -62,7 +24,7 @@ pub fn overhear<T>(work: impl FnOnce() -> T) -> (T, String) {
 }
 
 /// Says why, and gives the exit code.
-pub fn fail(failure: &Failure) -> Outcome {
+pub fn fail(failure: &Error) -> Outcome {
     // A name of a file may hold the end of a line: what is said stays one line each.
     let line = output::escape;
     let mut text = format!("tx-trace: {}\n", line(&failure.message));
@@ -73,7 +35,7 @@ pub fn fail(failure: &Failure) -> Outcome {
         text.push_str(&format!("  try: {}\n", line(&failure.hint)));
     }
     say_raw(&text);
-    failure.outcome
+    failure.into()
 }
 
 /// True where the words ask for JSON on standard output. They are looked at as they are: what is wrong with them may be
@@ -87,26 +49,16 @@ pub fn wants_json(words: &[OsString]) -> bool {
 }
 
 /// A mistake in what was typed, before anything is opened; who asked for JSON gets its `error` line as well.
-pub fn refuse(failure: &Failure, json: bool) -> Outcome {
+pub fn refuse(failure: &Error, json: bool) -> Outcome {
     if json {
-        error_line(&error_line_of(failure));
+        error_line(failure);
     }
     fail(failure)
 }
 
-/// JSON's line for a failure.
-pub fn error_line_of(failure: &Failure) -> output::ErrorLine<'_> {
-    output::ErrorLine {
-        code: failure.code,
-        message: &failure.message,
-        tried: &failure.tried,
-        hint: Some(failure.hint.as_str()).filter(|h| !h.is_empty()),
-    }
-}
-
-fn error_line(line: &output::ErrorLine<'_>) {
+fn error_line(error: &Error) {
     // Who does not read it is told by the exit code.
-    let _ = output::write_error(&mut std::io::stdout(), line);
+    let _ = output::write_error(&mut std::io::stdout(), error);
 }
 
 /// What clap has to say: help and version are answers, the rest is a mistake.
@@ -116,7 +68,7 @@ pub fn usage(error: &clap::Error, json: bool) -> Outcome {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();
             let message = first.strip_prefix("error: ").unwrap_or(first);
-            error_line(&output::ErrorLine { code: "usage", message, tried: &[], hint: None });
+            error_line(&Error::usage(Code::Usage, message));
         }
         say_raw(&error.render().to_string());
         return Outcome::Failed;

@@ -30,6 +30,8 @@ mod whole_file;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crate::error::Error;
+
 /// How a run ended: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -39,6 +41,12 @@ pub enum Outcome {
     No,
     /// Could not look.
     Failed,
+}
+
+impl From<&Error> for Outcome {
+    fn from(error: &Error) -> Self {
+        if error.is_not_found() { Self::No } else { Self::Failed }
+    }
 }
 
 impl From<Outcome> for ExitCode {

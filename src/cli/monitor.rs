@@ -7,10 +7,12 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use super::message::{self, Failure};
+use super::message;
 use super::plan::{self, ClockPlan, Output, Question, Task};
 use super::{Outcome, args, command, files, threads};
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::segments::Segments;
 use crate::output;
 use crate::session::{Inputs, Lent, Session, Told};
@@ -92,9 +94,9 @@ pub enum Request {
 /// Understands what stands behind `tx-trace` in a monitor line. Pure.
 ///
 /// # Errors
-/// A [`Failure`] that names what is not allowed.
-pub fn parse(line: &str) -> Result<Request, Failure> {
-    let refuse = |message: String| Failure::failed("monitor", message, "");
+/// A [`Error`] that names what is not allowed.
+pub fn parse(line: &str) -> Result<Request, Error> {
+    let refuse = |message: String| Error::failed(Code::Monitor, message, "");
     if line.len() > LONGEST {
         return Err(refuse(format!("a monitor line has at most {LONGEST} bytes")));
     }
@@ -147,8 +149,8 @@ pub fn parse(line: &str) -> Result<Request, Failure> {
 /// Fails where what was said of the program cannot be used, whatever the target holds.
 ///
 /// # Errors
-/// A [`Failure`] that names the file.
-pub fn check(program: &Program) -> Result<(), Failure> {
+/// A [`Error`] that names the file.
+pub fn check(program: &Program) -> Result<(), Error> {
     let mut nothing = Segments::default();
     Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, Told::default())).map(drop)?;
     Ok(())
@@ -181,8 +183,8 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
             Err(_) if bounded.full => Outcome::Done,
             Err(failure) if json => {
                 // Nothing can be done about a buffer that is full.
-                let _ = output::write_error(&mut bounded, &message::error_line_of(&failure));
-                failure.outcome
+                let _ = output::write_error(&mut bounded, &failure);
+                (&failure).into()
             }
             Err(failure) => message::fail(&failure),
         }
@@ -269,7 +271,7 @@ mod tests {
         match parse(line) {
             Err(failure) => {
                 let told = ["monitor", "usage", "position"];
-                assert!(told.contains(&failure.code), "{line}: {}", failure.code);
+                assert!(told.contains(&failure.code.name()), "{line}: {}", failure.code);
                 failure.message
             }
             Ok(_) => panic!("`{line}` was taken"),

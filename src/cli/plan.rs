@@ -7,12 +7,13 @@ use super::args::{self, Command};
 use super::bridge::BridgeTask;
 use super::control::ControlTask;
 use super::dump::DumpTask;
-use super::message::Failure;
 use super::serve::ServeTask;
 use super::threads::ThreadsTask;
 use crate::abi::Addr;
 use crate::analysis::{Name, Wish};
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::format::{self, DecodeOptions};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::Endpoint;
@@ -156,7 +157,7 @@ pub struct Output {
 }
 
 /// Resolves what was typed.
-pub fn plan(args: args::Args) -> Result<Plan, Failure> {
+pub fn plan(args: args::Args) -> Result<Plan, Error> {
     let (mut ask, mut read) = match args.command {
         Command::Last(read) => (Ask::Last(Amount::Events(20)), read),
         Command::List(read) => (Ask::List, read),
@@ -174,7 +175,7 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         Command::Report(r) => reports(&Name::ALL, r),
         Command::Events(e) => {
             let format = format_named(e.format_in.as_deref())?.or_else(|| format::ALL.first().copied());
-            let format = format.ok_or_else(|| Failure::usage("format-in", "no format is built in"))?;
+            let format = format.ok_or_else(|| Error::usage(Code::FormatIn, "no format is built in"))?;
             let names = names(&e.netx)?;
             let (kind, text) = match e.format {
                 args::EventsFormat::Table => (args::Format::Table, None),
@@ -185,8 +186,8 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
                 args::EventsFormat::Trxc => (args::Format::Table, Some(EventsText::Trxc)),
             };
             if text.is_some() && !e.user {
-                return Err(Failure::usage(
-                    "usage",
+                return Err(Error::usage(
+                    Code::Usage,
                     "--format tsv and trxc are of the application's events: add --user",
                 ));
             }
@@ -232,8 +233,8 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         }
         Command::Bridge(b) => {
             if b.source.leave.is_some() {
-                return Err(Failure::usage(
-                    "usage",
+                return Err(Error::usage(
+                    Code::Usage,
                     "--leave: through a bridge the debugger decides how the target is left",
                 ));
             }
@@ -269,8 +270,8 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
     if let Ask::Show(positions) = &ask
         && positions.is_empty()
     {
-        return Err(Failure::usage(
-            "usage",
+        return Err(Error::usage(
+            Code::Usage,
             "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
         ));
     }
@@ -278,15 +279,15 @@ pub fn plan(args: args::Args) -> Result<Plan, Failure> {
         && !wish.names.contains(&Name::Latency)
         && !(wish.every.is_empty() && wish.spans.is_empty())
     {
-        return Err(Failure::usage("usage", "--every and --span go with latency and report"));
+        return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
     let output = output(read.output)?;
     if output.format == args::Format::Md && !matches!(ask, Ask::Info | Ask::Objects | Ask::Reports(_)) {
-        return Err(Failure::usage("usage", "--format md is for reports; events come as table, json or csv"));
+        return Err(Error::usage(Code::Usage, "--format md is for reports; events come as table, json or csv"));
     }
     let previous = read.source.previous;
     if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
-        return Err(Failure::usage("usage", "--previous goes with last, list and show"));
+        return Err(Error::usage(Code::Usage, "--previous goes with last, list and show"));
     }
     let mut question = Question {
         ask,
@@ -315,7 +316,7 @@ pub(super) fn enum_names(options: &[String]) -> Vec<String> {
 }
 
 /// Takes N or SEQ out of the words; the rest are files.
-pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut counted = false;
     for word in words {
@@ -332,15 +333,15 @@ pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>,
         let starts_as_number = digits.bytes().next().is_some_and(|b| b.is_ascii_digit());
         match ask {
             Ask::Show(positions) if is_number => {
-                positions.push(Position::parse(&word).map_err(|e| Failure::usage("position", e.to_string()))?);
+                positions.push(Position::parse(&word).map_err(|e| Error::usage(Code::Position, e.to_string()))?);
             }
             Ask::Last(amount) if starts_as_number && !counted && (is_number || Amount::parse(&word).is_ok()) => {
-                *amount = Amount::parse(&word).map_err(|e| Failure::usage("position", e.to_string()))?;
+                *amount = Amount::parse(&word).map_err(|e| Error::usage(Code::Position, e.to_string()))?;
                 counted = true;
             }
             _ if is_number => {
-                return Err(Failure::usage(
-                    "usage",
+                return Err(Error::usage(
+                    Code::Usage,
                     format!(
                         "what does {word} mean here? A file of that name is ./{word}; `last {word}` and `show {word}` take numbers"
                     ),
@@ -352,56 +353,56 @@ pub(super) fn words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>,
     Ok(files)
 }
 
-fn format_named(name: Option<&str>) -> Result<Option<&'static dyn format::Format>, Failure> {
+fn format_named(name: Option<&str>) -> Result<Option<&'static dyn format::Format>, Error> {
     let Some(name) = name else { return Ok(None) };
     let found = format::ALL.iter().find(|f| f.name() == name).copied();
     found.map(Some).ok_or_else(|| {
         let all: Vec<&str> = format::ALL.iter().map(|f| f.name()).collect();
-        Failure::usage("format-in", format!("--format-in {name}: formats are {}", all.join(", ")))
+        Error::usage(Code::FormatIn, format!("--format-in {name}: formats are {}", all.join(", ")))
     })
 }
 
-pub(super) fn names(netx: &str) -> Result<Names, Failure> {
+pub(super) fn names(netx: &str) -> Result<Names, Error> {
     match netx {
         "duo" => Ok(Names::Duo),
         "classic" => Ok(Names::Classic),
-        other => Err(Failure::usage("netx", format!("--netx {other}: duo or classic"))),
+        other => Err(Error::usage(Code::Netx, format!("--netx {other}: duo or classic"))),
     }
 }
 
-pub fn number(option: &str, text: &str) -> Result<u64, Failure> {
+pub fn number(option: &str, text: &str) -> Result<u64, Error> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     };
     parsed.map_err(|_| {
-        Failure::usage("number", format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted"))
+        Error::usage(Code::Number, format!("{option} {text}: a number such as 4096 or 0x20000000 is wanted"))
     })
 }
 
 /// The entry point of the debugger that holds the other end of stdin and stdout: in another source the program may lie
 /// elsewhere. The debugger says it in the environment, where every command takes it.
-fn entry(typed: Option<String>, held: bool) -> Result<Option<Addr>, Failure> {
+fn entry(typed: Option<String>, held: bool) -> Result<Option<Addr>, Error> {
     let told = || std::env::var("TX_TRACE_ENTRY").ok().filter(|e| held && !e.is_empty());
     typed.or_else(told).map(|e| number("--entry", &e)).transpose()
 }
 
 /// An offset may be negative: a dump linked high and loaded low.
-fn offset(option: &str, text: &str) -> Result<u64, Failure> {
+fn offset(option: &str, text: &str) -> Result<u64, Error> {
     match text.strip_prefix('-') {
         Some(rest) => Ok(number(option, rest)?.wrapping_neg()),
         None => number(option, text),
     }
 }
 
-pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Failure> {
+pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Error> {
     let mut kinds = Vec::new();
     kinds.extend(s.remote.is_some().then_some("--remote"));
     kinds.extend(s.core.is_some().then_some("--core"));
     kinds.extend((!s.image.is_empty()).then_some("--image"));
     kinds.extend((!s.trace.is_empty()).then_some("--trace"));
     if kinds.len() > 1 {
-        return Err(Failure::usage("usage", format!("{} name different sources: give one", kinds.join(" and "))));
+        return Err(Error::usage(Code::Usage, format!("{} name different sources: give one", kinds.join(" and "))));
     }
     // Wrong is wrong, also where nothing is waited for.
     remote::timeout(&s.timeout)?;
@@ -449,15 +450,15 @@ pub(super) fn inputs(s: args::Source, files: Vec<PathBuf>) -> Result<Inputs, Fai
 }
 
 /// Names with numbers, one a word.
-fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u64)>, Failure> {
+fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u64)>, Error> {
     let pair = |word: &String| {
         let (name, value) = word
             .split_once('=')
             .filter(|(n, _)| !n.is_empty())
-            .ok_or_else(|| Failure::usage("symbol", format!("{option} {word}: {wanted} is wanted")))?;
+            .ok_or_else(|| Error::usage(Code::Symbol, format!("{option} {word}: {wanted} is wanted")))?;
         let number = number(option, value).map_err(|_| {
-            Failure::usage(
-                "number",
+            Error::usage(
+                Code::Number,
                 format!("{option} {word}: {wanted} is wanted, with a number such as 4096 or 0x20000000"),
             )
         })?;
@@ -467,7 +468,7 @@ fn pairs(option: &str, wanted: &str, words: &[String]) -> Result<Vec<(String, u6
 }
 
 /// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.
-fn image(text: &OsStr) -> Result<Image, Failure> {
+fn image(text: &OsStr) -> Result<Image, Error> {
     let whole = || Image { path: PathBuf::from(text), address: None };
     let Some((path, address)) = text.to_str().and_then(|t| t.rsplit_once('@')) else { return Ok(whole()) };
     if path.is_empty() || !address.starts_with(|c: char| c.is_ascii_digit()) {
@@ -477,9 +478,8 @@ fn image(text: &OsStr) -> Result<Image, Failure> {
     Ok(Image { path: PathBuf::from(OsString::from(path)), address: Some(address) })
 }
 
-pub(super) fn filters(f: args::Filters) -> Result<Filters, Failure> {
+pub(super) fn filters(f: args::Filters) -> Result<Filters, Error> {
     let mut all = Filters::default();
-    let wrong = |e: crate::query::QueryError| Failure::usage("filter", e.to_string());
     for (key, values) in [
         (Key::Thread, f.thread),
         (Key::Event, f.event),
@@ -490,27 +490,27 @@ pub(super) fn filters(f: args::Filters) -> Result<Filters, Failure> {
         (Key::Arg, f.arg),
     ] {
         for value in values {
-            all.add(key, &value).map_err(wrong)?;
+            all.add(key, &value)?;
         }
     }
-    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
-    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    all.from = f.from.as_deref().map(Position::parse).transpose()?;
+    all.to = f.to.as_deref().map(Position::parse).transpose()?;
     if let Some(around) = &f.around {
-        all.add_around(around).map_err(wrong)?;
+        all.add_around(around)?;
     }
     Ok(all)
 }
 
-pub(super) fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
+pub(super) fn clock(c: args::Clock) -> Result<ClockPlan, Error> {
     let direction = match c.direction.as_deref() {
         None => None,
         Some("up") => Some(Direction::Up),
         Some("down") => Some(Direction::Down),
-        Some(other) => return Err(Failure::usage("clock", format!("--direction {other}: up or down"))),
+        Some(other) => return Err(Error::usage(Code::Clock, format!("--direction {other}: up or down"))),
     };
     let period = c.period.as_deref().map(|p| number("--period", p)).transpose()?;
     if period == Some(0) {
-        return Err(Failure::usage("clock", "--period 0: a clock starts over after at least one tick"));
+        return Err(Error::usage(Code::Clock, "--period 0: a clock starts over after at least one tick"));
     }
     let release = c.qnx_version.as_deref().map(release).transpose()?;
     let mut plan = ClockPlan {
@@ -520,10 +520,12 @@ pub(super) fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
     if let Some(text) = c.hz {
         match rate(&text) {
             Some(hz) if hz > 0.0 && hz.is_finite() => plan.options.hz = Some(hz),
-            Some(_) => return Err(Failure::usage("clock", format!("--hz {text}: ticks in a second, more than none"))),
+            Some(_) => {
+                return Err(Error::usage(Code::Clock, format!("--hz {text}: ticks in a second, more than none")));
+            }
             None if text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
-                return Err(Failure::usage(
-                    "clock",
+                return Err(Error::usage(
+                    Code::Clock,
                     format!("--hz {text}: a rate is 72000000, 72M, 32.768k, or a symbol that holds it"),
                 ));
             }
@@ -534,7 +536,7 @@ pub(super) fn clock(c: args::Clock) -> Result<ClockPlan, Failure> {
 }
 
 /// `6.4`, `7.1`, `8.0`, also with a third number: the first two as one number.
-fn release(text: &str) -> Result<u16, Failure> {
+fn release(text: &str) -> Result<u16, Error> {
     let mut parts = text.split('.');
     let mut next = |default| parts.next().map_or(Some(default), |p| p.parse::<u16>().ok().filter(|n| *n < 10));
     let (major, minor, patch) = (next(0), next(0), next(0));
@@ -544,7 +546,7 @@ fn release(text: &str) -> Result<u16, Failure> {
         .filter(|_| parts.next().is_none())
         .map(|((major, minor), _)| major.saturating_mul(10).saturating_add(minor))
         .filter(|r| (60..90).contains(r))
-        .ok_or_else(|| Failure::usage("usage", format!("--qnx-version {text}: a release such as 6.4, 7.1 or 8.0")))
+        .ok_or_else(|| Error::usage(Code::Usage, format!("--qnx-version {text}: a release such as 6.4, 7.1 or 8.0")))
 }
 
 /// `72000000`, `72M`, `32.768k`.
@@ -559,14 +561,14 @@ fn rate(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())).map(|n| n * factor)
 }
 
-pub(super) fn output(o: args::Output) -> Result<Output, Failure> {
+pub(super) fn output(o: args::Output) -> Result<Output, Error> {
     let width = match o.width.as_deref() {
         None => None,
         Some(text) => Some(
             text.parse::<usize>()
                 .ok()
                 .filter(|w| (20..=10_000).contains(w))
-                .ok_or_else(|| Failure::usage("usage", format!("--width {text}: columns, from 20 to 10000")))?,
+                .ok_or_else(|| Error::usage(Code::Usage, format!("--width {text}: columns, from 20 to 10000")))?,
         ),
     };
     let path = o.output.filter(|p| p.as_os_str() != "-");

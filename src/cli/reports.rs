@@ -5,8 +5,9 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::message::{self, Failure};
+use super::message;
 use crate::analysis::{self, Wish};
+use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
@@ -74,7 +75,7 @@ pub fn print(
     format: Format,
     options: &TableOptions,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     for note in query.notes() {
         message::say(&format!("tx-trace: {note}"));
     }

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use super::Outcome;
-use super::message::Failure;
 use super::plan::ClockPlan;
 use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
 use crate::session::Inputs;
 
 /// What to serve, and to whom.
@@ -27,10 +28,10 @@ impl ServeTask {
         inputs: Inputs,
         clock: ClockPlan,
         names: Names,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         if inputs.is_remote() {
-            return Err(Failure::usage(
-                "usage",
+            return Err(Error::usage(
+                Code::Usage,
                 "serve takes a core or a dump; before a live stub stands `tx-trace bridge --remote ...`",
             ));
         }
@@ -40,8 +41,8 @@ impl ServeTask {
 
 /// Serves.
 #[cfg(not(feature = "serve"))]
-pub fn run(_: ServeTask) -> Result<Outcome, Failure> {
-    Err(Failure::usage("usage", "this build has no server: build with --features serve"))
+pub fn run(_: ServeTask) -> Result<Outcome, Error> {
+    Err(Error::usage(Code::Usage, "this build has no server: build with --features serve"))
 }
 
 #[cfg(feature = "serve")]
@@ -51,10 +52,11 @@ pub use served::run;
 mod served {
     use std::io::{self, Write};
 
-    use super::{Failure, Outcome, ServeTask};
+    use super::{Error, Outcome, ServeTask};
     use crate::abi::{Addr, Endian};
     use crate::cli::monitor::{self, Program};
     use crate::cli::{listen, message, threads};
+    use crate::code::Code;
     use crate::cpu::{Architecture, Level, Registers};
     use crate::elf::ElfKind;
     use crate::kernel::{Cpu, Kernel, State, Thread as KernelThread};
@@ -65,7 +67,7 @@ mod served {
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
-    pub fn run(task: ServeTask) -> Result<Outcome, Failure> {
+    pub fn run(task: ServeTask) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
         let program = program_of(&inputs);
         let mut session = Session::open(inputs)?;
@@ -76,7 +78,7 @@ mod served {
         message::issues(&subject.issues);
         let program = Program { inputs: program, clock, names };
         let Some((mut memory, told)) = session.into_memory() else {
-            return Err(Failure::usage("usage", "serve takes a core or a dump"));
+            return Err(Error::usage(Code::Usage, "serve takes a core or a dump"));
         };
         let count = subject.threads.len();
         let answer = move |line: &str, memory: &mut dyn Memory, out: &mut dyn Write| {
@@ -97,7 +99,8 @@ mod served {
                 _ => Ok(Outcome::Done),
             };
         };
-        let fail = |e: io::Error| Failure::failed("listen", format!("{at}: {e}"), "give another port: --listen :3335");
+        let fail =
+            |e: io::Error| Error::failed(Code::Listen, format!("{at}: {e}"), "give another port: --listen :3335");
         let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{} with {count} threads is served", output::escape(&name));
@@ -108,7 +111,7 @@ mod served {
             match ended {
                 Ok(_) if once => return Ok(Outcome::Done),
                 Ok(_) => {}
-                Err((None, e)) => return Err(Failure::failed("listen", format!("{address}: {e}"), "")),
+                Err((None, e)) => return Err(Error::failed(Code::Listen, format!("{address}: {e}"), "")),
                 Err((Some(from), e)) => {
                     message::say(&format!("tx-trace: {from} was let go: {e}"));
                     if once {
@@ -149,7 +152,7 @@ mod served {
     }
 
     /// The threads: the kernel's, or those of the core where there is no kernel to be read.
-    fn find(session: &mut Session<'_>) -> Result<Subject, Failure> {
+    fn find(session: &mut Session<'_>) -> Result<Subject, Error> {
         let mut ignored = Vec::new();
         let stop = session.stop(&mut ignored)?;
         let frames = stop.frames;
@@ -166,9 +169,9 @@ mod served {
                 subject.issues = found.issues;
                 subject.kernel(&found.kernel);
             }
-            Err(absence) => {
+            Err(error) => {
                 subject.issues = session.issues().to_vec();
-                message::say(&format!("tx-trace: no threads of a kernel: {}", absence.message));
+                message::say(&format!("tx-trace: no threads of a kernel: {}", error.message));
             }
         }
         subject.others();

@@ -4,9 +4,10 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 
 use super::args::Color;
-use super::message::Failure;
 use super::plan::Output;
 use super::whole_file::WholeFile;
+use crate::code::Code;
+use crate::error::Error;
 use crate::output::Paint;
 use crate::rsp::Client;
 
@@ -31,7 +32,7 @@ const COLUMNS: usize = 80;
 impl<'a> Sink<'a> {
     /// Opens the place that the options name. A file is written under another name and takes its own only when it is
     /// whole.
-    pub fn open(output: &Output, debugger: Option<&'a mut Client>) -> Result<Self, Failure> {
+    pub fn open(output: &Output, debugger: Option<&'a mut Client>) -> Result<Self, Error> {
         let to = match (&output.path, debugger) {
             (Some(path), _) => file(path)?,
             (None, Some(client)) => To::Debugger(client),
@@ -70,7 +71,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Everything is written: a file gets its name.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Error> {
         match self.to {
             To::File(file) => Ok(file.finish()?),
             _ => Ok(self.flush()?),
@@ -84,8 +85,8 @@ pub fn is_device(path: &Path) -> bool {
 }
 
 /// Opens a file to write.
-fn file<'a>(path: &Path) -> Result<To<'a>, Failure> {
-    let fail = |e: io::Error| Failure::failed("output", format!("{}: {e}", path.display()), "");
+fn file<'a>(path: &Path) -> Result<To<'a>, Error> {
+    let fail = |e: io::Error| Error::failed(Code::Output, format!("{}: {e}", path.display()), "");
     if path.is_dir() {
         return Err(fail(io::Error::other("it is a directory")));
     }
@@ -121,13 +122,13 @@ impl Write for Sink<'_> {
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for Error {
     /// A reader that has seen enough is no failure; a full disk is.
     fn from(e: io::Error) -> Self {
         if e.kind() == io::ErrorKind::BrokenPipe {
-            return Self::failed("broken-pipe", "nobody reads on", "");
+            return Self::failed(Code::BrokenPipe, "nobody reads on", "");
         }
-        Self::failed("output", format!("writing: {e}"), "")
+        Self::failed(Code::Output, format!("writing: {e}"), "")
     }
 }
 

@@ -5,14 +5,16 @@ use std::io::Write;
 use super::Outcome;
 use super::command::{format_of, judge};
 use super::live;
-use super::message::{self, Failure};
+use super::message;
 use super::names::SymbolNames;
 use super::plan::Output;
 use super::sink::Sink;
 use crate::catalogue::Names;
+use crate::code::Code;
 use crate::cpu::Architecture;
 use crate::elf::Machine;
-use crate::format::{Absence, DecodeOptions, Extent};
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Lent, Loaded, Session};
@@ -37,7 +39,7 @@ pub struct Found {
 }
 
 /// Reads the kernel, lets the target go, prints.
-pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Failure> {
+pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Error> {
     let all = task.all;
     live::run(
         task.inputs,
@@ -47,7 +49,7 @@ pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Failure> {
 }
 
 /// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
-pub fn run_over(task: ThreadsTask, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Failure> {
+pub fn run_over(task: ThreadsTask, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
     let mut session = Session::over(task.inputs, memory)?;
     let found = find(&mut session);
     if found.is_err() {
@@ -57,11 +59,11 @@ pub fn run_over(task: ThreadsTask, memory: Lent<'_>, output: &Output, out: &mut 
 }
 
 /// Reads the kernel, and what of a trace names its objects.
-pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
+pub fn find(session: &mut Session<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
-        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => None,
     };
     let kernel = session.kernel(loaded.as_ref().map(|l| &l.trace))?;
@@ -77,13 +79,13 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Absence> {
 }
 
 /// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
-pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Absence> {
+pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Error> {
     let kernel = match session.objects(trace) {
         Ok(kernel) => kernel,
-        Err(absence) if absence.code == "source-failed" => return Err(absence),
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => return Ok(Vec::new()),
     };
-    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.starts_with("kernel-")).cloned());
+    trace.issues.extend(kernel.issues.iter().filter(|i| i.code.name().starts_with("kernel-")).cloned());
     let mask = trace.about.word.max();
     let threads = kernel.threads.iter().map(|t| Standing {
         address: t.address & mask,
@@ -106,7 +108,7 @@ fn print(
     all: bool,
     output: &Output,
     mut sink: Sink<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Error> {
     let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
     let arm = arm == Some(Machine::ARM);
     let names = SymbolNames::whole(session, arm);

@@ -2,7 +2,8 @@
 
 use super::check::Checked;
 use crate::abi::Addr;
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::store::Store;
 use crate::mem::{Memory, Region};
 
@@ -66,7 +67,7 @@ impl std::fmt::Display for Change {
 #[derive(Debug, Clone)]
 pub struct Failed {
     /// Why.
-    pub why: Absence,
+    pub why: Error,
     /// True where the target holds what it held before. False where it does not, or where that is not known: then it must not run.
     pub undone: bool,
 }
@@ -99,10 +100,10 @@ pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(),
 }
 
 /// Fails where memory does not hold any more what it held when the write was planned.
-fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), Absence> {
+fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), Error> {
     memory.refresh();
     let there = memory.read_bytes(change.address, change.before.len());
-    let there = there.map_err(|e| Absence::from_read(&e, "nothing is written"))?;
+    let there = there.map_err(|e| e.explain("nothing is written"))?;
     if *there == *change.before {
         return Ok(());
     }
@@ -110,7 +111,7 @@ fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), A
         "nothing is written: {} at {:#x} is not what it was a moment ago: the target runs, or another debugger writes",
         change.target, change.address
     );
-    Err(Absence::broken("target-changed", message, "halt the target, and try again"))
+    Err(Error::failed(Code::TargetChanged, message, "halt the target, and try again"))
 }
 
 /// Puts back what was there before these changes, the last first. `all`: there are no others.
@@ -125,15 +126,15 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, 
     }
     let why = match (undone, touched) {
         (true, false) => {
-            Absence::broken("not-written", why, "nothing was changed: is this RAM, and does the stub allow writes?")
+            Error::failed(Code::NotWritten, why, "nothing was changed: is this RAM, and does the stub allow writes?")
         }
-        (true, true) => Absence::broken(
-            "not-written",
+        (true, true) => Error::failed(
+            Code::NotWritten,
             why,
             "what was there before is there again; is this RAM, and does the stub allow writes?",
         ),
-        (false, _) => Absence::broken(
-            "half-written",
+        (false, _) => Error::failed(
+            Code::HalfWritten,
             format!("{why}; what was there before could not be put back, so the target is not set running"),
             "look at it before it runs on; to reset it is safe",
         ),
@@ -219,9 +220,9 @@ mod tests {
         for (refuses, forgets, said) in [(8, 16, "E14"), (16, 8, "do not read back")] {
             let mut ram = Ram::new(9, refuses, forgets);
             let failed = apply(&mut ram, &changes()).unwrap_err();
-            let absence = failed.why;
-            assert!(absence.code == "not-written" && absence.message.contains(said), "{absence}");
-            assert!(absence.hint.contains("is there again"), "{}", absence.hint);
+            let error = failed.why;
+            assert!(error.code == Code::NotWritten && error.message.contains(said), "{error}");
+            assert!(error.hint.contains("is there again"), "{}", error.hint);
             assert_eq!(ram.bytes, [9; 16], "{said}");
         }
     }
@@ -231,8 +232,8 @@ mod tests {
         for (refuses, forgets) in [(0, 16), (16, 0)] {
             let mut ram = Ram::new(9, refuses, forgets);
             let failed = apply(&mut ram, &changes()).unwrap_err();
-            let absence = failed.why;
-            assert!(absence.hint.starts_with("nothing was changed"), "{}", absence.hint);
+            let error = failed.why;
+            assert!(error.hint.starts_with("nothing was changed"), "{}", error.hint);
             assert_eq!(ram.bytes, [9; 16]);
         }
     }
@@ -242,7 +243,7 @@ mod tests {
     fn a_target_that_had_changed_since_was_written_to() {
         let mut ram = Ram::new(7, 16, 16);
         let failed = apply(&mut ram, &changes()).unwrap_err();
-        assert_eq!((failed.why.code, failed.undone), ("target-changed", true));
+        assert_eq!((failed.why.code.name(), failed.undone), ("target-changed", true));
         assert_eq!(ram.bytes, [7; 16]);
     }
 
@@ -250,7 +251,7 @@ mod tests {
     fn what_could_not_be_taken_back_ran_on() {
         let mut ram = Ram { writes: 1, ..Ram::new(9, 16, 16) };
         let failed = apply(&mut ram, &changes()).unwrap_err();
-        assert_eq!((failed.why.code, failed.undone), ("half-written", false));
+        assert_eq!((failed.why.code.name(), failed.undone), ("half-written", false));
         assert!(failed.why.message.contains("could not be put back"), "{}", failed.why);
     }
 }

@@ -9,8 +9,9 @@ use super::plan::{Plan, sound};
 use super::state::{Header, State};
 use super::symbols::{ALL, CURRENT, ENABLE_BITS, SIMULATED, STATE, THREAD};
 use crate::abi::{Addr, Width};
+use crate::code::Code;
 use crate::elf::Elf;
-use crate::format::Absence;
+use crate::error::Error;
 use crate::format::threadx::layout::entry_size;
 use crate::mem::Region;
 use crate::session::Session;
@@ -60,10 +61,10 @@ pub enum Refusal {
 impl Refusal {
     /// Its stable name, listed in `docs/issues.md`.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> Code {
         match self {
-            Self::ReadOnly | Self::Flash | Self::NotShown => "not-ram",
-            _ => "wrong-address",
+            Self::ReadOnly | Self::Flash | Self::NotShown => Code::NotRam,
+            _ => Code::WrongAddress,
         }
     }
 
@@ -78,9 +79,9 @@ impl Refusal {
         }
     }
 
-    fn of(&self, what: &str, address: Addr) -> Absence {
+    fn of(&self, what: &str, address: Addr) -> Error {
         let code = self.code();
-        Absence::broken(code, format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
+        Error::failed(code, format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
     }
 }
 
@@ -124,8 +125,8 @@ impl Checked {
 /// Checks every write of a plan. `ranges` is memory that the user calls RAM.
 ///
 /// # Errors
-/// [`Absence`] with the first [`Refusal`], where ELF and memory are of different programs, or where the link fails.
-pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Absence> {
+/// [`Error`] with the first [`Refusal`], where ELF and memory are of different programs, or where the link fails.
+pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Error> {
     if plan.changes.is_empty() {
         return Ok(Checked(plan.changes));
     }
@@ -146,7 +147,7 @@ pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Reg
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<(), Absence> {
+pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<(), Error> {
     same_program(session)?;
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
     let state = State::read(session)?;
@@ -155,10 +156,10 @@ pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[R
 }
 
 /// Fails where the ELF is not that of the program in memory.
-fn same_program(session: &mut Session<'_>) -> Result<(), Absence> {
+fn same_program(session: &mut Session<'_>) -> Result<(), Error> {
     let hint = "give the ELF of the program that runs on the target";
     match session.mismatch() {
-        Some(why) => Err(Absence::broken("elf-mismatch", format!("nothing is written: {why}"), hint)),
+        Some(why) => Err(Error::failed(Code::ElfMismatch, format!("nothing is written: {why}"), hint)),
         None => Ok(()),
     }
 }
@@ -184,7 +185,7 @@ impl<'a> Ground<'a> {
         state: &'a State,
         writes: &[Region],
         ranges: &'a [Region],
-    ) -> Result<Self, Absence> {
+    ) -> Result<Self, Error> {
         let header = state.header.filter(|h| h.sound);
         let owners = Owners::read(session, state, writes);
         let flash = owners::read_only(session)?;

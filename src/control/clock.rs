@@ -9,7 +9,7 @@ use super::state::{Header, State, word_at};
 use super::symbols::{ALL, SIMULATED};
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, SHF_ALLOC, SHF_EXECINSTR};
-use crate::format::Absence;
+use crate::error::Error;
 use crate::format::threadx::layout::entry_size;
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -50,7 +50,7 @@ impl Stamp {
         stamped_with_cycles: bool,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
-    ) -> Result<Self, Absence> {
+    ) -> Result<Self, Error> {
         let newest = Newest::read(header, current, memory)?;
         if let Some(stamp) = simulated(state, header, &newest, memory, symbols)? {
             return Ok(stamp);
@@ -70,7 +70,7 @@ impl Stamp {
 }
 
 impl Newest {
-    fn read(header: &Header, current: Addr, memory: &mut dyn Memory) -> Result<Self, Absence> {
+    fn read(header: &Header, current: Addr, memory: &mut dyn Memory) -> Result<Self, Error> {
         let (start, end) = header.ring();
         let size = entry_size(header.word) as u64;
         let slot = if current == start { end.wrapping_sub(size) } else { current.wrapping_sub(size) };
@@ -89,7 +89,7 @@ fn simulated(
     newest: &Newest,
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
-) -> Result<Option<Stamp>, Absence> {
+) -> Result<Option<Stamp>, Error> {
     let Some(symbol) = symbols.lookup(SIMULATED) else { return Ok(None) };
     let width = Width::from_bytes(symbol.size).unwrap_or(header.word);
     let time = word_at(memory, symbol.address, state.endian, width)?;

@@ -6,7 +6,8 @@ use super::plan::{Plan, advance, bytes, not_inserting};
 use super::state::{Header, State, word_at};
 use super::symbols::{STATE, THREAD};
 use crate::abi::{Addr, Width};
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::format::threadx::layout::{CONTEXT_INIT, CONTEXT_ISR, entry_size};
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -36,22 +37,26 @@ pub fn mark(
     stamped_with_cycles: bool,
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
-) -> Result<Plan, Absence> {
+) -> Result<Plan, Error> {
     not_inserting(state)?;
     let current = state.current.filter(|c| c.value != 0).ok_or_else(|| {
-        Absence::none("not-inserting", "nothing is inserted now: the trace is paused or disabled", "`control resume`")
+        Error::not_found(
+            Code::NotInserting,
+            "nothing is inserted now: the trace is paused or disabled",
+            "`control resume`",
+        )
     })?;
     if state.mask.is_some_and(|m| m.value & USER == 0) {
-        return Err(Absence::none(
-            "not-inserting",
+        return Err(Error::not_found(
+            Code::NotInserting,
             "the mask leaves the application's events out: the kernel would not insert this one",
             "`control on user`",
         ));
     }
     for (what, value) in [("ID", id), ("I1", info[0]), ("I2", info[1]), ("I3", info[2]), ("I4", info[3])] {
         if value > header.word.max() {
-            return Err(Absence::broken(
-                "number",
+            return Err(Error::failed(
+                Code::Number,
                 format!("{what} {value:#x} is wider than the kernel's word of {} bytes", header.word.bytes()),
                 "",
             ));
@@ -65,10 +70,8 @@ pub fn mark(
     let [i1, i2, i3, i4] = info;
     let words = [who.thread, who.priority, id, stamp.value, i1, i2, i3, i4];
     let entry: Vec<u8> = words.into_iter().flat_map(|w| bytes(w, header.endian, header.word)).collect();
-    let before = memory
-        .read_bytes(current.value, entry.len())
-        .map_err(|e| Absence::from_read(&e, "the slot of the next event"))?
-        .to_vec();
+    let before =
+        memory.read_bytes(current.value, entry.len()).map_err(|e| e.explain("the slot of the next event"))?.to_vec();
     let slot = header.slot(current.value).unwrap_or(0);
     let mut changes = vec![Change {
         target: Target::Slot,
@@ -91,9 +94,9 @@ pub fn mark(
 }
 
 /// The context that the kernel would store.
-fn who(state: &State, header: &Header, memory: &mut dyn Memory, symbols: &dyn Symbols) -> Result<Who, Absence> {
+fn who(state: &State, header: &Header, memory: &mut dyn Memory, symbols: &dyn Symbols) -> Result<Who, Error> {
     let mut cores = false;
-    let mut value = |name: &str, usual: Width| -> Result<Option<u64>, Absence> {
+    let mut value = |name: &str, usual: Width| -> Result<Option<u64>, Error> {
         let Some(symbol) = symbols.lookup(name) else { return Ok(None) };
         // An array has one for each core.
         cores |= symbol.size > usual.bytes() as u64;
@@ -102,8 +105,8 @@ fn who(state: &State, header: &Header, memory: &mut dyn Memory, symbols: &dyn Sy
     let thread = value(THREAD, state.pointer)?;
     let system = value(STATE, header.word)?;
     let (Some(thread), Some(mut system)) = (thread, system) else {
-        return Err(Absence::broken(
-            "no-such-symbol",
+        return Err(Error::failed(
+            Code::NoSuchSymbol,
             format!("no symbol {THREAD} or {STATE}: who would insert is not known"),
             "give their addresses: --symbol NAME=ADDR",
         ));

@@ -2,7 +2,7 @@
 
 use super::state::State;
 use crate::abi::{Addr, Width};
-use crate::format::Absence;
+use crate::error::Error;
 use crate::kernel::{Kind, Layout, THREAD_ID};
 use crate::mem::{Memory, Region};
 use crate::rsp::client::MapKind;
@@ -166,9 +166,9 @@ pub fn around(region: Region) -> Region {
 ///
 /// # Errors
 /// Of the link.
-pub fn read_only(session: &mut Session<'_>) -> Result<Vec<Region>, Absence> {
+pub fn read_only(session: &mut Session<'_>) -> Result<Vec<Region>, Error> {
     let Some(remote) = session.remote_mut() else { return Ok(Vec::new()) };
-    let map = remote.client_mut().memory_map().map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?;
+    let map = remote.client_mut().memory_map().map_err(|e| Error::from(e))?;
     let fixed = map.unwrap_or_default().into_iter().filter(|r| r.kind != MapKind::Ram);
     Ok(fixed.map(|r| Region { start: r.start, len: r.len }).collect())
 }

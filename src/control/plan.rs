@@ -7,7 +7,8 @@ use super::state::{Header, State};
 use super::symbols::{CURRENT, ENABLE_BITS, HEADER};
 use crate::abi::{Endian, Width};
 use crate::catalogue::mask_names;
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::session::Session;
 
 /// What is to be done.
@@ -54,11 +55,11 @@ pub fn bytes(value: u64, endian: Endian, width: Width) -> Vec<u8> {
 /// Says what an action would write.
 ///
 /// # Errors
-/// [`Absence`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
-pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<Plan, Absence> {
+/// [`Error`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
+pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<Plan, Error> {
     let header = sound(state)?;
     if session.is_running() {
-        return Err(Absence::broken("target-runs", "the target runs while it is written to", "halt it first"));
+        return Err(Error::failed(Code::TargetRuns, "the target runs while it is written to", "halt it first"));
     }
     match action {
         Action::On(bits) => mask(state, |mask| mask | bits),
@@ -75,17 +76,17 @@ pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<
 }
 
 /// The header, where it may be written to.
-pub fn sound(state: &State) -> Result<Header, Absence> {
+pub fn sound(state: &State) -> Result<Header, Error> {
     if let Some(why) = state.unnamed {
-        return Err(Absence::broken(
-            "no-such-symbol",
+        return Err(Error::failed(
+            Code::NoSuchSymbol,
             format!("nothing is written: {why}"),
             "give the unstripped --elf of the program that runs",
         ));
     }
     if !state.found.contains(&HEADER) {
-        return Err(Absence::none(
-            "trace-not-built-in",
+        return Err(Error::not_found(
+            Code::TraceNotBuiltIn,
             format!("the program has no {HEADER}"),
             "build kernel and application with TX_ENABLE_EVENT_TRACE, and give the unstripped --elf",
         ));
@@ -97,22 +98,22 @@ pub fn sound(state: &State) -> Result<Header, Absence> {
         } else {
             "check that the ELF is that of the running program"
         };
-        return Err(Absence::broken("header-damaged", format!("nothing is written: {why}"), hint));
+        return Err(Error::failed(Code::HeaderDamaged, format!("nothing is written: {why}"), hint));
     }
     state.header.ok_or_else(|| {
-        Absence::none(
-            "never-enabled",
+        Error::not_found(
+            Code::NeverEnabled,
             format!("{HEADER} is 0: the trace was not enabled since the last start"),
             "call tx_trace_enable, in GDB by `tx-trace control enable BUFFER SIZE`",
         )
     })
 }
 
-fn no_symbol(name: &str) -> Absence {
-    Absence::broken("no-such-symbol", format!("no symbol {name}"), "give its address: --symbol NAME=ADDR")
+fn no_symbol(name: &str) -> Error {
+    Error::failed(Code::NoSuchSymbol, format!("no symbol {name}"), "give its address: --symbol NAME=ADDR")
 }
 
-fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
+fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
     let Some(mask) = state.mask else { return Err(no_symbol(ENABLE_BITS)) };
     let new = change(mask.value);
     let words = |list: Vec<&str>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
@@ -143,14 +144,14 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Absence> {
 }
 
 /// Fails where the kernel stands between its two stores of the current pointer.
-pub fn not_inserting(state: &State) -> Result<(), Absence> {
+pub fn not_inserting(state: &State) -> Result<(), Error> {
     if state.current.is_none() {
         return Err(no_symbol(CURRENT));
     }
     match state.inserting() {
         None => Ok(()),
-        Some((current, copy)) => Err(Absence::broken(
-            "insertion-in-progress",
+        Some((current, copy)) => Err(Error::failed(
+            Code::InsertionInProgress,
             format!(
                 "nothing is written: {CURRENT} is {current:#x}, the header's copy {copy:#x}: an event is being inserted"
             ),
@@ -159,7 +160,7 @@ pub fn not_inserting(state: &State) -> Result<(), Absence> {
     }
 }
 
-fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
+fn pointer(state: &State, new: u64) -> Result<Change, Error> {
     let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
     Ok(Change {
         target: Target::Variable(CURRENT),
@@ -170,7 +171,7 @@ fn pointer(state: &State, new: u64) -> Result<Change, Absence> {
     })
 }
 
-fn pause(state: &State) -> Result<Plan, Absence> {
+fn pause(state: &State) -> Result<Plan, Error> {
     not_inserting(state)?;
     if !state.is_enabled() {
         let notes = vec!["nothing is inserted already: nothing is written".to_owned()];
@@ -179,7 +180,7 @@ fn pause(state: &State) -> Result<Plan, Absence> {
     Ok(Plan { changes: vec![pointer(state, 0)?], notes: Vec::new() })
 }
 
-fn resume(state: &State, header: &Header) -> Result<Plan, Absence> {
+fn resume(state: &State, header: &Header) -> Result<Plan, Error> {
     not_inserting(state)?;
     if state.is_enabled() {
         let notes = vec!["events are inserted already: nothing is written".to_owned()];
@@ -193,7 +194,7 @@ fn resume(state: &State, header: &Header) -> Result<Plan, Absence> {
 }
 
 /// The current pointer and the header's copy of it, as the kernel moves them on.
-pub fn advance(state: &State, header: &Header, next: u64) -> Result<[Change; 2], Absence> {
+pub fn advance(state: &State, header: &Header, next: u64) -> Result<[Change; 2], Error> {
     let value = header.raw.base.wrapping_add(next.wrapping_sub(header.address)) & header.word.max();
     let copy = Change {
         target: Target::Copy,

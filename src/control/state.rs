@@ -2,7 +2,8 @@
 
 use super::symbols::{ALL, AVAILABLE, BUFFER_END, BUFFER_START, CURRENT, ENABLE_BITS, HEADER, REGISTRY_START};
 use crate::abi::{Addr, Endian, Width};
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::format::threadx::{self, RawHeader, layout};
 use crate::mem::{Memory, Region};
 use crate::session::Session;
@@ -137,20 +138,19 @@ pub struct State {
 }
 
 /// Reads a word.
-pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Absence> {
-    let bytes =
-        memory.read_bytes(address, width.bytes()).map_err(|e| Absence::from_read(&e, "a variable of the kernel"))?;
+pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Error> {
+    let bytes = memory.read_bytes(address, width.bytes()).map_err(|e| e.explain("a variable of the kernel"))?;
     endian.word(width, &bytes, 0).ok_or_else(|| {
-        Absence::broken("unreadable", format!("{} bytes at {address:#x} are missing", width.bytes()), "")
+        Error::failed(Code::Unreadable, format!("{} bytes at {address:#x} are missing", width.bytes()), "")
     })
 }
 
 /// Where the trace is, as whoever reads its events finds it; in words why it is nowhere.
-fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Absence> {
+fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
     match session.locate() {
         Ok((_, located)) => Ok(Ok(located.header)),
-        Err(absence) if matches!(absence.code, "source-failed" | "interrupted") => Err(absence),
-        Err(absence) => Ok(Err(absence.message)),
+        Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => Err(error),
+        Err(error) => Ok(Err(error.message)),
     }
 }
 
@@ -158,8 +158,8 @@ impl State {
     /// Looks.
     ///
     /// # Errors
-    /// [`Absence`] where the kernel's variables cannot be read. A trace that is not there is a state too.
-    pub fn read(session: &mut Session<'_>) -> Result<Self, Absence> {
+    /// [`Error`] where the kernel's variables cannot be read. A trace that is not there is a state too.
+    pub fn read(session: &mut Session<'_>) -> Result<Self, Error> {
         let version = session.kernel_version();
         let (endian, pointer) = session.machine();
         let unnamed = match session.elf() {
@@ -217,7 +217,7 @@ impl State {
             state.read_header(memory, address, why)?;
         }
         let word = state.header.map_or(Width::W4, |h| h.word);
-        let mut read = |name: &str, usual: Width| -> Result<Option<Variable>, Absence> {
+        let mut read = |name: &str, usual: Width| -> Result<Option<Variable>, Error> {
             let Some(symbol) = symbols.lookup(name) else { return Ok(None) };
             let width = Width::from_bytes(symbol.size).unwrap_or(usual);
             let value = word_at(memory, symbol.address, endian, width)?;
@@ -235,12 +235,12 @@ impl State {
         Ok(state)
     }
 
-    fn read_header(&mut self, memory: &mut dyn Memory, address: Addr, none: String) -> Result<(), Absence> {
+    fn read_header(&mut self, memory: &mut dyn Memory, address: Addr, none: String) -> Result<(), Error> {
         let size = layout::header_size(Width::W8);
         let bytes = memory
             .read_bytes(address, size)
             .or_else(|_| memory.read_bytes(address, layout::header_size(Width::W4)))
-            .map_err(|e| Absence::from_read(&e, "the trace's header"))?;
+            .map_err(|e| e.explain("the trace's header"))?;
         let Some((endian, word, raw)) = threadx::detect(&bytes) else {
             self.wrong = Some(none);
             return Ok(());
@@ -291,7 +291,7 @@ impl State {
     }
 
     /// Counts slots and registry entries.
-    fn count(&mut self, memory: &mut dyn Memory, header: &Header) -> Result<(), Absence> {
+    fn count(&mut self, memory: &mut dyn Memory, header: &Header) -> Result<(), Error> {
         let copy = header.place(header.raw.current);
         let first = word_at(memory, copy, header.endian, header.word)?;
         self.used = if first == 0 { header.slot(copy) } else { Some(header.capacity()) };
@@ -299,7 +299,7 @@ impl State {
         let (start, end) = header.registry();
         let total = end.saturating_sub(start).checked_div(size).unwrap_or(0).min(MOST_OBJECTS);
         let Ok(length) = usize::try_from(total.saturating_mul(size)) else { return Ok(()) };
-        let bytes = memory.read_bytes(start, length).map_err(|e| Absence::from_read(&e, "the registry"))?;
+        let bytes = memory.read_bytes(start, length).map_err(|e| e.explain("the registry"))?;
         let mut rest: &[u8] = &bytes;
         let mut live = 0_u64;
         while let Ok((next, object)) = threadx::object(rest, header.endian, header.word, header.raw.name_size) {

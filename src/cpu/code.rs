@@ -8,12 +8,12 @@ const MOST: usize = 1024;
 
 /// The stretches of memory that hold a program's code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeRanges {
     /// First and last address of each, in order; empty where nothing tells.
     stretches: Vec<(Addr, Addr)>,
 }
 
-impl Code {
+impl CodeRanges {
     /// The executable sections of a program that was loaded `offset` bytes above its own addresses; of one without
     /// sections, its executable segments.
     #[must_use]
@@ -63,7 +63,7 @@ impl Code {
         self.stretches.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
-    /// The reverse of [`Code::to_text`]; text that is anything else is nothing known.
+    /// The reverse of [`CodeRanges::to_text`]; text that is anything else is nothing known.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -90,18 +90,18 @@ mod tests {
             sect(".data", 1, 3, 0x1100, vec![0; 0x100]),
             sect(".ramfunc", 1, 7, 0x1200, vec![0; 0x10]),
         ];
-        let code = Code::of(&Elf::open(w.build()).unwrap(), 0x4000);
+        let code = CodeRanges::of(&Elf::open(w.build()).unwrap(), 0x4000);
         assert_eq!(code.to_text(), "5000-50ff 5200-520f");
         let holds = [0x4FFF, 0x5000, 0x50FF, 0x5100, 0x520F, 0x5210].map(|at| code.holds(at).unwrap());
         assert_eq!(holds, [false, true, true, false, true, false]);
-        assert_eq!(Code::from_text(&code.to_text()), code);
+        assert_eq!(CodeRanges::from_text(&code.to_text()), code);
         // Without sections, the executable segment; without either nothing is known.
         w.sects.clear();
-        assert_eq!(Code::of(&Elf::open(w.build()).unwrap(), 0).to_text(), "1000-12ff");
+        assert_eq!(CodeRanges::of(&Elf::open(w.build()).unwrap(), 0).to_text(), "1000-12ff");
         w.segs = vec![load(0x1000, 6, vec![0; 16])];
-        assert_eq!(Code::of(&Elf::open(w.build()).unwrap(), 0).holds(0x1000), None);
+        assert_eq!(CodeRanges::of(&Elf::open(w.build()).unwrap(), 0).holds(0x1000), None);
         for text in ["", "x-y", "20-10", "10", "10-20 30"] {
-            assert_eq!(Code::from_text(text).holds(0x10), None, "{text}");
+            assert_eq!(CodeRanges::from_text(text).holds(0x10), None, "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a switched-out thread left on its stack: found through the saved stack pointer in its control block.
 
 use super::table::words;
-use super::{Architecture, Code, Registers, aarch64, arm, cortex_m, riscv};
+use super::{Architecture, CodeRanges, Registers, aarch64, arm, cortex_m, riscv};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::elf::Elf;
@@ -104,7 +104,7 @@ impl Frames {
     ///
     /// # Errors
     /// Where the memory is not there, or what is there does not look like a frame.
-    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &Code) -> Result<Saved, SavedError> {
+    pub fn read(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &CodeRanges) -> Result<Saved, SavedError> {
         let bytes = Vec::new().into();
         let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, offset: 0, bytes, code };
         let mut saved = self.saved(&mut stack)?;
@@ -149,7 +149,7 @@ pub fn saved(
     memory: &mut dyn Memory,
     stack_pointer: Addr,
 ) -> Result<Saved, SavedError> {
-    Frames::new(architecture, endian).read(memory, stack_pointer, &Code::default())
+    Frames::new(architecture, endian).read(memory, stack_pointer, &CodeRanges::default())
 }
 
 /// A stack from a saved pointer upwards, read word by word.
@@ -160,7 +160,7 @@ pub(super) struct Stack<'m> {
     /// Of the next word.
     offset: usize,
     bytes: Bytes,
-    code: &'m Code,
+    code: &'m CodeRanges,
 }
 
 impl Stack<'_> {

@@ -19,7 +19,7 @@ mod x86;
 
 use std::sync::LazyLock;
 
-pub use code::Code;
+pub use code::CodeRanges;
 pub use cortex_m::pushed;
 pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
 pub use level::{Level, profile};

@@ -39,8 +39,8 @@ fn stacked(bytes: Vec<u8>) -> Stacked {
 }
 
 /// Where code lies.
-fn code() -> Code {
-    Code::from_text("8000-8fff")
+fn code() -> CodeRanges {
+    CodeRanges::from_text("8000-8fff")
 }
 
 fn read(architecture: Architecture, bytes: Vec<u8>) -> Result<Saved, SavedError> {
@@ -106,7 +106,7 @@ fn cortex_m_with_floats() {
 fn cortex_m0_saves_the_high_registers_first() {
     let mut memory = stacked(words32(&cortex_m(0xFFFF_FFBC, 0x0100_0000), Endian::Little));
     let frames = Frames { baseline: true, ..Frames::new(Architecture::CortexM, Endian::Little) };
-    let r = frames.read(&mut memory, STACK, &Code::default()).unwrap().registers;
+    let r = frames.read(&mut memory, STACK, &CodeRanges::default()).unwrap().registers;
     assert_eq!(values(&r, &["r8", "r11", "r4", "r7", "r0"]), some(&[4, 7, 8, 11, 0xA0]));
 }
 
@@ -217,7 +217,7 @@ fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
     assert!(why.ends_with("holds floating-point registers is not known, nor where code lies (0x8200, 0x0)"), "{why}");
     // Who knows is believed.
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
-    let saved = frames.read(&mut memory, STACK, &Code::default()).unwrap();
+    let saved = frames.read(&mut memory, STACK, &CodeRanges::default()).unwrap();
     assert_eq!((saved.remark, saved.registers.pc()), (None, Some(0x8200)));
     // Where code lies decides; and that a pc is none.
     let open = Frames { floats: None, ..frames };
@@ -230,7 +230,7 @@ fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
 fn a_saved_pc_outside_of_the_code_is_a_remark() {
     let mut memory = stacked(words32(&arm_interrupt(false), Endian::Little));
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
-    let saved = frames.read(&mut memory, STACK, &Code::from_text("9000-9fff")).unwrap();
+    let saved = frames.read(&mut memory, STACK, &CodeRanges::from_text("9000-9fff")).unwrap();
     assert_eq!(saved.registers.pc(), Some(0x8200));
     assert_eq!(saved.remark.unwrap(), "its pc 0x8200 lies in no code of the program");
 }
@@ -335,7 +335,7 @@ fn riscv_switched_out_by_an_interrupt() {
     for (architecture, wide) in [(Architecture::Riscv32, false), (Architecture::Riscv64, true)] {
         let bytes = riscv_bytes(&riscv_interrupt(), wide);
         let plain = Frames { floats: Some(false), ..Frames::new(architecture, Endian::Little) };
-        let saved = plain.read(&mut stacked(bytes.clone()), STACK, &Code::default()).unwrap();
+        let saved = plain.read(&mut stacked(bytes.clone()), STACK, &CodeRanges::default()).unwrap();
         let r = &saved.registers;
         let size = if wide { 8 } else { 4 };
         assert_eq!((saved.kind, saved.remark), (SavedKind::Interrupted, None));
@@ -347,7 +347,7 @@ fn riscv_switched_out_by_an_interrupt() {
         // 65 words, and what it takes to the next 16 bytes.
         let end = if wide { STACK + 528 } else { STACK + 272 };
         assert_eq!(
-            floats.read(&mut stacked(bytes.clone()), STACK, &Code::default()).unwrap().registers.sp(),
+            floats.read(&mut stacked(bytes.clone()), STACK, &CodeRanges::default()).unwrap().registers.sp(),
             Some(end)
         );
         let unknown = read(architecture, bytes).unwrap();

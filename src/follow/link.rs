@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::format::Absence;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::transport::{deadline_in, remaining};
 use crate::rsp::{Before, Client, RspError, Stop};
@@ -42,15 +43,15 @@ impl Halts {
     }
 }
 
-fn absence(e: &RspError) -> Absence {
-    Absence::broken(e.code(), e.to_string(), "")
+fn absence(e: &RspError) -> Error {
+    Error::from(e.clone())
 }
 
 /// Brings the target to where it can be looked at.
-pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> {
+pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Error> {
     if !session.is_live() {
-        return Err(Absence::broken(
-            "cannot-follow",
+        return Err(Error::failed(
+            Code::CannotFollow,
             format!("{}: a file does not change", session.name()),
             "follow reads a live target: --remote; of a file, `list` shows all and `last` the newest",
         ));
@@ -65,15 +66,15 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> 
     match (how, client) {
         (How::Running, Some(client)) => match client.run_non_stop() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Absence::broken(
-                "cannot-follow",
+            Ok(false) => Err(Error::failed(
+                Code::CannotFollow,
                 format!("{name}: this stub reads no memory while the target runs"),
                 "--halt-every 500ms halts it shortly for each look; openocd:HOST:PORT (OpenOCD's Tcl port) and qmp:HOST:PORT|PATH (QEMU) read without a halt",
             )),
             Err(error) => Err(absence(&error)),
         },
-        (How::Halting(_), None) => Err(Absence::broken(
-            "usage",
+        (How::Halting(_), None) => Err(Error::failed(
+            Code::Usage,
             format!("{name} reads memory without a halt, and cannot halt"),
             "leave --halt-every out",
         )),
@@ -82,20 +83,20 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Absence> 
 }
 
 /// Following lets the target run, and evidence may be lost by that.
-fn stays_halted(name: &str, client: &mut Client) -> Absence {
+fn stays_halted(name: &str, client: &mut Client) -> Error {
     let why = match client.before() {
         Before::Halted => "the target is halted",
         _ => "the target is halted, and nothing shows whether it ran before",
     };
-    Absence::broken(
-        "target-halted",
+    Error::failed(
+        Code::TargetHalted,
         format!("{name}: {why}: it is not set running"),
         "--leave running lets it run; `last` and `list` show what the trace holds now",
     )
 }
 
 /// Where the target is halted for each look: lets it run.
-pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) -> Result<(), Absence> {
+pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) -> Result<(), Error> {
     if let (How::Halting(_), Some(client)) = (how, session.remote_mut().map(Remote::client_mut)) {
         let since = client.halted_by_us();
         client.resume().map_err(|e| absence(&e))?;
@@ -110,7 +111,7 @@ pub(super) fn wait(
     how: How,
     pause: Duration,
     halts: &mut Halts,
-) -> Result<Option<Stop>, Absence> {
+) -> Result<Option<Stop>, Error> {
     const SLICE: Duration = Duration::from_millis(50);
     let_run(session, how, halts)?;
     let client = session.remote_mut().map(Remote::client_mut);

@@ -19,10 +19,12 @@ pub use pace::Pace;
 pub use saved::Saved;
 
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, DecodeOptions, Extent, Follow, Lost};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent, Follow, Lost};
 use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Session};
-use crate::trace::{ContextKind, Event, Issue, Known, Place, Severity, Trace};
+use crate::trace::{ContextKind, Event, Issue, Known, Place, Trace};
 
 use number::Numbers;
 
@@ -76,15 +78,14 @@ impl Gap {
         let Self { lost, restarted, seq } = *self;
         let issue = if restarted {
             Issue::new(
-                "trace-restarted",
-                Severity::Lost,
+                Code::TraceRestarted,
                 "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost",
             )
         } else {
             let at_least = if lost.at_least { "at least " } else { "" };
             let (s, were) = if lost.count == 1 { ("", "was") } else { ("s", "were") };
             let text = format!("{at_least}{} event{s} {were} overwritten before they could be read", lost.count);
-            Issue::new("events-lost", Severity::Lost, text)
+            Issue::new(Code::EventsLost, text)
         };
         issue.times(lost.count.max(1)).at(Place::seq(seq))
     }
@@ -114,12 +115,12 @@ pub struct Follower {
 /// Lets the target run for a while, as it does between two looks: its trace may come.
 ///
 /// # Errors
-/// [`Absence`] where the link fails, or the target ends.
-pub fn let_run(session: &mut Session<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Absence> {
+/// [`Error`] where the link fails, or the target ends.
+pub fn let_run(session: &mut Session<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Error> {
     link::start(session, how)?;
     match link::wait(session, how, pause, halts)? {
         None => Ok(()),
-        Some(_) => Err(Absence::broken("cannot-follow", "the target stopped by itself", "let it run")),
+        Some(_) => Err(Error::failed(Code::CannotFollow, "the target stopped by itself", "let it run")),
     }
 }
 
@@ -127,14 +128,14 @@ impl Follower {
     /// Begins to follow. What was there already, as far as `first` asks for it, comes with the follower.
     ///
     /// # Errors
-    /// [`Absence`] where there is no trace, or it cannot be followed.
+    /// [`Error`] where there is no trace, or it cannot be followed.
     pub fn begin(
         mut session: Session<'static>,
         how: How,
         names: Names,
         options: DecodeOptions,
         first: First,
-    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
+    ) -> Result<(Self, News), (Box<Session<'static>>, Error)> {
         let extent = match first {
             First::Now => Extent::Newest(SAMPLE),
             First::Newest(n) => Extent::Newest(n.max(SAMPLE)),
@@ -143,7 +144,7 @@ impl Follower {
         let begun = link::start(&mut session, how).and_then(|()| session.begin(extent, names, &options));
         let (loaded, cursor) = match begun {
             Ok(begun) => begun,
-            Err(absence) => return Err((Box::new(session), absence)),
+            Err(error) => return Err((Box::new(session), error)),
         };
         let Some(cursor) = cursor else {
             return Err((Box::new(session), cannot(&loaded)));
@@ -184,7 +185,7 @@ impl Follower {
         names: Names,
         options: DecodeOptions,
         saved: &Saved,
-    ) -> Result<(Self, News), (Box<Session<'static>>, Absence)> {
+    ) -> Result<(Self, News), (Box<Session<'static>>, Error)> {
         let (mut this, news) = Self::begin(session, How::Held, names, options, First::Now)?;
         saved.put(this.cursor.as_mut(), &mut this.numbers);
         Ok((this, news))
@@ -222,8 +223,8 @@ impl Follower {
     /// Reads what is new.
     ///
     /// # Errors
-    /// [`Absence`] where the trace cannot be read, or is another one.
-    pub fn poll(&mut self) -> Result<News, Absence> {
+    /// [`Error`] where the trace cannot be read, or is another one.
+    pub fn poll(&mut self) -> Result<News, Error> {
         let mut newer = self.session.newer(self.cursor.as_ref(), false)?;
         if newer.lost.count > 0 || newer.restarted {
             // What was read and waited is shown, and the gap comes behind it.
@@ -338,15 +339,15 @@ impl Follower {
     /// Reads the trace anew: it is another one than before, and all of it is new.
     ///
     /// # Errors
-    /// [`Absence`] where there is none yet.
-    pub fn restart(&mut self) -> Result<News, Absence> {
+    /// [`Error`] where there is none yet.
+    pub fn restart(&mut self) -> Result<News, Error> {
         let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
         let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
         let trace = loaded.trace;
         // What damage left of the trace that was followed is no other one: its events would be shown twice.
-        if trace.issues.iter().any(|issue| issue.code == "header-mended") {
-            return Err(Absence::none(
-                "trace-changed",
+        if trace.issues.iter().any(|issue| issue.code == Code::HeaderMended) {
+            return Err(Error::not_found(
+                Code::TraceChanged,
                 "the trace header was written over",
                 "`list` shows what is left of the trace; the target needs a reset",
             ));
@@ -367,24 +368,24 @@ impl Follower {
     /// Looks whether the trace is there again: as it was, or another one.
     ///
     /// # Errors
-    /// [`Absence`] where it is not.
-    pub fn again(&mut self) -> Result<News, Absence> {
-        let absence = match self.poll() {
-            Err(absence) if absence.looked => absence,
+    /// [`Error`] where it is not.
+    pub fn again(&mut self) -> Result<News, Error> {
+        let error = match self.poll() {
+            Err(error) if error.is_not_found() => error,
             other => return other,
         };
         // Where the kernel's pointer leads elsewhere now, it is another trace. A zero may be a read that failed.
         self.session.forget();
         let header = self.session.locate()?.1.header;
         let elsewhere = self.cursor.header() != header;
-        if absence.code == "trace-changed" || elsewhere { self.restart() } else { Err(absence) }
+        if error.code == Code::TraceChanged || elsewhere { self.restart() } else { Err(error) }
     }
 
     /// Goes to the target again after the link was lost. The place stays: what was lost meanwhile shows.
     ///
     /// # Errors
-    /// [`Absence`] where it is not there.
-    pub fn reconnect(&mut self) -> Result<(), Absence> {
+    /// [`Error`] where it is not there.
+    pub fn reconnect(&mut self) -> Result<(), Error> {
         self.session.reconnect()?;
         link::start(&mut self.session, self.how)
     }
@@ -392,24 +393,24 @@ impl Follower {
     /// Where the target is halted for each look: lets it run until the next one.
     ///
     /// # Errors
-    /// [`Absence`] where the link fails.
-    pub fn let_run(&mut self) -> Result<(), Absence> {
+    /// [`Error`] where the link fails.
+    pub fn let_run(&mut self) -> Result<(), Error> {
         link::let_run(&mut self.session, self.how, &mut self.halts)
     }
 
     /// Lets the target run for a while: a trace that is gone may come again.
     ///
     /// # Errors
-    /// [`Absence`] where the link fails, or the target ends.
-    pub fn run_for(&mut self, time: Duration) -> Result<(), Absence> {
+    /// [`Error`] where the link fails, or the target ends.
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Error> {
         let_run(&mut self.session, self.how, time, &mut self.halts)
     }
 
     /// Waits until it is time to look again; where the target is halted for each look it runs meanwhile.
     ///
     /// # Errors
-    /// [`Absence`] where the link fails.
-    pub fn wait(&mut self) -> Result<Option<Stop>, Absence> {
+    /// [`Error`] where the link fails.
+    pub fn wait(&mut self) -> Result<Option<Stop>, Error> {
         link::wait(&mut self.session, self.how, self.pace.pause(), &mut self.halts)
     }
 
@@ -442,10 +443,10 @@ fn counts(events: &[Event]) -> bool {
     events.len() >= COUNTED && steps.all(|e| e.delta == Some(1))
 }
 
-fn cannot(loaded: &Loaded) -> Absence {
+fn cannot(loaded: &Loaded) -> Error {
     let format = loaded.trace.about.format;
-    Absence::broken(
-        "cannot-follow",
+    Error::failed(
+        Code::CannotFollow,
         format!(
             "a {format} trace cannot be followed: nothing in its buffer tells which records are whole while it is written"
         ),

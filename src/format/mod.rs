@@ -14,8 +14,10 @@ pub use haystack::Haystack;
 
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{Catalogue, Names};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::segments::Segments;
-use crate::mem::{Memory, ReadError, ReadErrorKind, Region};
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::{Direction, Issue, Trace};
 
@@ -66,13 +68,8 @@ pub trait Format: Sync {
     /// Finds the trace in a target, reading as little as can be.
     ///
     /// # Errors
-    /// [`Absence`] when there is none or it cannot be reached, with all that was tried.
-    fn locate(
-        &self,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        hints: &Hints,
-    ) -> Result<Box<dyn Located>, Absence>;
+    /// [`Error`] when there is none or it cannot be reached, with all that was tried.
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error>;
 
     /// The trace at a location of which nothing else is known, as a search gives it.
     fn at(&self, location: Location) -> Box<dyn Located>;
@@ -80,12 +77,14 @@ pub trait Format: Sync {
     /// Reads buffers that one run filled one after the other, oldest first, as one trace.
     ///
     /// # Errors
-    /// [`Absence`] when a buffer cannot be read, or the format has no such buffers.
-    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Absence> {
+    /// [`Error`] when a buffer cannot be read, or the format has no such buffers.
+    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Error> {
         let mut buffers = buffers.into_iter();
         match (buffers.next(), buffers.next()) {
             (Some((location, mut memory)), None) => self.at(location).capture(&mut memory, symbols, Extent::All),
-            _ => Err(Absence::broken("usage", format!("{} traces cannot be joined", self.name()), "give one --trace")),
+            _ => {
+                Err(Error::failed(Code::Usage, format!("{} traces cannot be joined", self.name()), "give one --trace"))
+            }
         }
     }
 }
@@ -98,13 +97,13 @@ pub trait Located: std::fmt::Debug + Send + Sync {
     /// Reads what `extent` asks for.
     ///
     /// # Errors
-    /// [`Absence`] when what was located turns out to be no trace, or cannot be read at all.
+    /// [`Error`] when what was located turns out to be no trace, or cannot be read at all.
     fn capture(
         &self,
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
         extent: Extent,
-    ) -> Result<Box<dyn Capture>, Absence>;
+    ) -> Result<Box<dyn Capture>, Error>;
 }
 
 /// The bytes of a trace with their addresses: all that decoding needs.
@@ -115,8 +114,8 @@ pub trait Capture: std::fmt::Debug {
     /// Makes a trace of it. Pure.
     ///
     /// # Errors
-    /// [`Absence`] when it holds no trace of its format.
-    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence>;
+    /// [`Error`] when it holds no trace of its format.
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error>;
 
     /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
     /// Sorted, and no two of them touch.
@@ -143,8 +142,8 @@ pub trait Follow: std::fmt::Debug {
     /// `names` says so, or they were never read.
     ///
     /// # Errors
-    /// [`Absence`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
-    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Absence>;
+    /// [`Error`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
+    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Error>;
 
     /// The place so many slots further back, where they are among those that it knows and one before them is.
     fn back(&self, slots: u64) -> Option<Box<dyn Follow>>;
@@ -294,58 +293,3 @@ pub struct DecodeOptions {
     /// The run before the last start, as far as this one has not written over it (`--previous`).
     pub previous: bool,
 }
-
-/// Why there is no trace to show. Looked and found none, and could not look, are different things.
-#[derive(Debug, Clone)]
-pub struct Absence {
-    /// Stable name, listed in `docs/issues.md`.
-    pub code: &'static str,
-    /// True where the target was read and has no trace (exit 1); false where it could not be looked at (exit 2).
-    pub looked: bool,
-    /// One sentence: what is wrong.
-    pub message: String,
-    /// What was tried, one sentence each.
-    pub tried: Vec<String>,
-    /// What to try next.
-    pub hint: String,
-}
-
-impl Absence {
-    /// Looked, and there is none.
-    #[must_use]
-    pub fn none(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, looked: true, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-
-    /// Could not look.
-    #[must_use]
-    pub fn broken(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, looked: false, message: message.into(), tried: Vec::new(), hint: hint.into() }
-    }
-
-    /// A read that failed: fatal where the source itself broke.
-    #[must_use]
-    pub fn from_read(error: &ReadError, what: &str) -> Self {
-        if let ReadErrorKind::Ended { code, why } = &error.kind {
-            return Self::broken(code, why.clone(), "");
-        }
-        if error.is_fatal() {
-            return Self::broken("source-failed", format!("{what}: {error}"), "");
-        }
-        let hint = match error.kind {
-            ReadErrorKind::Refused(_) => {
-                "is this memory there, with power and clock? An ELF of another build gives wrong addresses"
-            }
-            _ => "check that the ELF belongs to this memory, and that the dump covers the RAM",
-        };
-        Self::broken("unreadable", format!("{what}: {error}"), hint)
-    }
-}
-
-impl std::fmt::Display for Absence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Absence {}

@@ -5,9 +5,10 @@ use super::layout::{Layout, Shape};
 use super::roots::{self, Root};
 use super::walk::{List, Walk};
 use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// The word that a thread's control block begins with.
 pub const THREAD_ID: u64 = 0x5448_5244;
@@ -111,7 +112,7 @@ impl Sources<'_> {
             "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, the ELF is of another build, or the threads are left over from before the last start",
             first.address
         );
-        let issue = Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address));
+        let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address));
         Ok(fit(walk, None, vec![issue]))
     }
 }
@@ -188,7 +189,7 @@ pub fn find(
             "under which most of the list of threads can be read"
         }
     );
-    issues.push(Issue::new("kernel-layout", Severity::Inferred, message));
+    issues.push(Issue::new(Code::KernelLayout, message));
     issues.extend(fit.issues);
     Ok(Fit { issues, ..fit })
 }
@@ -223,9 +224,7 @@ fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
     // Up to the links of the created list they are one; what lies behind these is not known.
     first.layout.drop_tail();
     first.issues.push(Issue::new(
-        "kernel-layout-tail",
-        Severity::Inferred,
-        "nothing tells where the last members of the threads' control blocks lie: priorities of their own are not known",
+        Code::KernelLayoutTail, "nothing tells where the last members of the threads' control blocks lie: priorities of their own are not known",
     ));
     Ok(first)
 }

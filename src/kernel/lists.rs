@@ -5,9 +5,10 @@ use super::object::Object;
 use super::walk::{List, Walk};
 use super::{About, Kernel, Kind, has_id, of_walk, roots};
 use crate::abi::Addr;
+use crate::code::Code;
 use crate::mem::Memory;
 use crate::sym::Symbol;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 impl Kernel {
     /// Reads the objects of one kind. True where no variable tells where their list is, and they were found without it.
@@ -51,7 +52,7 @@ impl Kernel {
                     }
                     Err(why) => {
                         let message = format!("the list of {plural} cannot be read: {why}");
-                        self.issues.push(Issue::new("kernel-unreadable", Severity::Lost, message));
+                        self.issues.push(Issue::new(Code::KernelUnreadable, message));
                         return false;
                     }
                 }
@@ -87,7 +88,7 @@ impl Kernel {
             count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
             walk.nodes.len()
         );
-        Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address))
+        Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address))
     }
 
     /// Threads that were found though no variable tells where they are.
@@ -99,7 +100,7 @@ impl Kernel {
             self.threads.len(),
             if by_registry { "through the trace's registry" } else { "by a search of memory for their ids" }
         );
-        Issue::new("no-kernel-symbol", Severity::Inferred, message)
+        Issue::new(Code::NoKernelSymbol, message)
     }
 
     /// Other objects that were found in the same way.
@@ -112,7 +113,7 @@ impl Kernel {
                 names.join(", "),
                 if blind { " or a search of memory for their ids" } else { "" }
             );
-            Issue::new("no-kernel-symbol", Severity::Inferred, message)
+            Issue::new(Code::NoKernelSymbol, message)
         })
     }
 }
@@ -123,5 +124,5 @@ fn left_out(symbol: &Symbol, plural: &str, more: usize) -> Issue {
         "the list of {plural} at {} leaves out {more} that a waiting thread or the trace's registry names: they were added",
         symbol.name
     );
-    Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(symbol.address))
+    Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address))
 }

@@ -32,10 +32,12 @@ pub use stand::{Stand, Stop};
 pub use thread::{Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
 use crate::cpu::Architecture;
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 use fit::{Fit, Misfit, Sources};
 use globals::Globals;
 use walk::Walk;
@@ -82,21 +84,6 @@ pub struct Kernel {
     pub issues: Vec<Issue>,
 }
 
-/// Why there is no kernel to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoKernel {
-    /// Stable name, listed in `docs/issues.md`.
-    pub code: &'static str,
-    /// True where the target was read and has no threads.
-    pub looked: bool,
-    /// One sentence.
-    pub message: String,
-    /// What was tried.
-    pub tried: Vec<String>,
-    /// What to try next.
-    pub hint: &'static str,
-}
-
 /// The fewest and the most priorities that a kernel is built with.
 const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
@@ -108,8 +95,8 @@ impl Kernel {
     /// Reads the kernel's objects.
     ///
     /// # Errors
-    /// [`NoKernel`] where no list of threads can be read at all.
-    pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, NoKernel> {
+    /// [`Error`] where no list of threads can be read at all.
+    pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, Error> {
         ahead::read_ahead(memory, about);
         let globals = Globals::new(about.symbols);
         // Only where no variable tells where the threads are all of memory is searched.
@@ -185,8 +172,7 @@ impl Kernel {
                 counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
                 waiting.len()
             );
-            self.issues
-                .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
+            self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(object.address)));
             object.waiting = waiting;
         }
         let known: HashMap<Addr, usize> = self.objects.iter().enumerate().map(|(i, o)| (o.address, i)).collect();
@@ -204,8 +190,7 @@ impl Kernel {
                     thread.label(),
                     kind.name()
                 );
-                self.issues
-                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address)));
+                self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address)));
             }
         }
         for object in self.objects.iter().filter(|o| o.kind == Kind::Mutex) {
@@ -217,8 +202,7 @@ impl Kernel {
                     "mutex {} is owned by {owner:#x}, which is none of the threads that were found",
                     object.name.as_deref().unwrap_or("without a name")
                 );
-                self.issues
-                    .push(Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(object.address)));
+                self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(object.address)));
             }
         }
         for (core, address) in self.current.iter().enumerate().filter(|(_, a)| **a != 0) {
@@ -232,7 +216,7 @@ impl Kernel {
                     let message = format!(
                         "_tx_thread_current_ptr is {address:#x}, which is none of the threads in the created list"
                     );
-                    self.issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+                    self.issues.push(Issue::new(Code::KernelDamaged, message));
                 }
             }
         }
@@ -254,7 +238,7 @@ impl Kernel {
             "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
             thread.label()
         );
-        let issue = Issue::new("kernel-damaged", Severity::Inferred, message).at(Place::address(thread.address));
+        let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
         self.issues.push(issue.times(count));
     }
 
@@ -266,7 +250,7 @@ impl Kernel {
         let message = format!(
             "it is not known which stack a thread that is or may be of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
         );
-        self.issues.push(Issue::new("kernel-layout-tail", Severity::Inferred, message).times(count));
+        self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
     }
 
     /// Stacks that were used up, and stack pointers that lie elsewhere.
@@ -285,13 +269,13 @@ impl Kernel {
                         "thread {label}: the lowest bytes of its {name} ({:#x}) were written: it was used to its end, or beyond it",
                         stack.start.unwrap_or(0)
                     );
-                    let issue = Issue::new("stack-used-up", Severity::Inferred, message);
+                    let issue = Issue::new(Code::StackUsedUp, message);
                     self.issues.push(issue.at(Place::address(address)));
                 }
                 if let Some(pointer) = stack.pointer.filter(|p| !stack.holds(*p)) {
                     let message =
                         format!("thread {label}: its saved stack pointer {pointer:#x} lies outside of its {name}");
-                    let issue = Issue::new("stack-pointer-outside", Severity::Inferred, message);
+                    let issue = Issue::new(Code::StackPointerOutside, message);
                     self.issues.push(issue.at(Place::address(address)));
                 }
             }
@@ -340,12 +324,12 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        issues.push(Issue::new("kernel-damaged", Severity::Lost, message));
+        issues.push(Issue::new(Code::KernelDamaged, message));
     }
     let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
-        issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+        issues.push(Issue::new(Code::KernelDamaged, message));
     }
     if walk.crooked > 0 {
         let mut message =
@@ -353,55 +337,47 @@ fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         if walk.rescued > 0 && walk.broken.is_none() {
             message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
         }
-        issues.push(Issue::new("kernel-damaged", Severity::Inferred, message));
+        issues.push(Issue::new(Code::KernelDamaged, message));
     }
     issues
 }
 
-fn no_symbol(tried: Vec<String>) -> NoKernel {
-    NoKernel {
-        code: "no-kernel-symbol",
-        looked: false,
-        message: "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are".to_owned(),
-        tried,
-        hint: "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
-    }
+fn no_symbol(tried: Vec<String>) -> Error {
+    Error::failed(
+        Code::NoKernelSymbol,
+        "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are",
+        "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
+    )
+    .tried(tried)
 }
 
-fn no_kernel(misfit: Misfit) -> NoKernel {
+fn no_kernel(misfit: Misfit) -> Error {
     const ELF: &str = "give the ELF with debug information (--elf): it tells where members lie";
     match misfit {
-        Misfit::Empty => NoKernel {
-            code: "no-threads",
-            looked: true,
-            message: "the kernel has no threads: _tx_thread_created_ptr is 0".to_owned(),
-            tried: Vec::new(),
-            hint: "the target stopped before tx_kernel_enter had created any; let it run on",
-        },
-        Misfit::Unreadable(why) => NoKernel {
-            code: "unreadable",
-            looked: false,
-            message: why,
-            tried: Vec::new(),
-            hint: "check that the ELF belongs to this memory, and that the dump covers the RAM",
-        },
-        Misfit::None { tried, told } => NoKernel {
-            code: "kernel-layout",
-            looked: false,
-            message: "the list of threads cannot be read: it closes on itself under no layout that is known".to_owned(),
-            tried,
-            hint: if told {
+        Misfit::Empty => Error::not_found(
+            Code::NoThreads,
+            "the kernel has no threads: _tx_thread_created_ptr is 0",
+            "the target stopped before tx_kernel_enter had created any; let it run on",
+        ),
+        Misfit::Unreadable(why) => Error::failed(
+            Code::Unreadable,
+            why,
+            "check that the ELF belongs to this memory, and that the dump covers the RAM",
+        ),
+        Misfit::None { tried, told } => Error::failed(
+            Code::KernelLayout,
+            "the list of threads cannot be read: it closes on itself under no layout that is known",
+            if told {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
                 ELF
             },
-        },
-        Misfit::Several(names) => NoKernel {
-            code: "kernel-layout",
-            looked: false,
-            message: format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
-            tried: Vec::new(),
-            hint: ELF,
-        },
+        )
+        .tried(tried),
+        Misfit::Several(names) => Error::failed(
+            Code::KernelLayout,
+            format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            ELF,
+        ),
     }
 }

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use super::layout::Kind;
 use super::{Kernel, Stop, THREAD_ID};
 use crate::abi::{Addr, Endian};
+use crate::code::Code;
 use crate::mem::Memory;
-use crate::trace::{Issue, Severity};
+use crate::trace::Issue;
 
 /// A control block that something names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +142,6 @@ impl Kernel {
                 )
             }
         };
-        self.issues.push(Issue::new("no-kernel-symbol", Severity::Inferred, message));
+        self.issues.push(Issue::new(Code::NoKernelSymbol, message));
     }
 }

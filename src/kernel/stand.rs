@@ -3,10 +3,11 @@
 use super::thread::{Stacks, Thread};
 use super::{Above, Kernel, State, cpus};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{self, Architecture, Code, Frames, Level, Origin, Registers, SavedError, SavedKind};
+use crate::code::Code;
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Level, Origin, Registers, SavedError, SavedKind};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// Where a thread stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Stop {
     /// The processor is an ARM, and which profile it has was taken from a status word that leaves it open.
     pub profile_open: bool,
     /// Where the program's code lies.
-    pub code: Code,
+    pub code: CodeRanges,
     /// The registers of the CPUs or of the system's threads, that which stopped first.
     pub cpus: Vec<Registers>,
     /// Registers that were typed, where the processor was not known by then.
@@ -65,7 +66,7 @@ impl Kernel {
             if let Some(first) = of.first() {
                 let message = format!("where a thread stands is {what}: {first}");
                 let count = u64::try_from(of.len()).unwrap_or(u64::MAX);
-                self.issues.push(Issue::new("no-saved-frame", Severity::Note, message).times(count));
+                self.issues.push(Issue::new(Code::NoSavedFrame, message).times(count));
             }
         }
         self.cpus = (0..cores).map(|core| self.cpu(core, stop, symbols)).collect();
@@ -77,7 +78,7 @@ impl Kernel {
             let sp = thread.stand.registers.as_ref().and_then(Registers::sp);
             if let Some(sp) = sp.filter(|sp| !thread.holds(*sp) && thread.stacks != Stacks::Unknown) {
                 let message = format!("thread {}: its stack pointer {sp:#x} lies outside of its stack", thread.label());
-                let issue = Issue::new("stack-pointer-outside", Severity::Inferred, message);
+                let issue = Issue::new(Code::StackPointerOutside, message);
                 self.issues.push(issue.at(Place::address(thread.address)));
             }
         }
@@ -93,8 +94,7 @@ impl Kernel {
         stop.frames = Some(Frames::new(Architecture::CortexM, self.layout.shape.endian));
         stop.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
         self.issues.push(Issue::new(
-            "cpu-inferred",
-            Severity::Inferred,
+            Code::CpuInferred,
             "the threads' stacks hold what a Cortex-M saves: the processor is taken for one",
         ));
     }
@@ -108,7 +108,7 @@ impl Kernel {
             if !stop.cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, &name, value)) {
                 let of = self.processor.map_or("a processor that is not known", Architecture::name);
                 let message = format!("--reg {name}={value:#x} is not used: no such register of {of}");
-                self.issues.push(Issue::new("reg-unused", Severity::Note, message));
+                self.issues.push(Issue::new(Code::RegUnused, message));
             }
         }
         stop.cpus.iter_mut().for_each(Registers::complete);

@@ -19,6 +19,8 @@ use std::fmt;
 
 use crate::abi::Addr;
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 
 pub mod remote;
 pub mod store;
@@ -153,7 +155,7 @@ pub enum ReadErrorKind {
     /// We stopped reading: Ctrl-C, or the target was halted for as long as it may be.
     Ended {
         /// The stable code of the reason.
-        code: &'static str,
+        code: Code,
         /// The reason, in one sentence.
         why: String,
     },
@@ -172,6 +174,26 @@ impl ReadError {
     #[must_use]
     pub const fn unmapped(addr: Addr, len: usize) -> Self {
         Self::new(addr, len, ReadErrorKind::Unmapped)
+    }
+
+    /// The error of a command that needs these bytes for `what`.
+    #[must_use]
+    pub fn explain(&self, what: &str) -> Error {
+        let error = match &self.kind {
+            ReadErrorKind::Ended { code, why } => Error::failed(*code, why.clone(), ""),
+            ReadErrorKind::Source(_) => Error::failed(Code::SourceFailed, format!("{what}: {self}"), ""),
+            ReadErrorKind::Refused(_) => Error::failed(
+                Code::Unreadable,
+                format!("{what}: {self}"),
+                "is this memory there, with power and clock? An ELF of another build gives wrong addresses",
+            ),
+            ReadErrorKind::Unmapped | ReadErrorKind::TooLong => Error::failed(
+                Code::Unreadable,
+                format!("{what}: {self}"),
+                "check that the ELF belongs to this memory, and that the dump covers the RAM",
+            ),
+        };
+        error.caused_by(self.clone())
     }
 
     /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.

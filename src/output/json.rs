@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::row::Rows;
 use super::window::Window;
 use super::{EventSink, Flow, Out, View, is_hostile, num};
+use crate::error::Error;
 use crate::trace::{Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
@@ -147,7 +148,7 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object, now: Option<&str>, digi
 pub(super) fn issue(out: &mut Vec<u8>, issue: &Issue, digits: u32) {
     begin(out, "issue");
     key(out, "code");
-    string(out, issue.code);
+    string(out, issue.code.name());
     key(out, "severity");
     string(out, issue.severity.name());
     key(out, "count");
@@ -187,30 +188,17 @@ pub(super) fn last(out: &mut Vec<u8>, events: u64, issues: usize) {
     end(out);
 }
 
-/// Why there is nothing to show.
-#[derive(Debug, Clone, Default)]
-pub struct ErrorLine<'a> {
-    /// Stable short name.
-    pub code: &'a str,
-    /// What is wrong.
-    pub message: &'a str,
-    /// What was tried, in order.
-    pub tried: &'a [String],
-    /// What to try.
-    pub hint: Option<&'a str>,
-}
-
 /// Writes the `error` line of JSON output.
 ///
 /// # Errors
 /// Where the writer fails.
-pub fn write_error(out: &mut dyn Write, error: &ErrorLine<'_>) -> io::Result<()> {
+pub fn write_error(out: &mut dyn Write, error: &Error) -> io::Result<()> {
     let mut buf = Vec::new();
     begin(&mut buf, "error");
     key(&mut buf, "code");
-    string(&mut buf, error.code);
+    string(&mut buf, error.code.name());
     key(&mut buf, "message");
-    string(&mut buf, error.message);
+    string(&mut buf, &error.message);
     key(&mut buf, "tried");
     buf.push(b'[');
     for (i, tried) in error.tried.iter().enumerate() {
@@ -221,7 +209,7 @@ pub fn write_error(out: &mut dyn Write, error: &ErrorLine<'_>) -> io::Result<()>
     }
     buf.push(b']');
     key(&mut buf, "hint");
-    or_null(&mut buf, error.hint, string);
+    or_null(&mut buf, Some(error.hint.as_str()).filter(|h| !h.is_empty()), string);
     end(&mut buf);
     out.write_all(&buf)?;
     out.flush()

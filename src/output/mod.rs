@@ -25,7 +25,7 @@ use std::io::{self, Write};
 pub use csv::Csv;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
-pub use json::{ErrorLine, Json, write_error};
+pub use json::{Json, write_error};
 pub use listing::{Standing, catalogue, objects, write_trace};
 pub use markdown::MdReports;
 pub use paint::{Ink, Paint};

@@ -1,10 +1,12 @@
 //! `--arg NAME=VALUE`: comparisons of payload words, compiled for each definition.
 
+use super::Terms;
 use super::glob::nearest;
 use super::select::{Scope, addresses, no_object, number, passes};
-use super::{QueryError, Terms};
+use super::wrong_filter;
 use crate::abi::Endian;
 use crate::catalogue::{ArgKind, EventDef, FieldDef, Takes};
+use crate::error::Error;
 use crate::trace::DefId;
 
 /// How a word is compared.
@@ -32,9 +34,9 @@ impl Op {
 }
 
 /// `NAME=VALUE`, taken apart.
-pub(super) fn parse(text: &str) -> Result<(&str, Op, &str), QueryError> {
+pub(super) fn parse(text: &str) -> Result<(&str, Op, &str), Error> {
     let wrong = || {
-        QueryError::usage(format!("'{text}' compares nothing"))
+        wrong_filter(format!("'{text}' compares nothing"))
             .hint("NAME=VALUE, or != < > <= >= between them; NAME is a field or i1..i4")
     };
     let at = text.find(['=', '!', '<', '>']).ok_or_else(wrong)?;
@@ -151,7 +153,7 @@ fn value(field: &FieldDef, text: &str, op: Op, objects: &[u64]) -> Option<Value>
     }
 }
 
-pub(super) fn compile(terms: &Terms, scope: &Scope<'_>) -> Result<Option<Args>, QueryError> {
+pub(super) fn compile(terms: &Terms, scope: &Scope<'_>) -> Result<Option<Args>, Error> {
     if terms.is_empty() {
         return Ok(None);
     }
@@ -207,17 +209,17 @@ pub(super) fn fields(def: &EventDef) -> impl Iterator<Item = (usize, &FieldDef)>
     def.fields.iter().enumerate().filter_map(|(i, f)| f.as_ref().map(|f| (i, f)))
 }
 
-fn no_field(name: &str, scope: &Scope<'_>) -> QueryError {
+fn no_field(name: &str, scope: &Scope<'_>) -> Error {
     let all = scope.catalogue.iter().flat_map(fields).flat_map(|(_, f)| [f.name.as_str(), f.label.as_str()]);
     let near = nearest(name, all);
-    QueryError::usage(format!("no event has a field '{name}'")).hint(if near.is_empty() {
+    wrong_filter(format!("no event has a field '{name}'")).hint(if near.is_empty() {
         "`tx-trace events` lists the fields of each event; i1..i4 are the words themselves".to_owned()
     } else {
         format!("did you mean {}?", near.join(", "))
     })
 }
 
-fn no_value(name: &str, text: &str, scope: &Scope<'_>) -> QueryError {
+fn no_value(name: &str, text: &str, scope: &Scope<'_>) -> Error {
     let mut words: Vec<&str> = scope
         .catalogue
         .iter()
@@ -228,7 +230,7 @@ fn no_value(name: &str, text: &str, scope: &Scope<'_>) -> QueryError {
         .collect();
     words.sort_unstable();
     words.dedup();
-    QueryError::usage(format!("'{text}' is no value of '{name}'")).hint(if words.is_empty() {
+    wrong_filter(format!("'{text}' is no value of '{name}'")).hint(if words.is_empty() {
         "a number, decimal or behind 0x".to_owned()
     } else {
         format!("a number, or one of {}", words.join(", "))

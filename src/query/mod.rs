@@ -7,67 +7,30 @@ mod position;
 mod select;
 mod set;
 
-use std::fmt;
-
 pub use glob::{Glob, is_pattern, nearest};
 pub use position::{Amount, Bound, Edge, Position};
 pub use set::{EventField, EventSet};
 
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product};
+use crate::code::Code;
+use crate::error::Error;
 use crate::trace::{Context, ContextKind, DefId, Event, Trace};
 
 /// How far `--around` reaches to both sides unless told.
 pub const REACH: u64 = 10;
 
-/// What kind of no a filter met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
-    /// The filter means nothing: a mistake in what was typed.
-    Usage,
-    /// The filter is sound, but what it names is not in this trace: the answer is no.
-    NotHere,
+/// The error for a filter that cannot be meant.
+#[must_use]
+pub fn wrong_filter(message: impl Into<String>) -> Error {
+    Error::usage(Code::Filter, message)
 }
 
-/// Why a filter cannot be used. Its texts can hold names from the target: escape before printing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueryError {
-    /// A mistake, or an answer.
-    pub wrong: Wrong,
-    /// What is wrong, in one sentence.
-    pub message: String,
-    /// What to try.
-    pub hint: Option<String>,
+/// The error for a filter that names what is not in this trace.
+#[must_use]
+pub fn not_in_trace(message: impl Into<String>) -> Error {
+    Error::not_found(Code::NothingMatches, message, "")
 }
-
-impl QueryError {
-    /// A mistake in what was typed.
-    #[must_use]
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self { wrong: Wrong::Usage, message: message.into(), hint: None }
-    }
-
-    /// An answer: not in this trace.
-    #[must_use]
-    pub fn not_here(message: impl Into<String>) -> Self {
-        Self { wrong: Wrong::NotHere, message: message.into(), hint: None }
-    }
-
-    /// The same with something to try.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for QueryError {}
 
 /// One thing that a filter asks for, or excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,12 +95,12 @@ impl Filters {
     ///
     /// # Errors
     /// Where a term can mean nothing in any trace.
-    pub fn add(&mut self, key: Key, text: &str) -> Result<(), QueryError> {
+    pub fn add(&mut self, key: Key, text: &str) -> Result<(), Error> {
         for term in terms(text)? {
             match key {
                 Key::Context => drop(select::context_kind(&term.text)?),
                 Key::Core => drop(select::number_range(&term.text).ok_or_else(|| {
-                    QueryError::usage(format!("'{}' is not the number of a core", term.text)).hint("--core-id 0")
+                    wrong_filter(format!("'{}' is not the number of a core", term.text)).hint("--core-id 0")
                 })?),
                 Key::Arg => drop(arg::parse(&term.text)?),
                 Key::Thread | Key::Event | Key::Class | Key::Object => {}
@@ -160,7 +123,7 @@ impl Filters {
     ///
     /// # Errors
     /// Where one is no place.
-    pub fn add_around(&mut self, text: &str) -> Result<(), QueryError> {
+    pub fn add_around(&mut self, text: &str) -> Result<(), Error> {
         for part in text.split(',') {
             self.around.push(Position::parse(part.trim())?);
         }
@@ -175,7 +138,7 @@ impl Filters {
 }
 
 /// Cuts a list at its commas.
-fn terms(text: &str) -> Result<Terms, QueryError> {
+fn terms(text: &str) -> Result<Terms, Error> {
     let mut all = vec![String::new()];
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
@@ -205,7 +168,7 @@ fn terms(text: &str) -> Result<Terms, QueryError> {
                 None => (false, part.strip_prefix("\\!").map_or(part, |_| part.get(1..).unwrap_or(part))),
             };
             if text.is_empty() {
-                return Err(QueryError::usage("a filter has an empty term"));
+                return Err(wrong_filter("a filter has an empty term"));
             }
             Ok(Term { exclude, text: text.to_owned() })
         })
@@ -259,7 +222,7 @@ pub struct Query<'a> {
 ///
 /// # Errors
 /// Where a filter names no event or class.
-pub fn definitions(filters: &Filters, catalogue: &Catalogue) -> Result<Vec<bool>, QueryError> {
+pub fn definitions(filters: &Filters, catalogue: &Catalogue) -> Result<Vec<bool>, Error> {
     let ids = select::ids(&filters.events, &filters.classes, catalogue)?;
     Ok(catalogue.numbered().map(|(n, d)| ids.keeps_def(n, d)).collect())
 }
@@ -273,7 +236,7 @@ impl<'a> Query<'a> {
     /// # Errors
     /// [`Wrong::Usage`] where a filter names what cannot be, [`Wrong::NotHere`] where it names what this trace does
     /// not hold.
-    pub fn compile(filters: &Filters, trace: &'a Trace, catalogue: &'a Catalogue) -> Result<Self, QueryError> {
+    pub fn compile(filters: &Filters, trace: &'a Trace, catalogue: &'a Catalogue) -> Result<Self, Error> {
         Self::compile_with(filters, trace, catalogue, &|_| None)
     }
 
@@ -286,7 +249,7 @@ impl<'a> Query<'a> {
         trace: &'a Trace,
         catalogue: &'a Catalogue,
         address_of: AddressOf<'_>,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<Self, Error> {
         let scope = select::Scope { trace, catalogue, address_of };
         let mut notes = Vec::new();
         let ids = select::ids(&filters.events, &filters.classes, catalogue)?;
@@ -394,7 +357,7 @@ impl<'a> Query<'a> {
     }
 }
 
-fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, QueryError> {
+fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, Error> {
     if filters.around.is_empty() {
         return Ok(None);
     }
@@ -407,7 +370,7 @@ fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, Q
     }
     if ranges.is_empty() {
         let newest = trace.newest().map_or(0, |e| e.seq);
-        return Err(QueryError::not_here("there is no such event to look around")
+        return Err(not_in_trace("there is no such event to look around")
             .hint(format!("the events that were read end at {newest}")));
     }
     Ok(Some(ranges))

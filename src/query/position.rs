@@ -1,6 +1,7 @@
 //! Places in a trace as people write them: by number, by ticks, by time; from the start or back from the newest.
 
-use super::QueryError;
+use super::wrong_filter;
+use crate::error::Error;
 use crate::trace::Trace;
 
 /// A place in a trace.
@@ -70,7 +71,7 @@ impl Position {
     ///
     /// # Errors
     /// Where the text is none; the message says what it may be.
-    pub fn parse(text: &str) -> Result<Self, QueryError> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let (back, body) = match text.strip_prefix('-') {
             Some(body) => (true, body),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -89,7 +90,7 @@ impl Position {
         if let Some(s) = seconds(body) {
             return Ok(if back { Self::TimeBack(s) } else { Self::Time(s) });
         }
-        Err(QueryError::usage(format!("'{text}' is not a position in the trace"))
+        Err(wrong_filter(format!("'{text}' is not a position in the trace"))
             .hint("a sequence number (123), -N from the newest (-1), ticks (1200t, -1200t) or time (1.5ms, -20us)"))
     }
 
@@ -97,7 +98,7 @@ impl Position {
     ///
     /// # Errors
     /// Where it is a time and the clock's rate is not known.
-    pub fn bound(self, trace: &Trace, edge: Edge) -> Result<Bound, QueryError> {
+    pub fn bound(self, trace: &Trace, edge: Edge) -> Result<Bound, Error> {
         let newest = || trace.newest().map_or(0, |e| e.ticks);
         Ok(match self {
             Self::Seq(n) => Bound::Seq(n),
@@ -117,7 +118,7 @@ impl Position {
     ///
     /// # Errors
     /// Where it is a time and the clock's rate is not known.
-    pub fn seq(self, trace: &Trace) -> Result<Option<u64>, QueryError> {
+    pub fn seq(self, trace: &Trace) -> Result<Option<u64>, Error> {
         if let Self::Newest(n) = self {
             return Ok(nth_newest(trace, n));
         }
@@ -133,12 +134,12 @@ impl Amount {
     ///
     /// # Errors
     /// Where the text is none.
-    pub fn parse(text: &str) -> Result<Self, QueryError> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         match Position::parse(text) {
             Ok(Position::Seq(n)) => Ok(Self::Events(n)),
             Ok(Position::Ticks(t)) => Ok(Self::Ticks(t)),
             Ok(Position::Time(s)) => Ok(Self::Time(s)),
-            _ => Err(QueryError::usage(format!("'{text}' is not an amount of events or time"))
+            _ => Err(wrong_filter(format!("'{text}' is not an amount of events or time"))
                 .hint("a number of events (50), ticks (1200t) or time (5ms, 20us)")),
         }
     }
@@ -167,9 +168,9 @@ fn whole(ticks: f64, edge: Edge) -> i64 {
     whole
 }
 
-fn rate(trace: &Trace) -> Result<f64, QueryError> {
+fn rate(trace: &Trace) -> Result<f64, Error> {
     trace.clock.hz.filter(|hz| *hz > 0.0).ok_or_else(|| {
-        QueryError::usage("the clock's rate is not known, so a time says nothing")
+        wrong_filter("the clock's rate is not known, so a time says nothing")
             .hint("give the rate with --hz 72M, or the position in ticks (1200t)")
     })
 }

@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 
 use super::glob::{Glob, is_pattern, nearest};
-use super::{AddressOf, QueryError, Term, Terms, context_name};
+use super::{AddressOf, Term, Terms, context_name};
+use super::{not_in_trace, wrong_filter};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, EventDef, Product};
+use crate::error::Error;
 use crate::trace::{ContextKind, DefId, Trace};
 
 /// What filters are held against.
@@ -35,11 +37,11 @@ pub(super) fn number_range(text: &str) -> Option<(u64, u64)> {
 }
 
 /// The kind of context that a word names.
-pub(super) fn context_kind(text: &str) -> Result<ContextKind, QueryError> {
+pub(super) fn context_kind(text: &str) -> Result<ContextKind, Error> {
     [ContextKind::Thread, ContextKind::Isr, ContextKind::Init, ContextKind::Idle, ContextKind::Unknown]
         .into_iter()
         .find(|k| k.name().eq_ignore_ascii_case(text))
-        .ok_or_else(|| QueryError::usage(format!("'{text}' is no kind of context")).hint("thread, isr, init or idle"))
+        .ok_or_else(|| wrong_filter(format!("'{text}' is no kind of context")).hint("thread, isr, init or idle"))
 }
 
 /// Numbers that pass.
@@ -122,9 +124,9 @@ impl Ids {
     }
 }
 
-pub(super) fn ids(events: &Terms, classes: &Terms, catalogue: &Catalogue) -> Result<Ids, QueryError> {
-    let each = |terms: &Terms, what: &dyn Fn(&str) -> Result<Vec<What>, QueryError>| {
-        terms.iter().map(|t| Ok((t.exclude, what(&t.text)?))).collect::<Result<Vec<_>, QueryError>>()
+pub(super) fn ids(events: &Terms, classes: &Terms, catalogue: &Catalogue) -> Result<Ids, Error> {
+    let each = |terms: &Terms, what: &dyn Fn(&str) -> Result<Vec<What>, Error>| {
+        terms.iter().map(|t| Ok((t.exclude, what(&t.text)?))).collect::<Result<Vec<_>, Error>>()
     };
     Ok(Ids {
         user: catalogue.user_ids(),
@@ -133,9 +135,9 @@ pub(super) fn ids(events: &Terms, classes: &Terms, catalogue: &Catalogue) -> Res
     })
 }
 
-fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
+fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
     if let Some((a, b)) = number_range(text) {
-        let id = |n| u32::try_from(n).map_err(|_| QueryError::usage(format!("'{text}' is past the largest event id")));
+        let id = |n| u32::try_from(n).map_err(|_| wrong_filter(format!("'{text}' is past the largest event id")));
         return Ok(vec![What::Ids(id(a)?, id(b)?)]);
     }
     let of = |keep: &dyn Fn(&EventDef) -> bool| -> Vec<DefId> {
@@ -168,13 +170,14 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
             all.push(What::User);
         }
         if found.is_empty() && all.len() == 1 {
-            return Err(QueryError::usage(format!("no event in the catalogue fits '{text}'"))
-                .hint("`tx-trace events` lists them"));
+            return Err(
+                wrong_filter(format!("no event in the catalogue fits '{text}'")).hint("`tx-trace events` lists them")
+            );
         }
         return Ok(all);
     }
     let near = nearest(text, catalogue.iter().map(|d| d.name.as_str()));
-    Err(QueryError::usage(format!("there is no event '{text}'")).hint(if near.is_empty() {
+    Err(wrong_filter(format!("there is no event '{text}'")).hint(if near.is_empty() {
         "`tx-trace events` lists their names; '*' and '?' make a pattern".to_owned()
     } else {
         format!("did you mean {}?", near.join(", "))
@@ -191,7 +194,7 @@ fn short_class(class: &str) -> String {
     low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
 }
 
-fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
+fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
     let asked = short_class(text);
     let glob = Glob::new(&asked, true);
     let fits = |d: &EventDef| {
@@ -207,7 +210,7 @@ fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, QueryError> {
         names.sort();
         names.dedup();
         names.push("user".to_owned());
-        return Err(QueryError::usage(format!("there is no class '{text}'"))
+        return Err(wrong_filter(format!("there is no class '{text}'"))
             .hint(format!("tx, fx, nx, ux, user, or one of {}", names.join(", "))));
     }
     let mut all = vec![What::Defs(found)];
@@ -239,7 +242,7 @@ pub(super) fn contexts(
     kinds: &Terms,
     scope: &Scope<'_>,
     notes: &mut Vec<String>,
-) -> Result<Option<Vec<bool>>, QueryError> {
+) -> Result<Option<Vec<bool>>, Error> {
     if threads.is_empty() && kinds.is_empty() {
         return Ok(None);
     }
@@ -313,8 +316,8 @@ fn not_among(what: &str, scope: &Scope<'_>) -> String {
     format!("no {what} in the registry or among the {read} events that were read of {held}")
 }
 
-fn no_thread(text: &str, scope: &Scope<'_>) -> QueryError {
-    let error = QueryError::not_here(if is_registered(text, scope) {
+fn no_thread(text: &str, scope: &Scope<'_>) -> Error {
+    let error = not_in_trace(if is_registered(text, scope) {
         format!("thread '{text}' is known, but inserted none of the events that were read")
     } else if is_whole(scope) {
         format!("there is no thread '{text}' in this trace")
@@ -395,7 +398,7 @@ pub(super) fn addresses(text: &str, scope: &Scope<'_>) -> Vec<Addr> {
     found
 }
 
-pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> QueryError {
+pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> Error {
     let names: Vec<String> =
         scope.trace.objects.iter().filter(|o| !o.name.is_empty()).map(|o| o.name.clone()).collect();
     let said = if is_whole(scope) {
@@ -403,14 +406,10 @@ pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> QueryError {
     } else {
         not_among(&format!("object '{text}'"), scope)
     };
-    QueryError::not_here(said).hint(list("objects", &names))
+    not_in_trace(said).hint(list("objects", &names))
 }
 
-pub(super) fn objects(
-    terms: &Terms,
-    scope: &Scope<'_>,
-    notes: &mut Vec<String>,
-) -> Result<Option<Objects>, QueryError> {
+pub(super) fn objects(terms: &Terms, scope: &Scope<'_>, notes: &mut Vec<String>) -> Result<Option<Objects>, Error> {
     if terms.is_empty() {
         return Ok(None);
     }

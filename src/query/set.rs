@@ -1,9 +1,11 @@
 //! Events by name, and one field of theirs: what reports ask for beside the filters.
 
 use super::arg::{fields, is_named, word_number};
-use super::{Dense, Filters, Key, QueryError, select};
+use super::wrong_filter;
+use super::{Dense, Filters, Key, select};
 use crate::abi::Endian;
 use crate::catalogue::{Catalogue, Takes};
+use crate::error::Error;
 use crate::trace::Event;
 
 /// The events that one option names as `--event` does, compiled against a catalogue.
@@ -19,7 +21,7 @@ impl EventSet {
     ///
     /// # Errors
     /// Where there is no such event.
-    pub fn compile(text: &str, catalogue: &Catalogue) -> Result<Self, QueryError> {
+    pub fn compile(text: &str, catalogue: &Catalogue) -> Result<Self, Error> {
         let mut filters = Filters::default();
         filters.add(Key::Event, text)?;
         let ids = select::ids(&filters.events, &filters.classes, catalogue)?;
@@ -49,7 +51,7 @@ impl EventField {
     ///
     /// # Errors
     /// Where none of the events has it.
-    pub fn compile(name: &str, set: &EventSet, catalogue: &Catalogue) -> Result<Self, QueryError> {
+    pub fn compile(name: &str, set: &EventSet, catalogue: &Catalogue) -> Result<Self, Error> {
         let number = word_number(name);
         let mut defs = Vec::new();
         for (n, def) in catalogue.numbered() {
@@ -72,7 +74,7 @@ impl EventField {
             } else {
                 format!("{}; or i1, i2 and so on for its words", names.join(", "))
             };
-            return Err(QueryError::usage(format!("'{}' has no field '{name}'", set.text)).hint(hint));
+            return Err(wrong_filter(format!("'{}' has no field '{name}'", set.text)).hint(hint));
         }
         Ok(Self { defs, unknown: number })
     }

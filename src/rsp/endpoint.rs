@@ -1,5 +1,7 @@
 //! Where the target is, as the user typed it.
 
+use crate::code::Code;
+use crate::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -60,8 +62,14 @@ pub struct EndpointError {
 impl EndpointError {
     /// The stable code of this error.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
-        "bad-endpoint"
+    pub const fn code(&self) -> Code {
+        Code::BadEndpoint
+    }
+}
+
+impl From<EndpointError> for Error {
+    fn from(error: EndpointError) -> Self {
+        Self::because(error.code(), error)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can go wrong on the link, each with a stable code and one sentence that says what to try.
 
+use crate::code::Code;
+use crate::error::Error;
 use std::time::Duration;
 
 /// An error of the link or of the stub. Every text names the endpoint.
@@ -252,32 +254,38 @@ impl RspError {
 
     /// The stable code of this error.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> Code {
         match self {
-            Self::Refused { .. } => "connect-refused",
-            Self::HostUnknown { .. } => "host-unknown",
-            Self::ConnectTimeout { .. } => "connect-timeout",
-            Self::CannotOpen { .. } => "cannot-open",
-            Self::NotRsp { .. } => "not-rsp",
-            Self::NoAnswer { .. } => "no-answer",
-            Self::Stalled { .. } => "stalled",
-            Self::Closed { .. } => "link-closed",
-            Self::Link { .. } => "link-failed",
-            Self::Chatter { .. } => "chatter",
-            Self::Endless { .. } => "endless-packet",
-            Self::Checksum { .. } => "checksum",
-            Self::BadReply { .. } | Self::Echo { .. } => "bad-reply",
-            Self::NotAStub { .. } => "not-a-stub",
-            Self::Refusal { .. } => "error-reply",
-            Self::Unsupported { .. } => "unsupported",
-            Self::NoTarget { .. } => "no-target",
-            Self::TargetLost { .. } => "source-failed",
-            Self::Runs { .. } => "target-runs",
-            Self::HaltedTooLong { .. } => "halted-too-long",
-            Self::WouldReset { .. } => "would-reset",
-            Self::WouldResume { .. } => "would-resume",
-            Self::Interrupted { .. } => "interrupted",
+            Self::Refused { .. } => Code::ConnectRefused,
+            Self::HostUnknown { .. } => Code::HostUnknown,
+            Self::ConnectTimeout { .. } => Code::ConnectTimeout,
+            Self::CannotOpen { .. } => Code::CannotOpen,
+            Self::NotRsp { .. } => Code::NotRsp,
+            Self::NoAnswer { .. } => Code::NoAnswer,
+            Self::Stalled { .. } => Code::Stalled,
+            Self::Closed { .. } => Code::LinkClosed,
+            Self::Link { .. } => Code::LinkFailed,
+            Self::Chatter { .. } => Code::Chatter,
+            Self::Endless { .. } => Code::EndlessPacket,
+            Self::Checksum { .. } => Code::Checksum,
+            Self::BadReply { .. } | Self::Echo { .. } => Code::BadReply,
+            Self::NotAStub { .. } => Code::NotAStub,
+            Self::Refusal { .. } => Code::ErrorReply,
+            Self::Unsupported { .. } => Code::Unsupported,
+            Self::NoTarget { .. } => Code::NoTarget,
+            Self::TargetLost { .. } => Code::SourceFailed,
+            Self::Runs { .. } => Code::TargetRuns,
+            Self::HaltedTooLong { .. } => Code::HaltedTooLong,
+            Self::WouldReset { .. } => Code::WouldReset,
+            Self::WouldResume { .. } => Code::WouldResume,
+            Self::Interrupted { .. } => Code::Interrupted,
         }
+    }
+}
+
+impl From<RspError> for Error {
+    fn from(error: RspError) -> Self {
+        Self::because(error.code(), error)
     }
 }
 

@@ -3,11 +3,12 @@
 use super::LoadOffset;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
+use crate::code::Code;
 use crate::elf::{
     Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
 };
 use crate::mem::Memory;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// What shows whether the code in memory is the ELF's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,13 +105,13 @@ impl CodeMatch {
             "this ELF is of another build, or some of its code was changed in memory; names and lines from it may be wrong"
         };
         let first = self.first.map_or(String::new(), |at| format!(" (the first that differs lies at {at:#x})"));
-        let issue = Issue::new("elf-mismatch", Severity::Inferred, format!("{}{first}: {why}", self.describe()));
+        let issue = Issue::new(Code::ElfMismatch, format!("{}{first}: {why}", self.describe()));
         Some(self.first.map_or(issue.clone(), |at| issue.at(Place::address(at))))
     }
 }
 
 /// A stretch of code in the ELF.
-struct Code {
+struct Stretch {
     /// Its address as linked.
     start: Addr,
     bytes: Bytes,
@@ -185,11 +186,15 @@ fn is_uniform(bytes: &[u8]) -> bool {
 
 /// What the program executes and does not write, where it runs: its sections, else its segments. What shares its addresses
 /// with something else (an overlay, an object file that is not linked) is in memory only at times.
-fn code(elf: &Elf) -> Vec<Code> {
+fn code(elf: &Elf) -> Vec<Stretch> {
     let mut sections: Vec<Section> = elf.sections().filter(is_in_memory).collect();
     if sections.is_empty() {
         let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_X != 0 && p.flags & PF_W == 0;
-        return elf.segments().filter(fixed).map(|p| Code { start: p.vaddr, bytes: elf.segment_bytes(&p) }).collect();
+        return elf
+            .segments()
+            .filter(fixed)
+            .map(|p| Stretch { start: p.vaddr, bytes: elf.segment_bytes(&p) })
+            .collect();
     }
     sections.sort_by_key(|s| s.addr);
     let mut all = Vec::new();
@@ -200,7 +205,7 @@ fn code(elf: &Elf) -> Vec<Code> {
         let alone = section.addr >= end && own_end <= next;
         end = end.max(own_end);
         if alone && section.flags & SHF_EXECINSTR != 0 && section.flags & SHF_WRITE == 0 {
-            all.push(Code { start: section.addr, bytes: elf.section_bytes(section) });
+            all.push(Stretch { start: section.addr, bytes: elf.section_bytes(section) });
         }
     }
     all
@@ -211,8 +216,8 @@ fn is_in_memory(section: &Section) -> bool {
 }
 
 /// Samples spread over the code: the address as linked, and the bytes. Fill between functions shows nothing.
-fn samples(code: &[Code]) -> Vec<(Addr, &[u8])> {
-    let len = |c: &Code| u64::try_from(c.bytes.len()).unwrap_or(0);
+fn samples(code: &[Stretch]) -> Vec<(Addr, &[u8])> {
+    let len = |c: &Stretch| u64::try_from(c.bytes.len()).unwrap_or(0);
     let total = code.iter().fold(0u64, |n, c| n.saturating_add(len(c)));
     let count = total.checked_div(LEN).unwrap_or(0).clamp(1, SAMPLES);
     let step = total.checked_div(count).unwrap_or(0);
@@ -283,7 +288,7 @@ mod tests {
             let other = matched(&writer, TEXT, noise(2, 0x4000), 0).unwrap();
             assert_eq!((other.same, other.compared, other.is_another()), (0, 8, true));
             let issue = other.issue().unwrap();
-            assert_eq!((issue.code, issue.severity), ("elf-mismatch", Severity::Inferred));
+            assert_eq!((issue.code, issue.severity), (Code::ElfMismatch, crate::trace::Severity::Inferred));
             assert!(issue.message.contains("0 of 8 samples of code agree") && issue.message.contains("another build"));
             // Alike up to a function that grew by a word.
             let mut grown = noise(1, 0x4000);

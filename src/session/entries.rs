@@ -3,8 +3,9 @@
 
 use super::LoadOffset;
 use crate::abi::Addr;
+use crate::code::Code;
 use crate::elf::{Elf, ElfKind, Machine, SymbolKind};
-use crate::trace::{Issue, Severity};
+use crate::trace::Issue;
 
 /// Thread entries held against the functions of the ELF.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,6 @@ impl Entries {
             "this ELF is of another build, or control blocks were written over; names and lines from it may be wrong"
         };
         let message = format!("{} (the first that does not is {first}): {why}", self.describe());
-        Some(Issue::new("elf-mismatch", Severity::Inferred, message))
+        Some(Issue::new(Code::ElfMismatch, message))
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use crate::catalogue::Catalogue;
 use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents, header::Macros};
+use crate::code::Code;
 use crate::elf::Elf;
-use crate::format::Absence;
+use crate::error::Error;
 use crate::sym::dwarf::{Dwarf, EnumNames};
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 /// The file beside an ELF that is read without being named.
 pub const BESIDE: &str = "tx-trace-events.tsv";
@@ -60,18 +61,18 @@ impl EventNames {
     /// Reads the files; `ids` are those that applications choose, asked for where there is a file.
     ///
     /// # Errors
-    /// [`Absence`] where a file that was named cannot be read or understood. One that lies beside the ELF is passed
+    /// [`Error`] where a file that was named cannot be read or understood. One that lies beside the ELF is passed
     /// over then, and that is said.
     pub fn open(
         files: &[PathBuf],
         chosen: Vec<String>,
         elf: Option<&Path>,
         ids: impl Fn() -> RangeInclusive<u32>,
-    ) -> Result<Self, Absence> {
+    ) -> Result<Self, Error> {
         let mut all = Self { chosen, ..Self::default() };
         let hint = "docs/user-events.md tells how these files look";
         for path in files {
-            let parsed = read(path, &ids()).map_err(|e| Absence::broken("events-file", e, hint))?;
+            let parsed = read(path, &ids()).map_err(|e| Error::failed(Code::EventsFile, e, hint))?;
             all.files.push(File { name: path.display().to_string(), parsed });
         }
         if let Some(path) = elf.map(|e| e.with_file_name(BESIDE)).filter(|p| p.is_file()) {
@@ -83,7 +84,7 @@ impl EventNames {
         for file in all.beside.iter().chain(&all.files) {
             for (line, note) in &file.parsed.notes {
                 let at = if *line > 0 { format!(":{line}") } else { String::new() };
-                all.issues.push(Issue::new("events-file", Severity::Note, format!("{}{at}: {note}", file.name)));
+                all.issues.push(Issue::new(Code::EventsFile, format!("{}{at}: {note}", file.name)));
             }
         }
         Ok(all)
@@ -126,8 +127,8 @@ impl EventNames {
     /// Puts what the files say into a catalogue.
     ///
     /// # Errors
-    /// [`Absence`] where a file that was named gives the system's own ids another meaning.
-    pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Absence> {
+    /// [`Error`] where a file that was named gives the system's own ids another meaning.
+    pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Error> {
         self.told.clear();
         for file in self.noted.iter().chain(&self.beside) {
             match put(file, catalogue) {
@@ -138,7 +139,7 @@ impl EventNames {
         }
         for file in &self.files {
             let told = put(file, catalogue).map_err(|why| {
-                Absence::broken("events-file", why, "a kernel's own ids keep their names: take the line out")
+                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: take the line out")
             })?;
             self.told.push(told);
         }
@@ -149,13 +150,13 @@ impl EventNames {
     /// that no definition has. True where the catalogue knows more than before.
     ///
     /// # Errors
-    /// [`Absence`] where an enumeration was chosen that is not there.
+    /// [`Error`] where an enumeration was chosen that is not there.
     pub fn from_elf(
         &mut self,
         elf: Option<&Arc<Elf>>,
         trace: &Trace,
         catalogue: &mut Catalogue,
-    ) -> Result<bool, Absence> {
+    ) -> Result<bool, Error> {
         let (Some(elf), Some(ids)) = (elf, catalogue.user_ids()) else { return Ok(false) };
         let seen: BTreeSet<u32> =
             trace.events().filter(|e| e.def.is_none() && ids.contains(&e.id)).map(|e| e.id).collect();
@@ -169,7 +170,7 @@ impl EventNames {
     ///
     /// # Errors
     /// As [`EventNames::from_elf`].
-    pub fn all_from_elf(&mut self, elf: &Arc<Elf>, catalogue: &mut Catalogue) -> Result<bool, Absence> {
+    pub fn all_from_elf(&mut self, elf: &Arc<Elf>, catalogue: &mut Catalogue) -> Result<bool, Error> {
         let Some(ids) = catalogue.user_ids() else { return Ok(false) };
         self.put_elf(elf, &BTreeSet::new(), &ids, catalogue)
     }
@@ -226,18 +227,18 @@ impl EventNames {
         seen: &BTreeSet<u32>,
         ids: &RangeInclusive<u32>,
         catalogue: &mut Catalogue,
-    ) -> Result<bool, Absence> {
+    ) -> Result<bool, Error> {
         let found = self.elf.take().unwrap_or_else(|| walk(elf, ids));
         let result = self.put_found(&found, seen, catalogue);
         self.elf = Some(found);
         result
     }
 
-    fn put_found(&mut self, found: &FromElf, seen: &BTreeSet<u32>, catalogue: &mut Catalogue) -> Result<bool, Absence> {
-        self.issues.retain(|i| i.code != SEVERAL);
+    fn put_found(&mut self, found: &FromElf, seen: &BTreeSet<u32>, catalogue: &mut Catalogue) -> Result<bool, Error> {
+        self.issues.retain(|i| i.code != Code::SeveralEventEnums);
         if let Some(why) = &found.unavailable {
             if !self.chosen.is_empty() {
-                return Err(Absence::broken("no-such-enum", format!("--event-enum: {why}"), ""));
+                return Err(Error::failed(Code::NoSuchEnum, format!("--event-enum: {why}"), ""));
             }
             if !seen.is_empty() {
                 self.told.push(format!("{} without a name: {why}", ids(seen.len())));
@@ -314,8 +315,7 @@ impl EventNames {
             let more = several.saturating_sub(1).saturating_sub(others.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             self.issues.push(Issue::new(
-                SEVERAL,
-                Severity::Inferred,
+                Code::SeveralEventEnums,
                 format!(
                     "events of the application are named by {what} {}; {}{more} could name some too: --event-enum NAME chooses",
                     told(*best, group),
@@ -358,17 +358,14 @@ fn ids(n: usize) -> String {
     if n == 1 { "1 id".to_owned() } else { format!("{n} ids") }
 }
 
-/// The code of what is said where more than one enumeration could be meant.
-const SEVERAL: &str = "several-event-enums";
-
 fn passed_over(why: String) -> Issue {
-    Issue::new("events-file", Severity::Inferred, format!("{why}: the file is passed over"))
+    Issue::new(Code::EventsFile, format!("{why}: the file is passed over"))
 }
 
-fn no_enum(name: &str, found: &FromElf) -> Absence {
+fn no_enum(name: &str, found: &FromElf) -> Error {
     let all: Vec<&str> = found.enums.iter().chain(&found.macros).map(|e| e.name.as_str()).take(12).collect();
     let hint = if all.is_empty() { "it has none at all".to_owned() } else { format!("there are: {}", all.join(", ")) };
-    Absence::broken("no-such-enum", format!("the ELF has no enum '{name}' with values of user events"), hint)
+    Error::failed(Code::NoSuchEnum, format!("the ELF has no enum '{name}' with values of user events"), hint)
 }
 
 /// Reads a file of events.

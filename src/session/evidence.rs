@@ -9,16 +9,18 @@ use super::{Session, stub};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
+use crate::code::Code;
 use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MOST_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
-use crate::format::{Absence, DecodeOptions, Extent};
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{Kernel, Kind, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
 use crate::sym::{Symbol, Symbols, noted};
-use crate::trace::{Issue, Severity};
+use crate::trace::Issue;
 
 /// A core that is ready to be written.
 pub struct Evidence {
@@ -57,8 +59,8 @@ impl Session<'_> {
     /// Gathers the evidence. `ranges` are stretches of memory that somebody asked for beside what goes in anyway.
     ///
     /// # Errors
-    /// [`Absence`] where the source fails, or where there is nothing at all to gather.
-    pub fn evidence(&mut self, ranges: &[Region]) -> Result<Evidence, Absence> {
+    /// [`Error`] where the source fails, or where there is nothing at all to gather.
+    pub fn evidence(&mut self, ranges: &[Region]) -> Result<Evidence, Error> {
         let mut issues = self.issues().to_vec();
         let mut said = Vec::new();
         let mut wanted = Wanted::default();
@@ -85,7 +87,7 @@ impl Session<'_> {
                     trace
                 })
             }
-            Err(absence) if absence.code == "source-failed" => return Err(absence),
+            Err(absence) if absence.code == Code::SourceFailed => return Err(absence),
             Err(absence) => {
                 issues.push(left_out(format!("the core holds no trace: {}", absence.message)));
                 None
@@ -94,7 +96,7 @@ impl Session<'_> {
         let mut stop = Stop::default();
         let kernel = match self.kernel_with(registry.as_ref(), &mut stop) {
             Ok(kernel) => Some(kernel),
-            Err(absence) if absence.code == "source-failed" => return Err(absence),
+            Err(absence) if absence.code == Code::SourceFailed => return Err(absence),
             Err(absence) => {
                 issues.push(left_out(format!("the core holds no threads: {}", absence.message)));
                 stop = self.stop(&mut issues)?;
@@ -112,7 +114,7 @@ impl Session<'_> {
         wanted.add("range", ranges.iter().copied());
         let Gathered { pieces, missing, dropped, failed } = wanted.gather(self.memory.memory(), MOST_PIECES);
         if let Some(error) = failed {
-            return Err(Absence::from_read(&error, "the memory"));
+            return Err(error.explain("the memory"));
         }
         issues.extend(
             missing.iter().map(|(what, region)| {
@@ -123,8 +125,8 @@ impl Session<'_> {
             issues.push(left_out(format!("{dropped} bytes are not in the core: it would have become too large")));
         }
         if pieces.is_empty() {
-            return Err(Absence::broken(
-                "nothing-to-write",
+            return Err(Error::failed(
+                Code::NothingToWrite,
                 "nothing of this target can be put into a core: no trace, no threads, no variables",
                 "--range ADDR..ADDR names memory",
             ));
@@ -138,8 +140,8 @@ impl Session<'_> {
             pieces.iter().map(|(at, b)| (*at, u64::try_from(b.len()).unwrap_or(u64::MAX))).collect();
         let total: u64 = places.iter().map(|(_, len)| len).sum();
         let head = file.head(&places).ok_or_else(|| {
-            Absence::broken(
-                "usage",
+            Error::failed(
+                Code::Usage,
                 "a part of this memory lies where a core of this target has no addresses",
                 "check --range",
             )
@@ -149,18 +151,18 @@ impl Session<'_> {
     }
 
     /// A core is all that is left later: every register that the stub has and the core has a place for.
-    fn ask_system_registers(&mut self, stop: &mut Stop) -> Result<(), Absence> {
+    fn ask_system_registers(&mut self, stop: &mut Stop) -> Result<(), Error> {
         let Some((remote, frames)) = self.remote_mut().zip(stop.frames) else { return Ok(()) };
         let [cpu] = stop.cpus.as_mut_slice() else { return Ok(()) };
         let asked = stub::ask(remote.client_mut(), frames.endian, cpu, &frames.architecture.system_registers());
-        asked.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))
+        asked.map_err(|e| Error::from(e))
     }
 
     /// The auxiliary vector, by which a debugger moves a position-independent program to where it was loaded: that of the
     /// process, or where it has none, or the program was said to lie elsewhere, its entry point alone.
-    fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Absence> {
+    fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Error> {
         let whole = match self.remote_mut() {
-            Some(remote) => remote.client_mut().auxv().map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?,
+            Some(remote) => remote.client_mut().auxv().map_err(|e| Error::from(e))?,
             None => self.core.auxv().map(<[u8]>::to_vec),
         };
         let moved = self.elf().filter(|elf| elf.kind() == ElfKind::Dyn && !self.load_offset().how.is_empty());
@@ -207,10 +209,10 @@ impl Session<'_> {
     }
 
     /// What the source itself says that there is: a stub's RAM, or all that a file holds.
-    fn of_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Absence> {
+    fn of_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Error> {
         if let Some(remote) = self.remote_mut() {
             let map = remote.client_mut().memory_map();
-            let map = map.map_err(|e| Absence::broken(e.code(), e.to_string(), ""))?.unwrap_or_default();
+            let map = map.map_err(|e| Error::from(e))?.unwrap_or_default();
             for region in map.iter().filter(|r| r.kind == MapKind::Ram) {
                 let region = Region { start: region.start, len: region.len };
                 if region.len <= LARGEST_RAM {
@@ -373,7 +375,7 @@ fn of_kernel(kernel: &Kernel, wanted: &mut Wanted) {
 }
 
 fn left_out(message: String) -> Issue {
-    Issue::new("core-left-out", Severity::Note, message)
+    Issue::new(Code::CoreLeftOut, message)
 }
 
 fn range(region: &Region) -> String {

@@ -5,7 +5,9 @@ use std::path::Path;
 use super::scan::LIMIT;
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
-use crate::format::{Absence, Haystack};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::Haystack;
 use crate::mem::gzip::{self, End};
 use crate::mem::image::text::{self, Dump, Kind, OrderKnown};
 use crate::mem::map::FileMap;
@@ -25,8 +27,8 @@ pub(super) struct File {
 }
 
 /// Opens a file; unpacks it where it is compressed.
-pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence> {
-    let bytes = FileMap::open(path).map_err(|e| Absence::broken("file", e.to_string(), ""))?;
+pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Error> {
+    let bytes = FileMap::open(path).map_err(|e| Error::failed(Code::File, e.to_string(), ""))?;
     let data = bytes.data_ranges().to_vec();
     let mut file = unpack(path.display().to_string(), Bytes::from(bytes), issues)?;
     file.data = file.data.map(|_| data);
@@ -34,12 +36,12 @@ pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Absence
 }
 
 /// Unpacks bytes that are compressed; what is sound of them is used.
-pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+pub(super) fn unpack(name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Error> {
     unpack_within(gzip::bound_of(bytes.len()), name, bytes, issues)
 }
 
 /// `bound` is for all layers together: one is in memory while the next is unpacked.
-fn unpack_within(mut bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+fn unpack_within(mut bound: usize, name: String, bytes: Bytes, issues: &mut Vec<Issue>) -> Result<File, Error> {
     let mut file = File { name, bytes, data: Some(vec![(0, u64::MAX)]) };
     for _ in 0..LAYERS {
         if !gzip::is_gzip(&file.bytes) {
@@ -51,46 +53,40 @@ fn unpack_within(mut bound: usize, name: String, bytes: Bytes, issues: &mut Vec<
     if !gzip::is_gzip(&file.bytes) {
         return Ok(file);
     }
-    Err(Absence::broken(
-        "gzip",
+    Err(Error::failed(
+        Code::Gzip,
         format!("{} is compressed more than {LAYERS} times over", file.name),
         "unpack it with gunzip",
     ))
 }
 
 /// Unpacks bytes that are compressed, once.
-fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issue>) -> Result<File, Absence> {
+fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issue>) -> Result<File, Error> {
     let unpacked = gzip::unpack(bytes, bound);
     let len = unpacked.bytes.len();
-    let (code, severity, sentence) = match unpacked.end {
-        End::Whole => ("", Severity::Note, String::new()),
-        End::Trailing(n) => {
-            ("gzip-trailing", Severity::Note, format!("{n} bytes behind its end are not gzip: not used"))
-        }
-        End::TooLarge => (
-            "gzip-too-large",
-            Severity::Lost,
+    let trouble = match unpacked.end {
+        End::Whole => None,
+        End::Trailing(n) => Some((Code::GzipTrailing, format!("{n} bytes behind its end are not gzip: not used"))),
+        End::TooLarge => Some((
+            Code::GzipTooLarge,
             format!("it holds more than {len} bytes, and no more are unpacked: gunzip -k makes a file of any size"),
-        ),
-        End::Cut => ("gzip-cut", Severity::Lost, format!("it is cut short: {len} bytes could be unpacked")),
-        End::Damaged(why) => (
-            "gzip-damaged",
-            Severity::Lost,
+        )),
+        End::Cut => Some((Code::GzipCut, format!("it is cut short: {len} bytes could be unpacked"))),
+        End::Damaged(why) => Some((
+            Code::GzipDamaged,
             format!("it is damaged ({why}): {len} bytes could be unpacked, and the last of them may be wrong"),
-        ),
+        )),
     };
     if len == 0 {
-        let why = if sentence.is_empty() { "it is empty".to_owned() } else { sentence };
-        return Err(Absence::broken("gzip", format!("{name} is compressed (gzip), and {why}"), "copy it anew"));
+        let why = trouble.map_or_else(|| "it is empty".to_owned(), |(_, sentence)| sentence);
+        return Err(Error::failed(Code::Gzip, format!("{name} is compressed (gzip), and {why}"), "copy it anew"));
     }
-    if !sentence.is_empty() {
-        issues.push(Issue::new(code, severity, format!("{name}: {sentence}")));
-    }
+    issues.extend(trouble.map(|(code, sentence)| Issue::new(code, format!("{name}: {sentence}"))));
     Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes), data: None })
 }
 
 /// Why a file that nobody said anything about cannot be what it seems: packed in a way that is not unpacked here.
-pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Absence> {
+pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     const KINDS: [(&[u8], &str, &str); 6] = [
         (b"\xFD7zXZ\0", "xz", "unxz -k"),
         (b"\x28\xB5\x2F\xFD", "zstd", "unzstd"),
@@ -105,8 +101,8 @@ pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Absence> {
             .to_owned(),
         tool => format!("{tool} {}", path.display()),
     };
-    Err(Absence::broken(
-        "packed",
+    Err(Error::failed(
+        Code::Packed,
         format!("{} is compressed ({kind}); only gzip is unpacked here", path.display()),
         hint,
     ))
@@ -141,7 +137,7 @@ pub(super) fn read_text(
     images: Vec<Piece>,
     order: Option<Endian>,
     issues: &mut Vec<Issue>,
-) -> Result<Vec<Piece>, Absence> {
+) -> Result<Vec<Piece>, Error> {
     let mut pieces = Vec::with_capacity(images.len());
     for piece in images {
         match text::sniff(&piece.bytes) {
@@ -161,18 +157,18 @@ fn put(
     address: Option<Addr>,
     pieces: &mut Vec<Piece>,
     issues: &mut Vec<Issue>,
-) -> Result<(), Absence> {
+) -> Result<(), Error> {
     // Plain digits count from the start of the file, damaged or not.
     let plain = dump.kind == Kind::Plain;
     let Some(first) = dump.blocks.first().map(|(at, _)| if plain { 0 } else { *at }) else {
         let why: Vec<String> = dump.flaws.iter().map(ToString::to_string).collect();
-        let mut absence = Absence::broken(
-            "dump-empty",
+        let mut error = Error::failed(
+            Code::DumpEmpty,
             format!("{name} is {}, and nothing in it can be used", a(dump.kind)),
             "copy it anew from where it was made",
         );
-        absence.tried = why;
-        return Err(absence);
+        error.tried = why;
+        return Err(error);
     };
     for flaw in &dump.flaws {
         let severity = match (flaw.wrong.loses(), flaw.wrong) {
@@ -181,12 +177,13 @@ fn put(
             _ => Severity::Note,
         };
         let place = flaw.address.map(Place::address).unwrap_or_default();
-        issues.push(Issue::new(flaw.wrong.code(), severity, format!("{name}: {flaw}")).times(flaw.count).at(place));
+        issues.push(
+            Issue::new(flaw.wrong.code(), format!("{name}: {flaw}")).severity(severity).times(flaw.count).at(place),
+        );
     }
     if dump.words.is_some_and(|w| w.known == OrderKnown::Assumed) {
         issues.push(Issue::new(
-            "dump-byte-order",
-            Severity::Inferred,
+            Code::DumpByteOrder,
             format!(
                 "{name} holds words, and nothing tells their byte order: little-endian is taken (--elf FILE tells)"
             ),
@@ -201,8 +198,7 @@ fn put(
     if let Some(address) = address.filter(|a| *a != first && !unplaced && !plain) {
         issues.push(
             Issue::new(
-                "dump-moved",
-                Severity::Note,
+                Code::DumpMoved,
                 format!("{name} begins at {first:#x} by itself; it was moved to {address:#x}, as you said"),
             )
             .at(Place::address(address)),
@@ -213,8 +209,8 @@ fn put(
             None if unplaced => None,
             None => Some(at),
             Some(address) => Some(address.checked_add(at.wrapping_sub(first)).ok_or_else(|| {
-                Absence::broken(
-                    "image",
+                Error::failed(
+                    Code::Image,
                     format!(
                         "{name} begins at {first:#x}: moved to {address:#x} it passes the end of the address space"
                     ),
@@ -251,7 +247,7 @@ mod tests {
         let file = unpack_within(4096, "ram.gz".to_owned(), packed, &mut issues).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(file.bytes.len(), 4096);
         let [issue] = issues.as_slice() else { panic!("{issues:?}") };
-        assert_eq!((issue.code, issue.severity), ("gzip-too-large", Severity::Lost));
+        assert_eq!((issue.code, issue.severity), (Code::GzipTooLarge, Severity::Lost));
         assert!(issue.message.starts_with("ram.gz: it holds more than 4096 bytes"), "{}", issue.message);
     }
 }

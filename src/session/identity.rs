@@ -6,12 +6,13 @@ use super::entries::Entries;
 use crate::abi::{Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
+use crate::code::Code;
 use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOBITS, SHT_NOTE, Section, Segment};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Layout;
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 /// What memory and ELF say of the program.
 #[derive(Debug, Clone, Default)]
@@ -80,8 +81,7 @@ impl Agreement {
     pub fn issue(self) -> Option<Issue> {
         (!self.holds()).then(|| {
             Issue::new(
-                "elf-mismatch",
-                Severity::Inferred,
+                Code::ElfMismatch,
                 format!(
                     "{} of {} thread names agree: this ELF is of another build; names and lines from it are wrong",
                     self.same, self.compared

@@ -2,9 +2,11 @@
 
 use super::{Loaded, Session, Source, open};
 use crate::catalogue::{Catalogue, Names};
-use crate::format::{Absence, DecodeOptions, Extent, Follow, Newer};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent, Follow, Newer};
 use crate::mem::segments::Segments;
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 impl Session<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
@@ -19,10 +21,10 @@ impl Session<'_> {
     /// Goes to the live target again; what is known of the program stays.
     ///
     /// # Errors
-    /// [`Absence`] where it cannot be reached.
-    pub fn reconnect(&mut self) -> Result<(), Absence> {
+    /// [`Error`] where it cannot be reached.
+    pub fn reconnect(&mut self) -> Result<(), Error> {
         let Some(link) = self.link.clone() else {
-            return Err(Absence::broken("usage", "this source is no live target", ""));
+            return Err(Error::failed(Code::Usage, "this source is no live target", ""));
         };
         // Most stubs serve one client at a time: the old link goes first.
         self.memory = Source::Files(Box::new(Segments::default()));
@@ -42,8 +44,7 @@ impl Session<'_> {
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {
             Issue::new(
-                "read-while-running",
-                Severity::Note,
+                Code::ReadWhileRunning,
                 "the target ran while it was read: what was read at different moments may not fit together",
             )
         })
@@ -59,7 +60,7 @@ impl Session<'_> {
         extent: Extent,
         names: Names,
         options: &DecodeOptions,
-    ) -> Result<(Loaded, Option<Box<dyn Follow>>), Absence> {
+    ) -> Result<(Loaded, Option<Box<dyn Follow>>), Error> {
         self.forget();
         let capture = self.capture(extent)?.1;
         let loaded = self.decoded(capture.as_ref(), names, options)?;
@@ -70,7 +71,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Follow::newer`].
-    pub fn newer(&mut self, from: &dyn Follow, names: bool) -> Result<Newer, Absence> {
+    pub fn newer(&mut self, from: &dyn Follow, names: bool) -> Result<Newer, Error> {
         // After a lost link the trace may be another one.
         self.locate()?;
         from.newer(self.memory.fresh(), names)
@@ -79,13 +80,13 @@ impl Session<'_> {
     /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
-    /// [`Absence`] where it is no trace.
+    /// [`Error`] where it is no trace.
     pub fn decode(
         &mut self,
         newer: &Newer,
         catalogue: &mut Catalogue,
         options: &DecodeOptions,
-    ) -> Result<Trace, Absence> {
+    ) -> Result<Trace, Error> {
         let mut trace = newer.capture.decode(catalogue, options)?;
         if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
             trace = newer.capture.decode(catalogue, options)?;

@@ -36,15 +36,17 @@ use std::sync::{Arc, LazyLock};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
+use crate::code::Code;
 use crate::elf::Elf;
-use crate::format::{self, Absence, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
+use crate::error::Error;
+use crate::format::{self, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::Client;
 use crate::sym::{Layers, Noted, Symbols};
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 /// An open source, and where its trace lies once that was asked.
 pub struct Session<'m> {
@@ -146,8 +148,8 @@ impl<'m> Session<'m> {
     /// Opens what the inputs name.
     ///
     /// # Errors
-    /// [`Absence`] when a file, a stub or the combination of them cannot be used.
-    pub fn open(inputs: Inputs) -> Result<Self, Absence> {
+    /// [`Error`] when a file, a stub or the combination of them cannot be used.
+    pub fn open(inputs: Inputs) -> Result<Self, Error> {
         open::open(inputs, None)
     }
 
@@ -156,7 +158,7 @@ impl<'m> Session<'m> {
     ///
     /// # Errors
     /// As [`Session::open`].
-    pub fn over(inputs: Inputs, memory: Lent<'m>) -> Result<Self, Absence> {
+    pub fn over(inputs: Inputs, memory: Lent<'m>) -> Result<Self, Error> {
         open::open(inputs, Some(memory))
     }
 
@@ -263,24 +265,24 @@ impl<'m> Session<'m> {
     /// Finds the trace: by option, by symbols, and in files by searching.
     ///
     /// # Errors
-    /// [`Absence`] with all that was tried.
-    pub fn locate(&mut self) -> Result<(&'static dyn Format, &Location), Absence> {
+    /// [`Error`] with all that was tried.
+    pub fn locate(&mut self) -> Result<(&'static dyn Format, &Location), Error> {
         if self.place.is_none() {
             let found = scan::find(self);
             let elf = self.elf.as_deref();
-            self.place = Some(found.map_err(|absence| program::blame(elf, &Identity::default(), absence))?);
+            self.place = Some(found.map_err(|error| program::blame(elf, &Identity::default(), error))?);
         }
         self.place
             .as_ref()
             .map(|(f, l)| (*f, l.location()))
-            .ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))
+            .ok_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""))
     }
 
     /// Reads and decodes what `extent` asks for. May be asked again for more; what was read before is not read again.
     ///
     /// # Errors
-    /// [`Absence`] when there is no trace, or it cannot be read.
-    pub fn load(&mut self, extent: Extent, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+    /// [`Error`] when there is no trace, or it cannot be read.
+    pub fn load(&mut self, extent: Extent, names: Names, options: &DecodeOptions) -> Result<Loaded, Error> {
         if self.buffers.len() > 1 {
             return self.load_joined(names, options);
         }
@@ -306,28 +308,28 @@ impl<'m> Session<'m> {
     }
 
     /// Decodes what was captured.
-    fn decoded(&mut self, capture: &dyn Capture, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+    fn decoded(&mut self, capture: &dyn Capture, names: Names, options: &DecodeOptions) -> Result<Loaded, Error> {
         let (mut trace, catalogue) = self.named(capture, names, options)?;
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(Loaded { trace, catalogue, running: capture.running() })
     }
 
     /// Reads the buffers of one run as one trace.
-    fn load_joined(&mut self, names: Names, options: &DecodeOptions) -> Result<Loaded, Absence> {
+    fn load_joined(&mut self, names: Names, options: &DecodeOptions) -> Result<Loaded, Error> {
         let mut buffers = Vec::new();
         let mut format: Option<&'static dyn Format> = None;
         for (name, bytes, base) in &self.buffers {
             let found = formats(self.only).find_map(|f| Some((f, f.scan(bytes, 1).first().copied()?)));
             let Some((own, found)) = found else {
-                return Err(Absence::broken(
-                    "header-damaged",
+                return Err(Error::failed(
+                    Code::HeaderDamaged,
                     format!("{name}: its header is damaged"),
                     "leave it out",
                 ));
             };
             if format.get_or_insert(own).name() != own.name() {
-                return Err(Absence::broken(
-                    "usage",
+                return Err(Error::failed(
+                    Code::Usage,
                     format!("{name} is of another format"),
                     "join buffers of one run",
                 ));
@@ -341,7 +343,7 @@ impl<'m> Session<'m> {
             };
             buffers.push((location, Segments::new(vec![Block::whole(*base, bytes.clone())])));
         }
-        let format = format.ok_or_else(|| Absence::none("no-trace", "no trace was found", ""))?;
+        let format = format.ok_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""))?;
         let capture = format.join(buffers, &self.symbols)?;
         self.decoded(capture.as_ref(), names, options)
     }
@@ -352,7 +354,7 @@ impl<'m> Session<'m> {
         capture: &dyn Capture,
         names: Names,
         options: &DecodeOptions,
-    ) -> Result<(Trace, Catalogue), Absence> {
+    ) -> Result<(Trace, Catalogue), Error> {
         let mut catalogue = capture.catalogue(names);
         self.events.from_files(&mut catalogue)?;
         let mut trace = capture.decode(&catalogue, options)?;
@@ -364,18 +366,18 @@ impl<'m> Session<'m> {
     }
 
     /// Reads what `extent` asks for. Of a target that runs nothing is remembered: its pointers are of this moment.
-    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Box<dyn Capture>), Absence> {
+    fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Box<dyn Capture>), Error> {
         if self.place.is_some() && self.memory.memory().changes() {
             self.forget();
         }
         self.locate()?;
         let Some((format, located)) = &self.place else {
-            return Err(Absence::none("no-trace", "no trace was found", ""));
+            return Err(Error::not_found(Code::NoTrace, "no trace was found", ""));
         };
         match located.capture(self.memory.memory(), &self.symbols, extent) {
             // The pointer was wrong; in a file the trace may still be there.
-            Err(absence) if !self.is_live() && self.hints.header.is_none() && located.location().by_symbols => {
-                let (format, located) = scan::instead(self, absence)?;
+            Err(error) if !self.is_live() && self.hints.header.is_none() && located.location().by_symbols => {
+                let (format, located) = scan::instead(self, error)?;
                 let capture = located.capture(self.memory.memory(), &self.symbols, extent)?;
                 self.place = Some((format, located));
                 Ok((format, capture))
@@ -387,24 +389,25 @@ impl<'m> Session<'m> {
     /// The value of a 32-bit variable (`--hz SystemCoreClock`).
     ///
     /// # Errors
-    /// [`Absence`] when there is no such symbol, or it cannot be read.
-    pub fn variable(&mut self, name: &str) -> Result<u64, Absence> {
+    /// [`Error`] when there is no such symbol, or it cannot be read.
+    pub fn variable(&mut self, name: &str) -> Result<u64, Error> {
         let symbol = self.symbols.lookup(name).ok_or_else(|| {
-            Absence::broken(
-                "no-such-symbol",
+            Error::failed(
+                Code::NoSuchSymbol,
                 format!("no symbol {name}"),
                 "check its spelling, or give the number itself",
             )
         })?;
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
-        let bytes =
-            self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| Absence::from_read(&e, name))?;
+        let bytes = self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| e.explain(name))?;
         // Without an ELF the trace itself tells the byte order.
         let endian = match self.hints.endian {
             Some(endian) => endian,
             None => self.load(Extent::Nothing, Names::default(), &DecodeOptions::default())?.trace.about.endian,
         };
-        endian.word(width, &bytes, 0).ok_or_else(|| Absence::broken("unreadable", format!("{name} cannot be read"), ""))
+        endian
+            .word(width, &bytes, 0)
+            .ok_or_else(|| Error::failed(Code::Unreadable, format!("{name} cannot be read"), ""))
     }
 }
 
@@ -413,9 +416,7 @@ fn other_order(elf: &Elf, trace: &Trace) -> Option<Issue> {
     let (program, memory) = (elf.endian(), trace.about.endian);
     (program != memory).then(|| {
         Issue::new(
-            "elf-mismatch",
-            Severity::Inferred,
-            format!(
+            Code::ElfMismatch, format!(
                 "the ELF is {}-endian, the trace {}-endian: this ELF is of another program; names and lines from it are wrong",
                 program.name(), memory.name()
             ),
@@ -428,9 +429,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            "just-begun",
-            Severity::Note,
-            format!("the trace holds only {held} events: did attaching reset the target? Many probes do unless told otherwise (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do unless told otherwise (connect under reset, `monitor reset`)"),
         )
     })
 }

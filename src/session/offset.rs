@@ -1,10 +1,11 @@
 //! Where a program that can be loaded anywhere was loaded.
 
 use super::LoadOffset;
+use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
 use crate::mem::core::AT_ENTRY;
 use crate::mem::remote::Remote;
-use crate::trace::{Issue, Severity};
+use crate::trace::Issue;
 
 /// By the stub's word; 0 for a program that does not move.
 pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
@@ -20,8 +21,7 @@ pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut V
 /// Nothing tells it.
 pub(super) fn unknown() -> Issue {
     Issue::new(
-        "load-offset-unknown",
-        Severity::Inferred,
+        Code::LoadOffsetUnknown,
         "the ELF is position-independent and nothing tells where it was loaded: 0 is taken (--load-offset N)",
     )
 }

@@ -17,8 +17,10 @@ use super::{
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
+use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
-use crate::format::{Absence, Format, Hints};
+use crate::error::Error;
+use crate::format::{Format, Hints};
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
@@ -29,7 +31,7 @@ use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
 use crate::sym::{ElfSymbols, Layers, Noted, Pairs};
-use crate::trace::{Issue, Severity};
+use crate::trace::Issue;
 
 /// The most that is read from standard input.
 const MOST_STDIN: u64 = 1 << 30;
@@ -60,7 +62,7 @@ struct Opened<'m> {
     code: Compared,
 }
 
-pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Absence> {
+pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Error> {
     let Inputs {
         elf,
         elf_built_in,
@@ -119,10 +121,10 @@ pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, A
     opened.check()?;
     let order = opened.elf.as_ref().map(|(_, elf)| elf.endian());
     opened.images = file::read_text(std::mem::take(&mut opened.images), order, &mut opened.issues)?;
-    if let Err(mut absence) = opened.place_images(format) {
+    if let Err(mut error) = opened.place_images(format) {
         // What was lost on the way here may be where the trace was.
-        absence.tried.extend(opened.issues.into_iter().map(|i| i.message));
-        return Err(absence);
+        error.tried.extend(opened.issues.into_iter().map(|i| i.message));
+        return Err(error);
     }
     // Only a file of events needs them, and they come out of a whole catalogue.
     let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
@@ -150,15 +152,15 @@ fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
     file.exists().then_some((file, address))
 }
 
-fn read_stdin() -> Result<Bytes, Absence> {
+fn read_stdin() -> Result<Bytes, Error> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
         .take(MOST_STDIN)
         .read_to_end(&mut bytes)
-        .map_err(|e| Absence::broken("file", format!("standard input: {e}"), ""))?;
+        .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
     if bytes.is_empty() {
-        return Err(Absence::broken("file", "standard input is empty", "pipe a trace buffer into it"));
+        return Err(Error::failed(Code::File, "standard input is empty", "pipe a trace buffer into it"));
     }
     Ok(Bytes::from(bytes))
 }
@@ -166,25 +168,25 @@ fn read_stdin() -> Result<Bytes, Absence> {
 /// Opens an ELF file.
 ///
 /// # Errors
-/// [`Absence`] where it cannot be read, or is no ELF.
-pub fn open_elf(path: &Path) -> Result<Elf, Absence> {
+/// [`Error`] where it cannot be read, or is no ELF.
+pub fn open_elf(path: &Path) -> Result<Elf, Error> {
     parse_elf(path, file::open(path, &mut Vec::new())?.bytes)
 }
 
-fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Absence> {
+fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Error> {
     Elf::open(bytes).map_err(|e| {
-        Absence::broken(
-            "not-elf",
+        Error::failed(
+            Code::NotElf,
             format!("{}: {e}", path.display()),
             "give the linked program (.elf, .axf, .out) or an ELF core",
         )
     })
 }
 
-fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
+fn as_core(path: &Path, elf: Elf) -> Result<Core, Error> {
     Core::open(elf).map_err(|e| {
-        Absence::broken(
-            "not-a-core",
+        Error::failed(
+            Code::NotACore,
             format!("{}: {e}", path.display()),
             "a raw dump goes in with --image FILE@ADDR, a program with --elf",
         )
@@ -192,19 +194,19 @@ fn as_core(path: &Path, elf: Elf) -> Result<Core, Absence> {
 }
 
 impl<'m> Opened<'m> {
-    fn open_elf(&mut self, path: &Path) -> Result<Elf, Absence> {
+    fn open_elf(&mut self, path: &Path) -> Result<Elf, Error> {
         parse_elf(path, file::open(path, &mut self.issues)?.bytes)
     }
 
-    fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Error> {
         let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
         match found {
             Some(found) if found.offset == 0 => {
                 self.traces.push((name, bytes, found.base));
                 Ok(())
             }
-            Some(found) => Err(Absence::broken(
-                "not-a-trace",
+            Some(found) => Err(Error::failed(
+                Code::NotATrace,
                 format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
                 "a dump of memory goes in with --image",
             )),
@@ -213,8 +215,8 @@ impl<'m> Opened<'m> {
                 let known = formats(only).any(|f| f.sniff(&bytes));
                 refuse_cut(&name, &bytes, only)?;
                 if !known {
-                    return Err(Absence::none(
-                        "not-a-trace",
+                    return Err(Error::not_found(
+                        Code::NotATrace,
                         format!("{name} does not begin with a trace header, and holds none"),
                         "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
                     ));
@@ -226,7 +228,7 @@ impl<'m> Opened<'m> {
     }
 
     /// A file that nobody said anything about.
-    fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Error> {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
@@ -238,8 +240,8 @@ impl<'m> Opened<'m> {
             let elf = parse_elf(path, bytes)?;
             if elf.kind() == ElfKind::Core {
                 if let Some((first, _)) = &self.core {
-                    return Err(Absence::broken(
-                        "usage",
+                    return Err(Error::failed(
+                        Code::Usage,
                         format!("{} is a second core beside {}", path.display(), first.display()),
                         "give one of them",
                     ));
@@ -247,8 +249,8 @@ impl<'m> Opened<'m> {
                 self.core_name = name;
                 self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data.as_deref())));
             } else if self.elf.is_some() {
-                return Err(Absence::broken(
-                    "usage",
+                return Err(Error::failed(
+                    Code::Usage,
                     format!("{} is a second ELF program", path.display()),
                     "give one --elf",
                 ));
@@ -266,7 +268,7 @@ impl<'m> Opened<'m> {
     }
 
     /// What was given must be one source.
-    fn check(&self) -> Result<(), Absence> {
+    fn check(&self) -> Result<(), Error> {
         let mut kinds = Vec::new();
         kinds.extend(self.lent.is_some().then_some("the memory that is served"));
         kinds.extend(self.remote.is_some().then_some("a stub"));
@@ -275,18 +277,18 @@ impl<'m> Opened<'m> {
         kinds.extend((!self.traces.is_empty()).then_some("a trace buffer"));
         match kinds.as_slice() {
             [_] => Ok(()),
-            [] if self.elf.is_some() => Err(Absence::broken(
-                "no-source",
+            [] if self.elf.is_some() => Err(Error::failed(
+                Code::NoSource,
                 "an ELF program holds no RAM: there is no trace in it",
                 "add where the memory is: --remote :3333, --core FILE, --image FILE@ADDR or --trace FILE",
             )),
-            [] => Err(Absence::broken(
-                "no-source",
+            [] => Err(Error::failed(
+                Code::NoSource,
                 "nothing to read",
                 "give a source: --remote :3333, --core FILE, --image FILE@ADDR, --trace FILE, or a FILE; `tx-trace demo` needs none",
             )),
-            many => Err(Absence::broken(
-                "usage",
+            many => Err(Error::failed(
+                Code::Usage,
                 format!("{} are different sources", many.join(" and ")),
                 "give one of them",
             )),
@@ -294,7 +296,7 @@ impl<'m> Opened<'m> {
     }
 
     /// An image without an address is placed by the trace header in it: it holds its own base.
-    fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Absence> {
+    fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Error> {
         for piece in &mut self.images {
             if piece.address.is_some() {
                 continue;
@@ -311,8 +313,8 @@ impl<'m> Opened<'m> {
             let Some(best) = best else {
                 let Piece { name, bytes, .. } = &*piece;
                 if !whole {
-                    return Err(Absence::broken(
-                        "image",
+                    return Err(Error::failed(
+                        Code::Image,
                         format!(
                             "{name}: no trace header in the first {} of its {} bytes",
                             hay.bytes().len(),
@@ -322,8 +324,8 @@ impl<'m> Opened<'m> {
                     ));
                 }
                 refuse_cut(name, bytes, only)?;
-                return Err(Absence::none(
-                    "no-trace",
+                return Err(Error::not_found(
+                    Code::NoTrace,
                     format!("{name}: no trace header in its {} bytes", bytes.len()),
                     "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
                 ));
@@ -332,8 +334,7 @@ impl<'m> Opened<'m> {
             let place = at.unwrap_or(0);
             piece.address = Some(place);
             self.issues.push(Issue::new(
-                "placed-by-header",
-                Severity::Inferred,
+                Code::PlacedByHeader,
                 format!(
                     "{} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
                     piece.name, best.offset, best.base
@@ -347,7 +348,7 @@ impl<'m> Opened<'m> {
         Ok(())
     }
 
-    fn build(mut self, mut options: Options_) -> Result<Session<'m>, Absence> {
+    fn build(mut self, mut options: Options_) -> Result<Session<'m>, Error> {
         let link = self.remote.clone();
         let mut hints = std::mem::take(&mut self.hints);
         hints.header = self.header;
@@ -407,7 +408,7 @@ impl<'m> Opened<'m> {
         options: &Options_,
         hints: &mut Hints,
         issues: &mut Vec<Issue>,
-    ) -> Result<(Source<'m>, String, LoadOffset), Absence> {
+    ) -> Result<(Source<'m>, String, LoadOffset), Error> {
         let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
         let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
         let by_entry = || {
@@ -448,8 +449,8 @@ impl<'m> Opened<'m> {
             self.noted = Noted::of(core.elf()).map(Arc::new);
             if let Some((elf_path, elf)) = &self.elf {
                 if let Some(sentence) = core.disagreement(elf) {
-                    return Err(Absence::broken(
-                        "core-mismatch",
+                    return Err(Error::failed(
+                        Code::CoreMismatch,
                         format!("{} and {} do not match: {sentence}", path.display(), elf_path.display()),
                         "take the core of the target, and the ELF that ran on it",
                     ));
@@ -468,12 +469,11 @@ impl<'m> Opened<'m> {
                 }
             }
             for remark in core.remarks() {
-                issues.push(Issue::new("core", Severity::Note, remark.clone()));
+                issues.push(Issue::new(Code::Core, remark.clone()));
             }
             if core.missing_bytes() > 0 {
                 issues.push(Issue::new(
-                    "core-truncated",
-                    Severity::Note,
+                    Code::CoreTruncated,
                     format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
                 ));
             }
@@ -500,7 +500,8 @@ impl<'m> Opened<'m> {
                 })
                 .collect();
             let width = hints.pointer.unwrap_or(Width::W8);
-            let segments = image::memory_of(&placed, width).map_err(|e| Absence::broken("image", e.to_string(), ""))?;
+            let segments =
+                image::memory_of(&placed, width).map_err(|e| Error::failed(Code::Image, e.to_string(), ""))?;
             self.with_code(segments, load)
         } else {
             self.header_in_file |= hints.header.is_none();
@@ -532,8 +533,8 @@ impl<'m> Opened<'m> {
 }
 
 /// Goes to a live target.
-pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Absence> {
-    let broken = |e: crate::rsp::RspError| Absence::broken(e.code(), e.to_string(), "");
+pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Error> {
+    let broken = |e: crate::rsp::RspError| Error::from(e);
     let interrupt = Some(&**crate::session::INTERRUPT);
     if !remote.endpoint.is_rsp() {
         let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
@@ -553,18 +554,16 @@ fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
     };
     (was != is).then(|| {
         Issue::new(
-            "elf-differs",
-            Severity::Inferred,
-            format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
+            Code::ElfDiffers, format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )
     })
 }
 
 /// A file that ends within the header that it begins with.
-fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Absence> {
+fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Error> {
     match formats(only).find_map(|f| f.cut_short(bytes)) {
         Some(why) => {
-            Err(Absence::broken("header-damaged", format!("{name} {why}"), "copy it anew from where it was made"))
+            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it anew from where it was made"))
         }
         None => Ok(()),
     }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::Identity;
+use crate::code::Code;
 use crate::elf::Elf;
-use crate::format::Absence;
-use crate::trace::{Issue, Severity};
+use crate::error::{Error, ErrorKind};
+use crate::trace::Issue;
 
 /// What is wrong with an ELF whose variables are not those of this memory.
 const OTHER: &str = "this ELF is of another build";
@@ -14,58 +15,58 @@ const OTHER: &str = "this ELF is of another build";
 #[must_use]
 pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     let lost = elf.cut_short()?;
-    Some(Issue::new("elf-truncated", Severity::Note, format!("{}: {lost}; copy it anew", path.display())))
+    Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it anew", path.display())))
 }
 
 /// True for what was concluded from a variable that holds 0: under the ELF of another build another variable lies there.
-pub(super) fn is_by_zero(absence: &Absence) -> bool {
-    matches!(absence.code, "never-enabled" | "no-threads")
+pub(super) fn is_by_zero(error: &Error) -> bool {
+    matches!(error.code, Code::NeverEnabled | Code::NoThreads)
 }
 
 /// Takes back what was concluded from such a variable where the ELF is, or may be, of another build.
-pub(super) fn doubt(identity: &Identity, mut absence: Absence) -> Absence {
+pub(super) fn doubt(identity: &Identity, mut error: Error) -> Error {
     let why = match identity.code {
-        _ if !is_by_zero(&absence) => return absence,
+        _ if !is_by_zero(&error) => return error,
         _ if identity.is_another() => OTHER.to_owned(),
         Some(code) if code.may_be_another() => {
             format!("{OTHER}, or some of its code was changed in memory ({})", code.describe())
         }
-        _ => return absence,
+        _ => return error,
     };
-    let what = if absence.code == "no-threads" { "threads" } else { "a trace" };
-    absence.code = "elf-mismatch";
-    absence.looked = false;
-    absence.message = format!("{why}: it does not show where {what} would be in this memory");
-    "give the ELF of the program that ran (--elf)".clone_into(&mut absence.hint);
-    absence
+    let what = if error.code == Code::NoThreads { "threads" } else { "a trace" };
+    error.code = Code::ElfMismatch;
+    error.kind = ErrorKind::Failed;
+    error.message = format!("{why}: it does not show where {what} would be in this memory");
+    "give the ELF of the program that ran (--elf)".clone_into(&mut error.hint);
+    error
 }
 
 /// Of a symbol that is missing though an ELF was given: why, and what to try.
-pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, absence: Absence) -> Absence {
-    let mut absence = doubt(identity, absence);
-    let (Some(elf), true) = (elf, absence.code.ends_with("-symbol") || absence.code == "trace-not-built-in") else {
-        return absence;
+pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Error {
+    let mut error = doubt(identity, error);
+    let (Some(elf), true) = (elf, error.code.name().ends_with("-symbol") || error.code == Code::TraceNotBuiltIn) else {
+        return error;
     };
     if elf.cut_short().is_some() {
-        absence.message.push_str("; the ELF is cut short, and it may lie in the part that is missing");
+        error.message.push_str("; the ELF is cut short, and it may lie in the part that is missing");
         "copy the ELF anew from where it was built; or --symbol NAME=ADDR from the linker's map"
-            .clone_into(&mut absence.hint);
-    } else if absence.code == "no-kernel-symbol" {
+            .clone_into(&mut error.hint);
+    } else if error.code == Code::NoKernelSymbol {
         let what = if elf.is_stripped() {
             "the ELF that was given has no symbols: give the unstripped one (--elf)"
         } else {
             "the ELF that was given has no such symbol: give that of the program that ran, linked with ThreadX (--elf)"
         };
-        absence.hint = format!("{what}, or --symbol _tx_thread_created_ptr=ADDR from the linker's map");
+        error.hint = format!("{what}, or --symbol _tx_thread_created_ptr=ADDR from the linker's map");
     }
-    absence
+    error
 }
 
 /// Takes back what was concluded from a variable of an ELF of another build: that a trace that was found by a search is left
 /// over.
 pub(super) fn doubt_left_over(issues: &mut [Issue]) {
-    for issue in issues.iter_mut().filter(|issue| issue.code == "left-over") {
-        issue.code = "found-by-search";
+    for issue in issues.iter_mut().filter(|issue| issue.code == Code::LeftOver) {
+        issue.code = Code::FoundBySearch;
         issue.message = format!("{OTHER}, and does not show where the trace is: this one was found by a search");
     }
 }

@@ -3,7 +3,9 @@
 use super::Session;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
-use crate::format::{Absence, Extent};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::Extent;
 use crate::mem::{Memory, Region};
 use crate::trace::Issue;
 
@@ -24,12 +26,12 @@ impl Session<'_> {
     /// Reads the whole trace without decoding it.
     ///
     /// # Errors
-    /// [`Absence`] when there is no trace, when it does not lie in one piece, or when any byte of it cannot be read:
+    /// [`Error`] when there is no trace, when it does not lie in one piece, or when any byte of it cannot be read:
     /// a dump with holes would have to make bytes up.
-    pub fn raw(&mut self) -> Result<Raw, Absence> {
+    pub fn raw(&mut self) -> Result<Raw, Error> {
         if self.buffers.len() > 1 {
-            return Err(Absence::broken(
-                "usage",
+            return Err(Error::failed(
+                Code::Usage,
                 format!("{} buffers of one run are read here: a .trx holds one", self.buffers.len()),
                 "give one --trace",
             ));
@@ -37,8 +39,8 @@ impl Session<'_> {
         let (format, capture) = self.capture(Extent::All)?;
         let ranges = capture.ranges();
         let [range] = ranges.as_slice() else {
-            return Err(Absence::broken(
-                "in-pieces",
+            return Err(Error::failed(
+                Code::InPieces,
                 format!("this trace lies in {} pieces: a .trx holds one", ranges.len()),
                 "dump the memory that holds them all, and read that with --image FILE@ADDR",
             ));
@@ -47,15 +49,15 @@ impl Session<'_> {
         let len = usize::try_from(range.len).unwrap_or(usize::MAX);
         let bytes = memory.read_bytes(range.start, len).map_err(|e| {
             if e.is_fatal() {
-                return Absence::from_read(&e, "the trace");
+                return e.explain("the trace");
             }
             let end = range.start.saturating_add(range.len);
             let gap = match first_gap(memory, range) {
                 Some(gap) => format!("{:#x} to {:#x}", gap.start, gap.start.saturating_add(gap.len).saturating_sub(1)),
                 None => format!("{:#x}", e.addr),
             };
-            Absence::broken(
-                "unreadable",
+            Error::failed(
+                Code::Unreadable,
                 format!(
                     "the trace lies at {:#x} to {:#x}, and {gap} cannot be read: a .trx would have to make these bytes up",
                     range.start,

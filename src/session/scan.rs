@@ -2,9 +2,11 @@
 
 use super::{Identity, Session, formats, program};
 use crate::abi::Addr;
-use crate::format::{Absence, Format, Found, Hints, Located, Location};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{Format, Found, Hints, Located, Location};
 use crate::mem::Memory;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// How much is searched at a time; a header that straddles two steps is found in the second, by the overlap.
 const STEP: u64 = 16 << 20;
@@ -23,31 +25,31 @@ pub struct Hit {
     pub found: Found,
 }
 
-pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Box<dyn Located>), Absence> {
-    let mut first: Option<Absence> = None;
+pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
+    let mut first: Option<Error> = None;
     if !session.scan || session.hints.header.is_some() {
         for format in by_content(session) {
             let hints = Hints { header_in_file: session.header_in_file, ..session.hints };
             match format.locate(session.memory.memory(), &session.symbols, &hints) {
                 Ok(located) => return Ok((format, located)),
-                Err(absence) if matches!(absence.code, "source-failed" | "interrupted") => return Err(absence),
+                Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => return Err(error),
                 // A format whose symbols are there has more to say than one of another system.
-                Err(absence) => {
-                    first = first.filter(|f| f.code != "no-trace-symbol" || f.code == absence.code).or(Some(absence));
+                Err(error) => {
+                    first = first.filter(|f| f.code != Code::NoTraceSymbol || f.code == error.code).or(Some(error));
                 }
             }
         }
     }
-    let mut absence = first.unwrap_or_else(|| Absence::none("no-trace", "no trace was found", ""));
-    if program::is_by_zero(&absence) {
+    let mut error = first.unwrap_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""));
+    if program::is_by_zero(&error) {
         // Only here a live target's code is worth its reads.
         let identity = Identity { code: session.code_match(), ..Identity::default() };
-        absence = program::doubt(&identity, absence);
+        error = program::doubt(&identity, error);
     }
     if session.is_live() && !session.scan {
-        return Err(absence);
+        return Err(error);
     }
-    instead(session, absence)
+    instead(session, error)
 }
 
 /// The formats, those that know the bytes at the given header first.
@@ -66,45 +68,40 @@ fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
 /// Bytes that tell a format, more than any header; what describes a trace can be short, and the last thing in a dump.
 const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
-/// Searches the memory after all else failed with `absence`.
-pub fn instead(
-    session: &mut Session,
-    mut absence: Absence,
-) -> Result<(&'static dyn Format, Box<dyn Located>), Absence> {
+/// Searches the memory after all else failed with `error`.
+pub fn instead(session: &mut Session, mut error: Error) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
     let Searched { hits, bytes, whole } = search(session)?;
     let Some(best) = choose(&hits) else {
-        absence.tried.push(match bytes {
+        error.tried.push(match bytes {
             Some(bytes) if !whole => {
-                absence.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
+                error.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
                 format!("searching the first {bytes} bytes of memory for a trace header: none")
             }
             Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
             None => "searching: this source does not tell what memory it has".to_owned(),
         });
-        if session.scan && whole && absence.code == "no-trace" {
-            absence.message = "no trace header is in this memory".to_owned();
-            absence.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
+        if session.scan && whole && error.code == Code::NoTrace {
+            error.message = "no trace header is in this memory".to_owned();
+            error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
         }
-        return Err(absence);
+        return Err(error);
     };
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
-    if absence.code == "never-enabled" {
+    if error.code == Code::NeverEnabled {
         session.issues.push(
             Issue::new(
-                "left-over",
-                Severity::Inferred,
+                Code::LeftOver,
                 format!(
                     "{}; this trace lies at {:#x} and is left over from before the last start",
-                    absence.message, best.address
+                    error.message, best.address
                 ),
             )
             .at(Place::address(best.address)),
         );
-    } else if !absence.message.is_empty() && absence.code != "no-trace" && absence.code != "no-trace-symbol" {
+    } else if !error.message.is_empty() && error.code != Code::NoTrace && error.code != Code::NoTraceSymbol {
         session.issues.push(
-            Issue::new("found-by-search", Severity::Inferred, format!("{}; {how}", absence.message))
-                .at(Place::address(best.address)),
+            Issue::new(Code::FoundBySearch, format!("{}; {how}", error.message)).at(Place::address(best.address)),
         );
     }
     let others: Vec<String> =
@@ -112,8 +109,7 @@ pub fn instead(
     if !others.is_empty() {
         session.issues.push(
             Issue::new(
-                "several-traces",
-                Severity::Note,
+                Code::SeveralTraces,
                 format!("more traces lie at {}: choose one with --header ADDR", others.join(", ")),
             )
             .times(others.len() as u64),
@@ -153,7 +149,7 @@ pub struct Searched {
 }
 
 /// Every trace in the memory.
-pub fn search(session: &mut Session) -> Result<Searched, Absence> {
+pub fn search(session: &mut Session) -> Result<Searched, Error> {
     let only = session.only;
     let memory = session.memory.memory();
     let Some(regions) = memory.searchable() else {
@@ -194,10 +190,10 @@ fn search_part(
     start: Addr,
     len: u64,
     hits: &mut Vec<Hit>,
-) -> Result<(), Absence> {
+) -> Result<(), Error> {
     let bytes = match memory.read_bytes(start, usize::try_from(len).unwrap_or(usize::MAX)) {
         Ok(bytes) => bytes,
-        Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "searching the memory")),
+        Err(e) if e.is_fatal() => return Err(e.explain("searching the memory")),
         Err(_) => return Ok(()),
     };
     for format in formats(only) {

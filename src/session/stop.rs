@@ -4,15 +4,16 @@ use super::entries::Entries;
 use super::registry::{self, registered};
 use super::{Identity, LoadOffset, Session, program, stub};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{self, Architecture, Code, Frames, Origin, Registers};
+use crate::code::Code;
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
 use crate::elf::{Elf, Machine};
-use crate::format::Absence;
-use crate::kernel::{About, Kernel, NoKernel, Stop};
+use crate::error::Error;
+use crate::kernel::{About, Kernel, Stop};
 use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
 use crate::sym::Noted;
-use crate::trace::{Issue, Severity, Trace};
+use crate::trace::{Issue, Trace};
 
 /// A core's registers as its notes have them, for whoever knows the processor.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ pub struct CoreNotes {
     /// What a core of ours says of the frames.
     frames: Option<Frames>,
     /// And of the program's code.
-    code: Code,
+    code: CodeRanges,
 }
 
 /// The most notes of registers that are kept.
@@ -67,7 +68,7 @@ impl CoreNotes {
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
             frames,
-            code: fact("code").map(Code::from_text).unwrap_or_default(),
+            code: fact("code").map(CodeRanges::from_text).unwrap_or_default(),
         }
     }
 
@@ -116,16 +117,16 @@ impl Session<'_> {
     /// that memory does not, and where they are.
     ///
     /// # Errors
-    /// [`Absence`] where the list of threads cannot be read.
-    pub fn kernel(&mut self, trace: Option<&Trace>) -> Result<Kernel, Absence> {
+    /// [`Error`] where the list of threads cannot be read.
+    pub fn kernel(&mut self, trace: Option<&Trace>) -> Result<Kernel, Error> {
         self.kernel_with(trace, &mut Stop::default())
     }
 
     /// The same, and the registers that were read for it.
-    pub(super) fn kernel_with(&mut self, trace: Option<&Trace>, stop: &mut Stop) -> Result<Kernel, Absence> {
+    pub(super) fn kernel_with(&mut self, trace: Option<&Trace>, stop: &mut Stop) -> Result<Kernel, Error> {
         if !self.buffers.is_empty() {
-            return Err(Absence::broken(
-                "no-kernel-symbol",
+            return Err(Error::failed(
+                Code::NoKernelSymbol,
                 "a trace buffer alone holds no threads",
                 "give the memory they are in: --remote, --core, or --image FILE@ADDR",
             ));
@@ -145,7 +146,7 @@ impl Session<'_> {
             stacks: true,
         };
         let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
-        let blame = |none| program::blame(elf, &identity, absence(none));
+        let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, elf, self.load_offset);
         // What else shows another build is said where the trace or the source is told of.
@@ -154,11 +155,11 @@ impl Session<'_> {
         kernel.place(memory, stop, &self.symbols);
         if stop.frames.map(|f| f.architecture) != before {
             // What was said of the processor before its threads were looked at.
-            issues.retain(|i| i.code != "cpu-inferred");
+            issues.retain(|i| i.code != Code::CpuInferred);
         }
         // Of a link that broke on the way each list would say the same, and what it holds would be missing.
         if let Some(e) = self.remote_mut().and_then(|remote| remote.client_mut().broken().cloned()) {
-            return Err(Absence::broken(e.code(), e.to_string(), ""));
+            return Err(Error::from(e));
         }
         kernel.issues.append(&mut issues);
         Ok(kernel)
@@ -168,7 +169,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Session::kernel`].
-    pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Absence> {
+    pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Error> {
         let mut identity = self.by_names(trace);
         let about = About {
             symbols: &self.symbols,
@@ -179,7 +180,7 @@ impl Session<'_> {
             stacks: false,
         };
         let elf = self.elf.as_deref();
-        let blame = |none| program::blame(elf, &identity, absence(none));
+        let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, elf, self.load_offset);
         Ok(kernel)
@@ -189,14 +190,14 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Where the link fails, or a register that was typed does not exist.
-    pub fn stop(&mut self, issues: &mut Vec<Issue>) -> Result<Stop, Absence> {
+    pub fn stop(&mut self, issues: &mut Vec<Issue>) -> Result<Stop, Error> {
         let mut frames = self.elf.as_deref().and_then(Frames::of);
         let mut profile_open = false;
         if frames.is_none() && self.elf.is_none() {
             (frames, profile_open) = self.by_core(issues);
         }
         let code = match self.elf.as_deref() {
-            Some(elf) => Code::of(elf, self.load_offset().value),
+            Some(elf) => CodeRanges::of(elf, self.load_offset().value),
             None => self.core.code.clone(),
         };
         let named =
@@ -212,7 +213,7 @@ impl Session<'_> {
         let architecture = known.architecture;
         let mut cpus = self.core.read(architecture);
         if let Some(remote) = self.remote_mut() {
-            let broken = |e: RspError| Absence::broken(e.code(), e.to_string(), "");
+            let broken = |e: RspError| Error::from(e);
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
         if cpus.is_empty() {
@@ -225,8 +226,8 @@ impl Session<'_> {
         for (name, value) in &self.registers.typed {
             if !cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, name, *value)) {
                 let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
-                return Err(Absence::broken(
-                    "usage",
+                return Err(Error::failed(
+                    Code::Usage,
                     format!("--reg {name}={value:#x}: {} has no such register, or none so wide", architecture.name()),
                     format!("its registers are {}", all.join(", ")),
                 ));
@@ -253,7 +254,7 @@ impl Session<'_> {
         let doubt = if profile.is_none() { ", which could be that of a Cortex-M too" } else { "" };
         let message =
             format!("the core does not tell which ARM it is of: by its status register {}{doubt}", architecture.name());
-        issues.push(Issue::new("cpu-inferred", Severity::Inferred, message));
+        issues.push(Issue::new(Code::CpuInferred, message));
         (Some(Frames::new(architecture, endian)), profile.is_none())
     }
 }
@@ -289,9 +290,4 @@ fn variable(symbols: &dyn crate::sym::Symbols, address: Addr) -> Option<String> 
         0 => format!("&{}", symbol.name),
         offset => format!("&{}+{offset:#x}", symbol.name),
     })
-}
-
-fn absence(none: NoKernel) -> Absence {
-    let NoKernel { code, looked, message, tried, hint } = none;
-    Absence { code, looked, message, tried, hint: hint.to_owned() }
 }

@@ -26,7 +26,7 @@ pub struct Symbol {
     pub size: u64,
 }
 
-/// Looks names and addresses up. Absence is `None`, not an error.
+/// Looks names and addresses up. Error is `None`, not an error.
 pub trait Symbols {
     /// The symbol of exactly this name, local or global.
     fn lookup(&self, name: &str) -> Option<Symbol>;

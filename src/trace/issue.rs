@@ -1,29 +1,8 @@
 //! What went wrong is data, printed beside the result.
 
 use crate::abi::Addr;
-
-/// How much an issue matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Worth knowing.
-    Note,
-    /// Something shown was inferred, not read.
-    Inferred,
-    /// Something is missing from what is shown.
-    Lost,
-}
-
-impl Severity {
-    /// Its name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Inferred => "inferred",
-            Self::Lost => "lost",
-        }
-    }
-}
+use crate::code::Code;
+pub use crate::code::Severity;
 
 /// Where an issue lies; each part may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,8 +32,8 @@ impl Place {
 /// One kind of trouble, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
-    /// Stable name, listed in `docs/issues.md`.
-    pub code: &'static str,
+    /// Its stable code.
+    pub code: Code,
     /// How much it matters.
     pub severity: Severity,
     /// How often it was met.
@@ -66,10 +45,17 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// An issue met once, at no particular place.
+    /// An issue met once, at no particular place, with the usual severity of its code.
     #[must_use]
-    pub fn new(code: &'static str, severity: Severity, message: impl Into<String>) -> Self {
-        Self { code, severity, count: 1, message: message.into(), place: Place::default() }
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, severity: code.severity(), count: 1, message: message.into(), place: Place::default() }
+    }
+
+    /// The same, with another severity that `docs/issues.md` lists for its code.
+    #[must_use]
+    pub const fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
     }
 
     /// The same, at a place.

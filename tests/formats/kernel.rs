@@ -14,8 +14,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::bytes::Bytes;
+use tx_trace::code::Code;
 use tx_trace::cpu::{Architecture, Frames};
-use tx_trace::kernel::{About, High, Kernel, Kind, NoKernel, Root, Stop};
+use tx_trace::error::Error;
+use tx_trace::kernel::{About, High, Kernel, Kind, Root, Stop};
 use tx_trace::mem::cache::Cache;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::mem::{Memory, ReadError};
@@ -23,7 +25,7 @@ use tx_trace::sym::Pairs;
 
 const CORTEX_M: Layout = LAYOUTS[0];
 
-fn read_bytes(base: u64, bytes: Vec<u8>, symbols: Vec<(String, u64)>) -> Result<Kernel, NoKernel> {
+fn read_bytes(base: u64, bytes: Vec<u8>, symbols: Vec<(String, u64)>) -> Result<Kernel, Error> {
     let mut memory = Segments::new(vec![Block::whole(base, Bytes::from(bytes))]);
     let symbols = Pairs::new(symbols);
     let about =
@@ -31,7 +33,7 @@ fn read_bytes(base: u64, bytes: Vec<u8>, symbols: Vec<(String, u64)>) -> Result<
     Kernel::read(&mut memory, &about)
 }
 
-fn read(builder: &Builder) -> Result<Kernel, NoKernel> {
+fn read(builder: &Builder) -> Result<Kernel, Error> {
     read_bytes(builder.base, builder.bytes(), builder.symbols())
 }
 
@@ -41,7 +43,7 @@ fn doings(kernel: &Kernel) -> Vec<(String, String)> {
 }
 
 fn codes(kernel: &Kernel) -> Vec<&'static str> {
-    kernel.issues.iter().map(|i| i.code).collect()
+    kernel.issues.iter().map(|i| i.code.name()).collect()
 }
 
 const STORY: [(&str, &str); 8] = [
@@ -140,7 +142,7 @@ fn two_layouts_that_fit_are_told_and_not_guessed() {
         both.put(at + 180, 99, 4);
     }
     let none = read(&both).unwrap_err();
-    assert_eq!((none.code, none.looked), ("kernel-layout", false));
+    assert_eq!((none.code.name(), none.is_not_found()), ("kernel-layout", false));
     assert!(none.message.contains("Linux, 32-bit") && none.message.contains("not guessed"), "{}", none.message);
 }
 
@@ -152,7 +154,7 @@ fn a_list_that_leads_astray_is_told_and_the_rest_is_found_from_behind() {
         let high = builder.thread("high");
         builder.put(high + next, value, 4);
         let kernel = read(&builder).unwrap();
-        let issue = kernel.issues.iter().find(|i| i.code == "kernel-damaged").unwrap();
+        let issue = kernel.issues.iter().find(|i| i.code == Code::KernelDamaged).unwrap();
         assert!(issue.message.contains(what) && issue.message.contains(&format!("{high:#x}")), "{}", issue.message);
         assert!(issue.message.contains("5 behind the break were found backwards"), "{}", issue.message);
         let names: Vec<_> = kernel.threads.iter().map(|t| t.label()).collect();
@@ -171,7 +173,7 @@ fn a_damaged_first_thread_does_not_hide_the_others() {
         let names: Vec<_> = kernel.threads.iter().map(|t| t.label()).collect();
         let rest: Vec<_> = STORY.iter().skip(1).map(|(n, _)| *n).collect();
         assert_eq!(names, rest, "{}", layout.name);
-        let issue = kernel.issues.iter().find(|i| i.code == "kernel-damaged").unwrap();
+        let issue = kernel.issues.iter().find(|i| i.code == Code::KernelDamaged).unwrap();
         for part in ["instead of the id", "7 were found from other variables", "counts 8, 7 could be read"] {
             assert!(issue.message.contains(part), "{}: {}", layout.name, issue.message);
         }
@@ -183,7 +185,8 @@ fn a_damaged_first_thread_does_not_hide_the_others() {
         builder.put(at, head, 4);
         let kernel = read(&builder).unwrap();
         assert_eq!(kernel.threads.len(), 8, "{head:#x}: {:?}", kernel.issues);
-        let told = kernel.issues.iter().any(|i| i.code == "kernel-damaged" && i.message.contains("its head leads to"));
+        let told =
+            kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains("its head leads to"));
         assert!(told, "{:?}", kernel.issues);
     }
 }
@@ -238,7 +241,7 @@ fn threads_of_another_build_are_not_taken_for_its_own() {
     let [head, count] = ["_tx_thread_created_ptr", "_tx_thread_created_count"].map(|name| builder.at[name]);
     builder.put(head, 0x2000_0000, 4);
     builder.put(count, 2, 4);
-    assert_eq!(read(&builder).unwrap_err().code, "kernel-layout");
+    assert_eq!(read(&builder).unwrap_err().code.name(), "kernel-layout");
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_mutex_whose_owner_is_no_thread_is_told() {
     builder.put(bus + 12, 0x1234_5678, 4);
     let kernel = read(&builder).unwrap();
     let issue = kernel.issues.iter().find(|i| i.message.contains("owned by 0x12345678")).unwrap();
-    assert_eq!((issue.code, issue.place.address), ("kernel-damaged", Some(bus)));
+    assert_eq!((issue.code.name(), issue.place.address), ("kernel-damaged", Some(bus)));
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn objects_and_threads_that_contradict_each_other_are_told() {
     builder.put(current, 0x2000_0008, 4);
     let kernel = read(&builder).unwrap();
     for sentence in ["it counts 7, and 1 threads", "there is none there", "none of the threads in the created list"] {
-        let told = kernel.issues.iter().any(|i| i.code == "kernel-damaged" && i.message.contains(sentence));
+        let told = kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains(sentence));
         assert!(told, "{sentence}: {:?}", kernel.issues);
     }
     let bus = kernel.objects.iter().find(|o| o.address == bus).unwrap();
@@ -283,7 +286,7 @@ fn stacks_that_were_used_up_and_pointers_that_lie_elsewhere() {
     let kernel = read(&builder).unwrap();
     assert_eq!(kernel.threads[3].stack.high, High::Full);
     assert_eq!(kernel.threads[6].stack.used, None);
-    let of = |code| kernel.issues.iter().find(|i| i.code == code).map(|i| i.message.clone()).unwrap_or_default();
+    let of = |code| kernel.issues.iter().find(|i| i.code.name() == code).map(|i| i.message.clone()).unwrap_or_default();
     assert!(of("stack-used-up").contains("low"), "{:?}", kernel.issues);
     assert!(of("stack-pointer-outside").contains("asleep") && of("stack-pointer-outside").contains("0x1000"));
     // A kernel that fills no stack tells nothing of the most that was used.
@@ -302,7 +305,7 @@ fn priorities_that_no_kernel_has_were_printed_without_a_word() {
     }
     let kernel = read(&builder).unwrap();
     let issue = kernel.issues.iter().find(|i| i.message.contains("priority or threshold")).unwrap();
-    assert_eq!((issue.code, issue.count), ("kernel-damaged", 2), "{issue:?}");
+    assert_eq!((issue.code.name(), issue.count), ("kernel-damaged", 2), "{issue:?}");
     assert!(issue.message.contains("no kernel has more than 1024"), "{issue:?}");
     // A sound one has none of it.
     let sound = read(&Builder::new(CORTEX_M, false).build()).unwrap();
@@ -314,9 +317,9 @@ fn no_kernel_for_three_reasons() {
     let builder = Builder::new(CORTEX_M, false).build();
     // Nor is there any thread in memory that a search would find.
     let none = read_bytes(builder.base, vec![0x5A; 4096], Vec::new()).unwrap_err();
-    assert_eq!((none.code, none.looked), ("no-kernel-symbol", false));
+    assert_eq!((none.code.name(), none.is_not_found()), ("no-kernel-symbol", false));
     let none = read_bytes(0x3000_0000, builder.bytes(), builder.symbols()).unwrap_err();
-    assert_eq!((none.code, none.looked), ("unreadable", false));
+    assert_eq!((none.code.name(), none.is_not_found()), ("unreadable", false));
     let mut builder = Builder::new(CORTEX_M, false).build();
     let head = builder.at["_tx_thread_created_ptr"];
     let [count, current] = ["_tx_thread_created_count", "_tx_thread_current_ptr"].map(|name| builder.at[name]);
@@ -324,11 +327,11 @@ fn no_kernel_for_three_reasons() {
         builder.put(variable, 0, 8);
     }
     let none = read(&builder).unwrap_err();
-    assert_eq!((none.code, none.looked), ("no-threads", true));
+    assert_eq!((none.code.name(), none.is_not_found()), ("no-threads", true));
     // Nor does any other variable lead to one.
     builder.put(head, 0x2000_0000, 4);
     let none = read(&builder).unwrap_err();
-    assert_eq!((none.code, none.looked), ("kernel-layout", false));
+    assert_eq!((none.code.name(), none.is_not_found()), ("kernel-layout", false));
     assert!(none.tried.iter().any(|t| t.contains("Cortex-M")), "{:?}", none.tried);
 }
 

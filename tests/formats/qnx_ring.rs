@@ -14,7 +14,8 @@ use crate::support::flat::Flat;
 use crate::support::qnx::{BUFFER, Expected, Kernel, Shape, syspage, text};
 use proptest::prelude::*;
 use tx_trace::catalogue::Names;
-use tx_trace::format::{ALL, Absence, DecodeOptions, Extent, Format, Hints};
+use tx_trace::error::Error;
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::sym::NoSymbols;
 use tx_trace::trace::{ContextKind, Event, Extra, Trace};
@@ -23,13 +24,7 @@ fn qnx() -> &'static dyn Format {
     ALL.iter().find(|f| f.name() == "qnx").copied().unwrap()
 }
 
-fn load_with(
-    base: u64,
-    bytes: Vec<u8>,
-    header: u64,
-    extent: Extent,
-    options: &DecodeOptions,
-) -> Result<Trace, Absence> {
+fn load_with(base: u64, bytes: Vec<u8>, header: u64, extent: Extent, options: &DecodeOptions) -> Result<Trace, Error> {
     let mut memory = Flat::new(base, bytes);
     let hints = Hints { header: Some(header), ..Hints::default() };
     let located = qnx().locate(&mut memory, &NoSymbols, &hints)?;
@@ -66,7 +61,7 @@ fn seen(trace: &Trace) -> Vec<Expected> {
 }
 
 fn codes(trace: &Trace) -> Vec<&'static str> {
-    trace.issues.iter().map(|i| i.code).collect()
+    trace.issues.iter().map(|i| i.code.name()).collect()
 }
 
 /// Events of one to nine words, in turn.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tx_trace::abi::{Endian, Width};
-use tx_trace::cpu::{Architecture, Code, Frames, SavedKind, from_prstatus};
+use tx_trace::cpu::{Architecture, CodeRanges, Frames, SavedKind, from_prstatus};
 use tx_trace::elf::Elf;
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::Core;
@@ -39,7 +39,7 @@ fn every_thread_of_the_firmware() {
         let text = String::from_utf8_lossy(text.split(|b| *b == 0).next().unwrap()).into_owned();
         let at = word(&mut core, thread + STACK_PTR);
         if thread != running {
-            let saved = frames.read(&mut core, at, &Code::of(&elf, 0)).unwrap();
+            let saved = frames.read(&mut core, at, &CodeRanges::of(&elf, 0)).unwrap();
             let function = |address: Option<u64>| symbols.function(address.unwrap()).map(|s| s.name);
             let (start, end) = (word(&mut core, thread + STACK_START), word(&mut core, thread + STACK_END));
             let sp = saved.registers.sp().unwrap();

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
 use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::bytes::Bytes;
-use tx_trace::cpu::{Architecture, Code, Frames, Registers};
+use tx_trace::code::Code;
+use tx_trace::cpu::{Architecture, CodeRanges, Frames, Registers};
 use tx_trace::kernel::{About, Above, Breadth, Kernel, Stacks, Stop, Under, reports};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::report::{Cell, Report};
@@ -114,7 +115,7 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     let flag = |b: &mut Builder, name: &str, value| b.put(b.thread(name) + 144, value, 4);
     flag(&mut b, "reader", 1);
     let place = |b: &Builder, code: &str| {
-        let stop = Stop { code: Code::from_text(code), ..stop(Architecture::Arm, vec![]) };
+        let stop = Stop { code: CodeRanges::from_text(code), ..stop(Architecture::Arm, vec![]) };
         kernel(b, &Names::of(b), stop)
     };
     let k = place(&b, "");
@@ -140,7 +141,7 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     let (pc, how) = at(&k, "reader");
     assert_eq!((pc, thread(&k, "reader").stand.registers.is_some()), (Some(data & !1), true));
     assert!(how.ends_with(&format!("its pc {:#x} lies in no code of the program", data & !1)), "{how}");
-    let issue = k.issues.iter().find(|i| i.code == "no-saved-frame").unwrap();
+    let issue = k.issues.iter().find(|i| i.code == Code::NoSavedFrame).unwrap();
     assert!(issue.message.contains("lies in no code") || issue.count > 1, "{issue:?}");
 }
 
@@ -294,7 +295,7 @@ fn a_stack_pointer_below_the_stack_in_thread_mode() {
     let k = kernel(&b, &Names::of(&b), stop(Architecture::CortexM, vec![cpu]));
     let watcher = thread(&k, "watcher");
     assert_eq!((watcher.stand.pc, watcher.stack.used), (Some(0x8400), None));
-    let issue = k.issues.iter().find(|i| i.code == "stack-pointer-outside").unwrap();
+    let issue = k.issues.iter().find(|i| i.code == Code::StackPointerOutside).unwrap();
     assert!(issue.message.contains(&format!("watcher: its stack pointer {below:#x} lies outside")), "{issue:?}");
 }
 
@@ -466,7 +467,7 @@ fn the_kernel_stack_of_a_modules_thread_was_taken_for_its_own() {
     let calls = flagged.kernel_stack.unwrap();
     assert_eq!((flagged.stack.start, flagged.stack.used, calls.used), (Some(b.at["stack flagged"]), Some(64), Some(0)));
     assert_eq!((low.kernel_stack, low.stack.used), (None, Some(64)));
-    assert!(!k.issues.iter().any(|i| i.code.starts_with("stack-")), "{:?}", k.issues);
+    assert!(!k.issues.iter().any(|i| i.code.name().starts_with("stack-")), "{:?}", k.issues);
     let rows = of_report(&k, Breadth::Everything, "threads");
     let index = rows.columns.iter().position(|c| c.name == "kernel_stack_used").unwrap();
     let used: Vec<_> = rows.rows.iter().map(|r| r[index].clone()).filter(|c| *c != Cell::Empty).collect();
@@ -498,7 +499,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
         }
         assert_eq!(claims(&k, "low"), (Stacks::Own, Some(64), Some(b.at["stack low"])));
         let issue = k.issues.iter().find(|i| i.message.contains("may be of a module")).unwrap();
-        assert_eq!((issue.code, issue.count), ("kernel-layout-tail", 2), "{issue:?}");
+        assert_eq!((issue.code.name(), issue.count), ("kernel-layout-tail", 2), "{issue:?}");
         let rows = of_report(&k, Breadth::People { width: 80, all: false }, "threads");
         let row = rows.rows.iter().find(|r| r[0] == Cell::Text("  flagged".to_owned())).unwrap();
         assert_eq!(row[2], Cell::Text("?".to_owned()));

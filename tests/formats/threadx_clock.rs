@@ -14,6 +14,7 @@ use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::Names;
+use tx_trace::code::Code;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::segments::{Block, Segments};
@@ -214,7 +215,7 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
         assert!(!codes(&t).iter().any(|c| ["direction-unknown", "period-inferred"].contains(c)), "{:?}", t.issues);
         // What tells the port may be missing: then the length is no fact.
         let t = last(n, "other=0x20008000");
-        assert_eq!(t.issues.iter().any(|i| i.code == "period-inferred"), n > 2, "last {n}: {:?}", t.issues);
+        assert_eq!(t.issues.iter().any(|i| i.code == Code::PeriodInferred), n > 2, "last {n}: {:?}", t.issues);
     }
 }
 

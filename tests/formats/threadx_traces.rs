@@ -15,8 +15,9 @@ use crate::support::builder::{Buffer, Entry};
 use crate::support::flat::Flat;
 use crate::support::threadx::*;
 use tx_trace::catalogue::Names;
+use tx_trace::error::Error;
 use tx_trace::format::threadx::{Place, ThreadX};
-use tx_trace::format::{Absence, DecodeOptions, Extent, Format, Hints, Located};
+use tx_trace::format::{DecodeOptions, Extent, Format, Hints, Located};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::mem::{Memory, ReadError, Region};
 use tx_trace::sym::{Layers, Pairs};
@@ -220,7 +221,7 @@ fn the_run_before_a_reset_lives_on_in_slots_not_yet_written() {
 
     let full = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
     let none = decode_bytes(&full, full.bytes(), &[], Extent::All, &previous).err().unwrap();
-    assert_eq!((none.code, none.looked), ("no-previous-run", true));
+    assert_eq!((none.code.name(), none.is_not_found()), ("no-previous-run", true));
 }
 
 #[test]
@@ -232,13 +233,13 @@ fn memory_that_never_held_an_event_is_no_previous_run() {
             *s = Entry { context: 0, priority: fill, id: fill, stamp: fill, info: [fill; 4] };
         }
         let none = decode_bytes(&b, b.bytes(), &[], Extent::All, &previous).err().expect("none");
-        assert_eq!(none.code, "no-previous-run", "{fill:#x}");
+        assert_eq!(none.code.name(), "no-previous-run", "{fill:#x}");
     }
 }
 
 // ---- Rotated buffers ----
 
-fn try_join(buffers: &[&Buffer]) -> Result<Trace, Absence> {
+fn try_join(buffers: &[&Buffer]) -> Result<Trace, Error> {
     let part = |b: &&Buffer| {
         let memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
         (located(b, &[]).at, memory)
@@ -277,7 +278,7 @@ fn rotated_buffers_of_one_run_are_joined() {
     // Of another width.
     let other = Buffer { wide: true, ..Buffer::new(BASE) }.record(64, &run[..5]);
     let wrong = try_join(&[&part(0..9), &other]).err().unwrap();
-    assert_eq!(wrong.code, "different-runs");
+    assert_eq!(wrong.code.name(), "different-runs");
 }
 
 // ---- A target that runs on ----
@@ -393,7 +394,7 @@ fn a_damaged_header_is_made_whole() {
     let t = decode_bytes(&b, bytes.clone(), &pointers, Extent::All, &DecodeOptions::default()).unwrap();
     assert_eq!(stamps(&t), right);
     let none = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).err().unwrap();
-    assert_eq!(none.code, "not-a-header");
+    assert_eq!(none.code.name(), "not-a-header");
 }
 
 /// A damaged first word hid the whole trace where no symbol led to it, and so did a damaged address.

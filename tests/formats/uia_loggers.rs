@@ -21,7 +21,9 @@ use crate::support::flat::Flat;
 use crate::support::uia::{Ev, Lap, Ram, Texts, half, queue, record, snapshot, word};
 use proptest::prelude::*;
 use tx_trace::catalogue::{Catalogue, Names};
-use tx_trace::format::{ALL, Absence, DecodeOptions, Extent, Format, Hints};
+use tx_trace::code::Code;
+use tx_trace::error::Error;
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
 use tx_trace::sym::{NoSymbols, Pairs, Symbols};
 use tx_trace::trace::{ContextKind, Extra, Trace};
 
@@ -32,7 +34,7 @@ fn uia() -> &'static dyn Format {
     ALL.iter().find(|f| f.name() == "uia").copied().unwrap()
 }
 
-fn load_with(ram: &Ram, symbols: &dyn Symbols, hints: &Hints) -> Result<(Trace, Catalogue), Absence> {
+fn load_with(ram: &Ram, symbols: &dyn Symbols, hints: &Hints) -> Result<(Trace, Catalogue), Error> {
     let mut memory = Flat::new(ram.base.into(), ram.bytes.clone());
     let located = uia().locate(&mut memory, symbols, hints)?;
     let capture = located.capture(&mut memory, symbols, Extent::All)?;
@@ -123,7 +125,7 @@ fn ram_of(lap: &Lap) -> Ram {
 }
 
 fn codes(trace: &Trace) -> Vec<&'static str> {
-    trace.issues.iter().map(|i| i.code).collect()
+    trace.issues.iter().map(|i| i.code.name()).collect()
 }
 
 /// Events of every length, one after the other.
@@ -337,7 +339,7 @@ fn a_snapshot_that_its_logger_wrote_over_itself_shows_its_last_part() {
         let last: Vec<u64> = parts[3].words.iter().map(|w| u64::from(*w)).collect();
         assert_eq!(trace.words(&events[3]), last);
         assert_eq!(extra(&trace, &events[3], "sequence"), Some(6));
-        let lost = trace.issues.iter().find(|i| i.code == "snapshot-overwritten").unwrap();
+        let lost = trace.issues.iter().find(|i| i.code == Code::SnapshotOverwritten).unwrap();
         assert_eq!(lost.count, 3);
         assert!(!codes(&trace).contains(&"sequence-gap") && !codes(&trace).contains(&"chain-broken"));
     }
@@ -355,7 +357,7 @@ fn gaps_and_drops_are_counted() {
     lap.dropped = 7;
     for header in [RAM, RAM + 0x40] {
         let trace = at(&ram_of(&lap), header);
-        let find = |code| trace.issues.iter().find(|i| i.code == code).unwrap();
+        let find = |code| trace.issues.iter().find(|i| i.code.name() == code).unwrap();
         assert_eq!((find("sequence-gap").count, find("sequence-gap").place.seq), (4, Some(4)));
         assert_eq!(find("events-dropped").count, 7, "{header:#x}");
         assert_eq!(trace.len(), 10);
@@ -411,7 +413,7 @@ fn loggers_are_found_by_their_symbols_and_chosen_by_header() {
     for names in [&by_objects, &by_list] {
         let (trace, _) = load_with(&ram, names, &Hints::default()).unwrap();
         assert_eq!(rows(&trace), kept(&two), "the larger one is taken");
-        let other = trace.issues.iter().find(|i| i.code == "several-traces").unwrap();
+        let other = trace.issues.iter().find(|i| i.code == Code::SeveralTraces).unwrap();
         assert!(other.message.contains("0x20000000") || other.message.contains("0x20000080"), "{}", other.message);
     }
     assert_eq!(rows(&at(&ram, object)), kept(&one));
@@ -421,12 +423,12 @@ fn loggers_are_found_by_their_symbols_and_chosen_by_header() {
     assert_eq!(rows(&load_with(&circle, &by_list, &Hints::default()).unwrap().0), kept(&two));
     // Never started.
     let zero = Ram::new(RAM).put(RAM, &[0; 512]);
-    let absence = load_with(&zero, &by_objects, &Hints::default()).err().unwrap();
-    assert_eq!((absence.code, absence.looked), ("never-enabled", true));
-    let absence = load_with(&zero, &NoSymbols, &Hints::default()).err().unwrap();
-    assert_eq!(absence.code, "no-trace-symbol");
-    let absence = load_with(&zero, &NoSymbols, &Hints { header: Some(RAM.into()), ..Hints::default() }).err().unwrap();
-    assert_eq!(absence.code, "header-zero");
+    let error = load_with(&zero, &by_objects, &Hints::default()).err().unwrap();
+    assert_eq!((error.code.name(), error.is_not_found()), ("never-enabled", true));
+    let error = load_with(&zero, &NoSymbols, &Hints::default()).err().unwrap();
+    assert_eq!(error.code.name(), "no-trace-symbol");
+    let error = load_with(&zero, &NoSymbols, &Hints { header: Some(RAM.into()), ..Hints::default() }).err().unwrap();
+    assert_eq!(error.code.name(), "header-zero");
 }
 
 #[test]

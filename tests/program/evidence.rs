@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use crate::support::machine::{Qemu, Scratch, fixture, installed, symbol, tx_trace};
 use serde_json::Value;
 use tx_trace::bytes::Bytes;
-use tx_trace::format::Absence;
+use tx_trace::error::Error;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::session::{Evidence, Inputs, Lent, Session};
 
@@ -174,7 +174,7 @@ fn a_target_without_a_trace_still_leaves_evidence() {
 }
 
 /// A session over memory that is none.
-fn over(memory: &mut Segments) -> Result<Evidence, Absence> {
+fn over(memory: &mut Segments) -> Result<Evidence, Error> {
     let mut session = Session::over(Inputs::default(), Lent::Memory(memory, "nothing".into())).unwrap();
     session.evidence(&[])
 }
@@ -182,10 +182,10 @@ fn over(memory: &mut Segments) -> Result<Evidence, Absence> {
 #[test]
 fn what_is_left_out_has_a_code_and_nothing_at_all_is_no_core() {
     let none = over(&mut Segments::default()).err().unwrap();
-    assert_eq!((none.code, none.looked), ("nothing-to-write", false));
+    assert_eq!((none.code.name(), none.is_not_found()), ("nothing-to-write", false));
     let mut memory = Segments::new(vec![Block::whole(0x1000, Bytes::from(vec![7; 64]))]);
     let some = over(&mut memory).unwrap();
-    let codes: Vec<_> = some.issues.iter().map(|i| i.code).collect();
+    let codes: Vec<_> = some.issues.iter().map(|i| i.code.name()).collect();
     assert!(codes.len() >= 2 && codes.iter().all(|c| *c == "core-left-out"), "{:?}", some.issues);
     assert_eq!(some.pieces.len(), 1);
 }

@@ -13,7 +13,8 @@
 use crate::support::kernel::{Builder, LAYOUTS, Layout, Thread};
 use tx_trace::abi::Addr;
 use tx_trace::bytes::Bytes;
-use tx_trace::kernel::{About, Kernel, Kind, NoKernel, Root, Stack, Stacks};
+use tx_trace::error::Error;
+use tx_trace::kernel::{About, Kernel, Kind, Root, Stack, Stacks};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::report::Cell;
 use tx_trace::sym::Pairs;
@@ -28,7 +29,7 @@ fn read_as(
     symbols: Vec<(String, u64)>,
     registered: &[Root],
     named: &[(Addr, &str)],
-) -> Result<Kernel, NoKernel> {
+) -> Result<Kernel, Error> {
     let mut memory = Segments::new(vec![Block::whole(builder.base, Bytes::from(builder.bytes()))]);
     let symbols = Pairs::new(symbols);
     let names = |at: Addr| named.iter().find(|(a, _)| *a == at).map(|(_, name)| (*name).to_owned());
@@ -36,7 +37,7 @@ fn read_as(
     Kernel::read(&mut memory, &about)
 }
 
-fn read(builder: &Builder, registered: &[Root]) -> Result<Kernel, NoKernel> {
+fn read(builder: &Builder, registered: &[Root]) -> Result<Kernel, Error> {
     read_as(builder, builder.symbols(), registered, &[])
 }
 
@@ -45,7 +46,7 @@ fn root(kind: Option<Kind>, address: Addr) -> Root {
 }
 
 fn issues<'a>(kernel: &'a Kernel, code: &str) -> Vec<&'a Issue> {
-    kernel.issues.iter().filter(|i| i.code == code).collect()
+    kernel.issues.iter().filter(|i| i.code.name() == code).collect()
 }
 
 fn labels(kernel: &Kernel) -> Vec<String> {
@@ -138,7 +139,7 @@ fn a_thread_list_of_0_was_no_threads_though_the_registry_names_them() {
         for name in ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr"] {
             builder.put(builder.at[name], 0, 8);
         }
-        assert_eq!(read(&builder, &[]).unwrap_err().code, "no-threads", "{case}");
+        assert_eq!(read(&builder, &[]).unwrap_err().code.name(), "no-threads", "{case}");
         let kernel =
             read(&builder, &[root(None, builder.thread("reader"))]).unwrap_or_else(|e| panic!("{case}: {e:?}"));
         assert_eq!(labels(&kernel), sorted(&NAMES), "{case}");
@@ -149,7 +150,7 @@ fn a_thread_list_of_0_was_no_threads_though_the_registry_names_them() {
         );
         // What is no thread (any more) leads nowhere.
         let none = read(&builder, &[root(None, builder.at["bus"]), root(None, 0x10)]).unwrap_err();
-        assert_eq!(none.code, "no-threads", "{case}");
+        assert_eq!(none.code.name(), "no-threads", "{case}");
     });
 }
 
@@ -207,8 +208,8 @@ fn ids_in_code_are_no_threads() {
             About { symbols: &symbols, endian: None, pointer: None, names: &none, registered: &[], stacks: true };
         Kernel::read(&mut memory, &about).unwrap_err()
     };
-    assert_eq!(read(bytes).code, "no-kernel-symbol");
-    assert_eq!(read(vec![0; 4096]).code, "no-kernel-symbol");
+    assert_eq!(read(bytes).code.name(), "no-kernel-symbol");
+    assert_eq!(read(vec![0; 4096]).code.name(), "no-kernel-symbol");
 }
 
 /// A broken list without a head: what the registry names beyond the break is shown too, what a search found is not.

@@ -30,8 +30,10 @@ use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::histogram::Histogram;
 use tx_trace::analysis::{Name, Wish, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
+use tx_trace::error::Error;
+use tx_trace::error::ErrorKind;
 use tx_trace::format::{DecodeOptions, Extent, Hints};
-use tx_trace::query::{Filters, Key, Query, QueryError, Wrong};
+use tx_trace::query::{Filters, Key, Query};
 use tx_trace::report::{Cell, Report};
 use tx_trace::sym::NoSymbols;
 use tx_trace::trace::{
@@ -76,12 +78,7 @@ fn noted(report: &Report, words: &str) -> bool {
     report.notes.iter().any(|n| n.contains(words))
 }
 
-fn try_latency(
-    trace: &Trace,
-    catalogue: &Catalogue,
-    every: &[&str],
-    spans: &[&str],
-) -> Result<Vec<Report>, QueryError> {
+fn try_latency(trace: &Trace, catalogue: &Catalogue, every: &[&str], spans: &[&str]) -> Result<Vec<Report>, Error> {
     let filters = Filters::default();
     let query = Query::compile(&filters, trace, catalogue).unwrap();
     let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
@@ -247,7 +244,7 @@ fn a_repeating_event_has_period_and_jitter() {
     assert_eq!(lines(&every(&["tx_thread_i*"])), ["tx_thread_identify 0 - - - - - -"]);
     assert!(noted(&every(&["tx_queue_send"]), "--every tx_queue_send: no such event"));
     let wrong = try_latency(&t, &Catalogue::threadx(Names::Duo), &["tx_queue_sent"], &[]).unwrap_err();
-    assert_eq!((wrong.wrong, wrong.message.as_str()), (Wrong::Usage, "there is no event 'tx_queue_sent'"));
+    assert_eq!((wrong.kind, wrong.message.as_str()), (ErrorKind::Failed, "there is no event 'tx_queue_sent'"));
 }
 
 // ---- --span ----
@@ -310,7 +307,7 @@ fn what_makes_no_span_is_a_mistake() {
         ("tx_queue_send..tx_mutex_get:enqueued", "'tx_mutex_get' has no field 'enqueued'"),
     ] {
         let e = try_latency(&t, &catalogue, &[], &[words]).unwrap_err();
-        assert_eq!(e.wrong, Wrong::Usage, "{words}");
+        assert_eq!(e.kind, ErrorKind::Failed, "{words}");
         assert!(e.message.contains(says), "{words}: {}", e.message);
     }
 }

@@ -25,8 +25,9 @@ use crate::support::flat::Flat;
 use tx_trace::analysis::tracex::{FILEX, NETX, Numbers, numbers};
 use tx_trace::analysis::{self, Name, Wish};
 use tx_trace::catalogue::Names;
+use tx_trace::error::ErrorKind;
 use tx_trace::format::{ALL, DecodeOptions, Extent, Hints};
-use tx_trace::query::{Filters, Query, Wrong};
+use tx_trace::query::{Filters, Query};
 use tx_trace::sym::NoSymbols;
 use tx_trace::trace::Trace;
 

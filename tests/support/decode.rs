@@ -6,7 +6,9 @@ use super::builder::Buffer;
 use super::flat::Flat;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::{Catalogue, Names};
-use tx_trace::format::{ALL, Absence, DecodeOptions, Extent, Format, Hints};
+use tx_trace::code::Code;
+use tx_trace::error::Error;
+use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
 use tx_trace::sym::{NoSymbols, Pairs, Symbols};
 use tx_trace::trace::{ContextKind, Trace};
 
@@ -73,7 +75,7 @@ pub enum Door {
 /// Opens the buffer's bytes (`bytes`, maybe damaged since they were built) through a door.
 ///
 /// The memory holds nothing else than the kernel's pointers and the buffer: a read beside them is an error.
-pub fn open(buffer: &Buffer, bytes: &[u8], door: Door, extent: Extent) -> Result<Trace, Absence> {
+pub fn open(buffer: &Buffer, bytes: &[u8], door: Door, extent: Extent) -> Result<Trace, Error> {
     let pointer = if buffer.wide || buffer.base > 0xFFFF_FFFF { Width::W8 } else { Width::W4 };
     let mut hints = Hints { pointer: Some(pointer), ..Hints::default() };
     let endian = if buffer.big { Endian::Big } else { Endian::Little };
@@ -88,7 +90,7 @@ pub fn open(buffer: &Buffer, bytes: &[u8], door: Door, extent: Extent) -> Result
             file.extend(bytes);
             let found = threadx().scan(&file, 4);
             let Some(found) = found.first() else {
-                return Err(Absence::none("test-not-found", "scan finds nothing", ""));
+                return Err(Error::not_found(Code::NoTrace, "scan finds nothing", ""));
             };
             assert_eq!(found.offset, before, "where the scan finds the header");
             hints.header = Some(found.base);
@@ -134,7 +136,7 @@ fn kernel(buffer: &Buffer, bytes: &[u8], pointer: Width, disabled: bool) -> (Pai
     (Pairs::new(names), Flat::new(start, all))
 }
 
-fn run(memory: &mut Flat, symbols: &dyn Symbols, hints: &Hints, extent: Extent) -> Result<Trace, Absence> {
+fn run(memory: &mut Flat, symbols: &dyn Symbols, hints: &Hints, extent: Extent) -> Result<Trace, Error> {
     let located = threadx().locate(memory, symbols, hints)?;
     let capture = located.capture(memory, symbols, extent)?;
     // Made once: it is many times the work of a small trace.

@@ -2,8 +2,9 @@
 
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::Names;
+use tx_trace::error::Error;
 use tx_trace::format::threadx::{Place, ThreadX};
-use tx_trace::format::{Absence, Capture, DecodeOptions, Extent, Format, Located, Location};
+use tx_trace::format::{Capture, DecodeOptions, Extent, Format, Located, Location};
 use tx_trace::mem::Memory;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::sym::Layers;
@@ -43,7 +44,7 @@ pub fn decode_bytes(
     known: &[(&'static str, u64)],
     extent: Extent,
     options: &DecodeOptions,
-) -> Result<Trace, Absence> {
+) -> Result<Trace, Error> {
     let mut memory = Segments::new(vec![Block::whole(b.base, bytes.into())]);
     let capture = located(b, known).capture(&mut memory, &Layers::new(), extent)?;
     capture.decode(&ThreadX.catalogue(Names::default()), options)
@@ -66,11 +67,11 @@ pub fn stamps(t: &Trace) -> Vec<u64> {
 }
 
 pub fn issue<'t>(t: &'t Trace, code: &str) -> &'t Issue {
-    t.issues.iter().find(|i| i.code == code).unwrap_or_else(|| panic!("no issue {code} in {:?}", t.issues))
+    t.issues.iter().find(|i| i.code.name() == code).unwrap_or_else(|| panic!("no issue {code} in {:?}", t.issues))
 }
 
 pub fn codes(t: &Trace) -> Vec<&str> {
-    t.issues.iter().map(|i| i.code).collect()
+    t.issues.iter().map(|i| i.code.name()).collect()
 }
 
 pub fn fact<'t>(t: &'t Trace, label: &str) -> &'t str {

@@ -18,6 +18,7 @@ mod stub;
 
 use crate::support::machine;
 use crate::support::tools;
+use tx_trace::error::Error;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +27,6 @@ use std::time::{Duration, Instant};
 use crate::support::machine::{fixture, symbol, tx_trace};
 use tx_trace::bytes::Bytes;
 use tx_trace::control::{Action, Change, Plan, State, check, plan};
-use tx_trace::format::Absence;
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::serve::Server;
@@ -79,7 +79,7 @@ impl Target {
         question(&mut Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap())
     }
 
-    fn plan(&self, action: Action) -> Result<Plan, Absence> {
+    fn plan(&self, action: Action) -> Result<Plan, Error> {
         self.ask(|session| {
             let state = State::read(session)?;
             plan(session, &state, action)
@@ -209,9 +209,9 @@ fn a_mark_in_the_last_slot_wraps() {
 #[track_caller]
 fn refused(target: &Target, actions: &[Action], code: &str, looked: bool) {
     for action in actions {
-        let absence = target.plan(*action).unwrap_err();
-        assert_eq!((absence.code, absence.looked), (code, looked), "{action:?}: {absence}");
-        assert!(!absence.message.contains('\n'));
+        let error = target.plan(*action).unwrap_err();
+        assert_eq!((error.code.name(), error.is_not_found()), (code, looked), "{action:?}: {error}");
+        assert!(!error.message.contains('\n'));
     }
 }
 
@@ -396,17 +396,17 @@ fn a_kernel_that_went_on_from_0_was_called_another_build() {
     let header = Target::at("trace_buffer");
     let crashed = target.clone().with(header + 32, 0x40).set("_tx_trace_buffer_current_ptr", 0x40);
     for broken in [crashed.clone(), crashed.clone().set("_tx_trace_buffer_current_ptr", 0)] {
-        let absence = broken.plan(Action::Resume).unwrap_err();
-        assert_eq!(absence.code, "header-damaged");
-        assert!(absence.message.contains("0x40") && absence.message.contains("went on from 0"), "{absence}");
-        assert!(absence.hint.contains("reset the target"), "{absence}");
+        let error = broken.plan(Action::Resume).unwrap_err();
+        assert_eq!(error.code.name(), "header-damaged");
+        assert!(error.message.contains("0x40") && error.message.contains("went on from 0"), "{error}");
+        assert!(error.hint.contains("reset the target"), "{error}");
     }
     let (_, out, err) = on_image(&crashed, &["control", "show", "--width", "400"]);
     assert!(out.contains("went on from 0") && out.contains("not known"), "{out}{err}");
     // Elsewhere it is another build still.
     let other = target.clone().set("_tx_trace_buffer_current_ptr", 0x2100_0004);
-    let absence = other.plan(Action::Resume).unwrap_err();
-    assert!(!absence.message.contains("from 0") && absence.hint.contains("check that the ELF"), "{absence}");
+    let error = other.plan(Action::Resume).unwrap_err();
+    assert!(!error.message.contains("from 0") && error.hint.contains("check that the ELF"), "{error}");
     // Cut off between the two stores.
     let between = target.clone().set("_tx_trace_buffer_current_ptr", target.word(header + 32) + 32);
     assert!(between.plan(Action::Resume).unwrap_err().hint.contains("crashed"));

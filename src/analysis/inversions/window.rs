@@ -74,7 +74,7 @@ pub(super) struct Window {
     pub cycle: bool,
     /// False where the filters keep neither the call nor the event that blocks.
     pub kept: bool,
-    /// Ticks up to which the owner's absence was added up, whether it is absent, and for how long it was.
+    /// Ticks up to which the owner's error was added up, whether it is absent, and for how long it was.
     absent: (i64, bool, i64),
     /// The same sum at the end of each core's last span.
     absent_at: Vec<i64>,
@@ -130,7 +130,7 @@ impl Window {
         let until = self.to.map_or(i64::MAX, |(to, _)| to.ticks);
         let (a, z) = (span.from.max(from.ticks), span.to.min(until));
         let mut ticks = z.saturating_sub(a);
-        let absent = if several { self.absence(span, tracker) } else { i64::MAX };
+        let absent = if several { self.error(span, tracker) } else { i64::MAX };
         // Where the clock stands still nothing has a length; who runs is shown all the same.
         let runs = tracker.trace.clock.runs();
         if ticks < 0 || (ticks == 0 && runs) {
@@ -180,7 +180,7 @@ impl Window {
     }
 
     /// For how long the owner ran nowhere since this core's span before.
-    fn absence(&mut self, span: &Span, tracker: &Tracker<'_>) -> i64 {
+    fn error(&mut self, span: &Span, tracker: &Tracker<'_>) -> i64 {
         let (upto, is, mut sum) = self.absent;
         if span.to > upto {
             if is {

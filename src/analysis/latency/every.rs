@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::timing::{COLUMNS, Timing, column, notes};
 use crate::analysis::{Tracker, Whole};
 use crate::catalogue::Catalogue;
-use crate::query::{EventSet, QueryError};
+use crate::error::Error;
+use crate::query::EventSet;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
@@ -44,13 +45,13 @@ pub(super) struct Every {
 }
 
 impl Every {
-    pub fn new(asked: &[String], catalogue: &Catalogue) -> Result<Option<Self>, QueryError> {
+    pub fn new(asked: &[String], catalogue: &Catalogue) -> Result<Option<Self>, Error> {
         if asked.is_empty() {
             return Ok(None);
         }
         let one = |text: &String| Ok((text.clone(), EventSet::compile(text, catalogue)?, false));
         Ok(Some(Self {
-            asked: asked.iter().map(one).collect::<Result<_, QueryError>>()?,
+            asked: asked.iter().map(one).collect::<Result<_, Error>>()?,
             first: first_of_name(catalogue),
             defs: vec![One::default(); catalogue.iter().count()],
             unknown: BTreeMap::new(),

@@ -6,7 +6,9 @@ use super::timing::{COLUMNS, Timing, column, notes};
 use crate::abi::Endian;
 use crate::analysis::{Tracker, Whole};
 use crate::catalogue::Catalogue;
-use crate::query::{EventField, EventSet, QueryError};
+use crate::error::Error;
+use crate::query::wrong_filter;
+use crate::query::{EventField, EventSet};
 use crate::report::{Cell, Kind, Report};
 use crate::trace::{Event, Trace};
 
@@ -59,9 +61,9 @@ pub(super) struct Spans {
 }
 
 /// `A..B` or `A..B:FIELD`.
-fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, QueryError> {
+fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, Error> {
     let wrong = || {
-        QueryError::usage(format!("--span {text}: A..B or A..B:FIELD is wanted, where A and B are events"))
+        wrong_filter(format!("--span {text}: A..B or A..B:FIELD is wanted, where A and B are events"))
             .hint("--span tx_queue_send..tx_queue_receive:queue_ptr")
     };
     let (from, rest) = text.split_once("..").ok_or_else(wrong)?;
@@ -125,7 +127,7 @@ impl Span {
 }
 
 impl Spans {
-    pub fn new(asked: &[String], trace: &Trace, catalogue: &Catalogue) -> Result<Option<Self>, QueryError> {
+    pub fn new(asked: &[String], trace: &Trace, catalogue: &Catalogue) -> Result<Option<Self>, Error> {
         if asked.is_empty() {
             return Ok(None);
         }

@@ -19,7 +19,9 @@ mod threads;
 use super::Name;
 use crate::abi::Width;
 use crate::catalogue::Catalogue;
-use crate::query::{Query, QueryError};
+use crate::error::Error;
+use crate::query::Query;
+use crate::query::wrong_filter;
 use crate::report::Report;
 use crate::trace::Trace;
 
@@ -69,7 +71,7 @@ pub struct Numbers {
 ///
 /// # Errors
 /// Where the trace is not one that the viewer reads.
-pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, QueryError> {
+pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, Error> {
     readable(trace)?;
     let order = raw::Order::of(trace);
     let mut people = people::People::of(trace, &order);
@@ -117,9 +119,9 @@ pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, QueryError> {
 }
 
 /// Says where TraceX could not have read the trace.
-fn readable(trace: &Trace) -> Result<(), QueryError> {
+fn readable(trace: &Trace) -> Result<(), Error> {
     let cannot = |why: String| {
-        Err(QueryError::usage(format!("TraceX cannot read this trace: {why}"))
+        Err(wrong_filter(format!("TraceX cannot read this trace: {why}"))
             .hint("leave --tracex out: the reports of this program read it"))
     };
     if trace.about.format != "threadx" {
@@ -136,20 +138,15 @@ fn readable(trace: &Trace) -> Result<(), QueryError> {
 /// # Errors
 /// Where the trace is not of a system that the viewer reads, where it has no such report, or where filters are given,
 /// which it does not have.
-pub fn reports(
-    trace: &Trace,
-    catalogue: &Catalogue,
-    query: &Query<'_>,
-    names: &[Name],
-) -> Result<Vec<Report>, QueryError> {
+pub fn reports(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, names: &[Name]) -> Result<Vec<Report>, Error> {
     if let [Name::Blocked | Name::Latency] = names {
-        return Err(QueryError::usage("TraceX has no such report").hint(
+        return Err(wrong_filter("TraceX has no such report").hint(
             "--tracex goes with stats, profile, services, stack, inversions and report; leave it out for blocked and latency",
         ));
     }
     readable(trace)?;
     if !query.keeps_all() {
-        return Err(QueryError::usage("--tracex takes no filters: TraceX's numbers are always of the whole trace")
+        return Err(wrong_filter("--tracex takes no filters: TraceX's numbers are always of the whole trace")
             .hint("leave the filters out, or --tracex"));
     }
     let numbers = numbers(trace, false)?;

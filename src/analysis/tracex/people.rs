@@ -36,7 +36,7 @@ impl Person {
         self.object.map_or(self.unnamed.is_some(), |(_, thread)| thread)
     }
 
-    /// A threshold, or its absence, in an event: the first is kept, and an event without one forgets the lowest.
+    /// A threshold, or its error, in an event: the first is kept, and an event without one forgets the lowest.
     fn meet_threshold(&mut self, threshold: Option<u32>) {
         match (threshold, self.low_threshold) {
             (Some(_), None) => (self.low_threshold, self.high_threshold) = (threshold, threshold),

@@ -1,5 +1,6 @@
 //! The events as the viewer reads them: 32-bit words, sixteen bits of an id, and its own order and time.
 
+use crate::code::Code;
 use crate::trace::{ContextKind, Event, Trace};
 
 /// Context word of an interrupt service routine.
@@ -85,17 +86,17 @@ pub(super) struct Order {
 impl Order {
     /// Looks at every event once.
     pub fn of(trace: &Trace) -> Self {
-        let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
+        let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
         let joined = trace.about.facts.iter().any(|(label, _)| *label == "joined");
         let mut order = Self { mask: trace.clock.mask, ..Self::default() };
-        if has("unused-slot") && !joined {
+        if has(Code::UnusedSlot) && !joined {
             order.stop = first_unused(trace);
         }
         // The viewer reads events right behind the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
-        let unturned = !joined && (has("current-pointer") || has("current-unaligned"));
+        let unturned = !joined && (has(Code::CurrentPointer) || has(Code::CurrentUnaligned));
         let (mut rises, mut falls) = (0u64, 0u64);
         let (mut before, mut place) = (None, 0usize);
         let mut index = 0usize;

@@ -4,6 +4,7 @@ use super::counts::{FILEX, NETX};
 use super::{Name, Numbers, Thread, raw};
 use crate::analysis::times::why;
 use crate::catalogue::Catalogue;
+use crate::code::Code;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Trace;
 
@@ -39,7 +40,7 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
 /// What makes this program read another trace than TraceX would.
 fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
     let mut notes: Vec<String> = why(trace.clock.counts).map(str::to_owned).into_iter().collect();
-    let has = |code: &str| trace.issues.iter().any(|i| i.code == code);
+    let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
     if raw::has_gap(trace) {
         notes.push(
             "TraceX looks for events right behind the registry, and these begin further on: it reads none where the bytes in \
@@ -51,13 +52,13 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
     }
     let differs =
         |what: &str| format!("{what}: TraceX reads them as they stand, and its numbers will differ from these");
-    if has("insertion-in-progress") || has("torn") {
+    if has(Code::InsertionInProgress) || has(Code::Torn) {
         notes.push(differs("slots that were being written are left out"));
     }
-    if has("slot-overwritten") {
+    if has(Code::SlotOverwritten) {
         notes.push(differs("slots that were written over are left out"));
     }
-    if has("current-misplaced") {
+    if has(Code::CurrentMisplaced) {
         notes.push(differs("the current pointer was not believed and events were put in order"));
     }
     if trace.about.facts.iter().any(|(label, _)| *label == "joined") {

@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::message::{self, Failure};
+use super::super::message;
 use super::printer::Shared;
 use crate::analysis::{self, Name, Wish};
 use crate::cli::plan::time;
+use crate::code::Code;
+use crate::error::Error;
 use crate::follow::{Gap, Gather, News};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
-use crate::query::{Filters, Query, Wrong};
+use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Issue;
 
@@ -26,10 +28,10 @@ const NAMES: [(&str, Name); 8] = [
 ];
 
 /// What `--report` and `--every` ask for.
-pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Duration)>, Failure> {
+pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Duration)>, Error> {
     if reports.is_empty() {
         return match every {
-            Some(_) => Err(Failure::usage("usage", "--every goes with --report")),
+            Some(_) => Err(Error::usage(Code::Usage, "--every goes with --report")),
             None => Ok(None),
         };
     }
@@ -38,7 +40,7 @@ pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Dur
         let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, name)| *name);
         names.push(found.ok_or_else(|| {
             let all: Vec<&str> = NAMES.iter().map(|(n, _)| *n).collect();
-            Failure::usage("usage", format!("--report {name}: reports are {}", all.join(", ")))
+            Error::usage(Code::Usage, format!("--report {name}: reports are {}", all.join(", ")))
         })?);
     }
     let every = time("--every", every.unwrap_or("1s"))?;
@@ -97,7 +99,7 @@ impl Intervals {
     }
 
     /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
-    pub fn gap(&mut self, gap: &Gap, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Failure> {
+    pub fn gap(&mut self, gap: &Gap, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Error> {
         // Where nothing was seen since the last gap the interval goes on: time is what ends it.
         if !self.gather.is_empty() {
             self.print(filters, view, out)?;
@@ -117,7 +119,7 @@ impl Intervals {
     }
 
     /// Prints the interval and begins the next one. An interval in which all was lost is told too.
-    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Failure> {
+    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Error> {
         self.since = Instant::now();
         let span = self.gather.span();
         let gap = self.gap.take();
@@ -140,8 +142,8 @@ impl Intervals {
         let view = View { trace: &trace, ..*view };
         let query = match Query::compile_with(filters, &trace, view.catalogue, &|_| None) {
             Ok(query) => Some(query),
-            Err(e) if e.wrong == Wrong::NotHere => None,
-            Err(e) => return Err(e.into()),
+            Err(e) if e.is_not_found() => None,
+            Err(e) => return Err(e),
         };
         let mut reports = match &query {
             Some(query) if span.is_some() => analysis::reports(&trace, view.catalogue, query, &self.wish)?,
@@ -199,7 +201,7 @@ impl Intervals {
     }
 
     /// The last line.
-    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Shared) -> Result<(), Failure> {
+    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Shared) -> Result<(), Error> {
         let mut writer =
             output::report_writer(self.format, out.clone(), &self.options, view.trace.about.word, view.names);
         if self.format == Format::Json && !self.begun {

@@ -1,15 +1,17 @@
 //! Prints what each look finds: events by the writers of `list`, or reports.
 
 use super::super::command::format_of;
-use super::super::message::{self, Failure};
+use super::super::message;
 use super::super::names::SymbolNames;
 use super::super::plan::Output;
 use super::super::sink::Sink;
 use super::FollowTask;
 use super::intervals::Intervals;
+use crate::code::Code;
+use crate::error::Error;
 use crate::follow::{First, Follower, How, News};
 use crate::output::{self, EventSink, Format, TableOptions, TimeFrom, View, Window};
-use crate::query::{Filters, Query, Wrong};
+use crate::query::{Filters, Query};
 use crate::trace::{Event, Issue, Severity, Trace};
 
 /// Digits of a number that a long run comes to.
@@ -57,11 +59,11 @@ impl std::io::Write for Shared {
 
 impl Shared {
     /// Hands on what is there, unless it has to wait.
-    pub fn hand_on(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn hand_on(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
         if self.waits { Ok(()) } else { self.write_out(sink) }
     }
 
-    fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
         use std::io::Write as _;
         let bytes = std::mem::take(&mut *self.bytes.borrow_mut());
         if !bytes.is_empty() {
@@ -98,13 +100,16 @@ impl<'t> Printer<'t> {
     }
 
     /// What comes before the first event: the head of the table, and what there is to say of the trace.
-    pub fn start(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn start(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
         let trace = &news.trace;
         let mut issues = trace.issues.clone();
         if self.task.first == First::Now {
             // What is wrong with events that are not shown is not told.
             issues.retain(|i| {
-                !matches!(i.code, "torn" | "lapped" | "insertion-in-progress" | "slot-overwritten" | "unused-slot")
+                !matches!(
+                    i.code,
+                    Code::Torn | Code::Lapped | Code::InsertionInProgress | Code::SlotOverwritten | Code::UnusedSlot
+                )
             });
         }
         self.check(follower, news)?;
@@ -117,11 +122,11 @@ impl<'t> Printer<'t> {
     }
 
     /// Fails where a filter names what cannot come, before anything is printed.
-    fn check(&self, follower: &Follower, news: &News) -> Result<(), Failure> {
+    fn check(&self, follower: &Follower, news: &News) -> Result<(), Error> {
         let names = SymbolNames::new(follower.session(), &news.trace);
         for filters in self.task.until.iter().chain([&self.task.filters]) {
             match Query::compile_with(filters, &news.trace, follower.catalogue(), &|name| names.address_of(name)) {
-                Err(e) if e.wrong != Wrong::NotHere => return Err(e.into()),
+                Err(e) if !e.is_not_found() => return Err(e),
                 _ => {}
             }
         }
@@ -129,7 +134,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Begins the output, once.
-    pub fn begin_with(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn begin_with(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
         if self.writer.is_some() || self.intervals.is_some() {
             return Ok(());
         }
@@ -141,7 +146,7 @@ impl<'t> Printer<'t> {
             source: follower.session().name(),
         };
         let Some(mut writer) = output::event_sink(self.format, self.bytes.clone(), &self.options) else {
-            return Err(Failure::usage("usage", "--format md is for reports"));
+            return Err(Error::usage(Code::Usage, "--format md is for reports"));
         };
         // What comes is not known: as wide as what was there, and as what a long run needs.
         let mut window = Window::of(news.trace.events());
@@ -156,7 +161,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Prints what a look found; true where the end was among it that is waited for.
-    pub fn news(&mut self, follower: &Follower, news: News, sink: &mut Sink<'_>) -> Result<bool, Failure> {
+    pub fn news(&mut self, follower: &Follower, news: News, sink: &mut Sink<'_>) -> Result<bool, Error> {
         let mut news = news;
         let names = SymbolNames::new(follower.session(), &news.trace);
         let catalogue = follower.catalogue();
@@ -164,14 +169,14 @@ impl<'t> Printer<'t> {
             match Query::compile_with(filters, &news.trace, catalogue, &|name| names.address_of(name)) {
                 Ok(query) => Ok(Some(query)),
                 // It may come.
-                Err(e) if e.wrong == Wrong::NotHere => {
+                Err(e) if e.is_not_found() => {
                     if !said.contains(&e.message) {
                         message::say(&format!("tx-trace: {}, so far", output::escape(&e.message)));
                         said.push(e.message);
                     }
                     Ok(None)
                 }
-                Err(e) => Err(Failure::from(e)),
+                Err(e) => Err(Error::from(e)),
             }
         };
         let until = match &self.task.until {
@@ -200,7 +205,7 @@ impl<'t> Printer<'t> {
                 None => self.bytes.hand_on(sink)?,
             }
         }
-        for issue in news.trace.issues.iter().filter(|i| i.code == "slot-overwritten") {
+        for issue in news.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;
             if let Some(writer) = &mut self.writer {
                 writer.issue(&view, issue)?;
@@ -231,7 +236,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Time has passed: an interval may have ended.
-    pub fn tick(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn tick(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         if let (Some(intervals), Some(trace)) = (&mut self.intervals, &self.last)
             && intervals.is_over()
         {
@@ -245,12 +250,12 @@ impl<'t> Printer<'t> {
     }
 
     /// Writes what waited for the target to run.
-    pub fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
         self.bytes.write_out(sink)
     }
 
     /// What comes after the last event; the target has been left.
-    pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Failure> {
+    pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         let Some(trace) = &self.last else { return Ok(()) };
         let names = SymbolNames::new(follower.session(), trace);
         let view = View { trace, catalogue: follower.catalogue(), names: &names, source: follower.session().name() };

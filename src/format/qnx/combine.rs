@@ -7,6 +7,7 @@ use super::layout::ELEMENT;
 use super::parse::{self, Part, RawElement};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
+use crate::code::Code;
 use crate::trace::{Issue, Place, Severity};
 
 /// Mark of an event whose payload lies in its element.
@@ -215,27 +216,33 @@ impl Assembler {
         self.out.begins_torn = leading > 0;
         let mut say = |count: u64, code, severity, what: &str, place: Option<Addr>| {
             if count > 0 {
-                let issue = Issue::new(code, severity, format!("{count} {what}")).times(count);
+                let issue = Issue::new(code, format!("{count} {what}")).severity(severity).times(count);
                 self.out.issues.push(issue.at(Place { address: place, ..Place::default() }));
             }
         };
         let [orphan, torn, broken, unused] = first;
         say(
             leading,
-            "orphan-parts",
+            Code::OrphanParts,
             Severity::Note,
             "elements at the start are the end of an event whose beginning is overwritten",
             None,
         );
-        say(orphans, "orphan-parts", Severity::Lost, "elements belong to events whose beginning is missing", orphan);
+        say(orphans, Code::OrphanParts, Severity::Lost, "elements belong to events whose beginning is missing", orphan);
         say(
             incomplete,
-            "event-incomplete",
+            Code::EventIncomplete,
             Severity::Lost,
             "events have no end: they are shown as far as they go",
             torn,
         );
-        say(damaged, "event-damaged", Severity::Lost, "elements are no events: bits are set that mean nothing", broken);
-        say(empty, "unused-slot", Severity::Lost, "slots that were counted hold no event", unused);
+        say(
+            damaged,
+            Code::EventDamaged,
+            Severity::Lost,
+            "elements are no events: bits are set that mean nothing",
+            broken,
+        );
+        say(empty, Code::UnusedSlot, Severity::Lost, "slots that were counted hold no event", unused);
     }
 }

@@ -1,6 +1,6 @@
 //! Meaning: captured bytes to a trace. Pure.
 
-use super::super::{Absence, DecodeOptions, Extent};
+use super::super::{DecodeOptions, Extent};
 use super::combine::{self, Arena, Assembled, Assembly, IN_PLACE, Segment};
 use super::kev;
 use super::layout::{self, CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THREAD, Shape, TIME};
@@ -11,9 +11,11 @@ use super::time::{self, Times};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{looks_like_text, qnx_events};
+use crate::code::Code;
+use crate::error::Error;
 use crate::trace::{
-    About, Clock, ContextId, ContextKind, Counts, DefId, Direction, Event, Events, Extra, Issue, Known, Severity,
-    Trace, WalkState, Words,
+    About, Clock, ContextId, ContextKind, Counts, DefId, Direction, Event, Events, Extra, Issue, Known, Trace,
+    WalkState, Words,
 };
 
 /// Mark of an event without a definition, or of one that interrupted nobody known.
@@ -22,7 +24,7 @@ const NONE: u32 = u32::MAX;
 const VERIFIED: std::ops::Range<u16> = 60..70;
 
 /// Decodes a capture.
-pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace, Absence> {
+pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace, Error> {
     let mut issues = capture.issues.clone();
     let source = Source::of(capture, options)?;
     let Assembly { events: parts, arena, issues: trouble, elements, begins_torn } =
@@ -41,8 +43,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
     if unknown > 0 {
         issues.push(
             Issue::new(
-                "unknown-event",
-                Severity::Note,
+                Code::UnknownEvent,
                 format!("{unknown} events are in no table of this release: they are shown as words (--qnx-version)"),
             )
             .times(unknown),
@@ -54,8 +55,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Result<Trace
     }
     if !VERIFIED.contains(&source.release) || source.shape.is_some_and(|s| s != Shape::Narrow) {
         issues.push(Issue::new(
-            "unverified-release",
-            Severity::Inferred,
+            Code::UnverifiedRelease,
             format!(
                 "no trace of QNX {} was at hand when this was written: layout and names are unverified",
                 release(source.release)
@@ -119,7 +119,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(capture: &Capture, options: &DecodeOptions) -> Result<Self, Absence> {
+    fn of(capture: &Capture, options: &DecodeOptions) -> Result<Self, Error> {
         match &capture.held {
             Held::File { address, bytes } => Self::of_file(bytes, *address, capture, options),
             Held::Ring { shape, start, base, buffers, filled } => {
@@ -128,10 +128,10 @@ impl Source {
         }
     }
 
-    fn of_file(bytes: &Bytes, address: Addr, capture: &Capture, options: &DecodeOptions) -> Result<Self, Absence> {
+    fn of_file(bytes: &Bytes, address: Addr, capture: &Capture, options: &DecodeOptions) -> Result<Self, Error> {
         let damaged = || {
-            Absence::broken(
-                "header-damaged",
+            Error::failed(
+                Code::HeaderDamaged,
                 "the text header of the trace file is damaged",
                 "give the whole .kev file",
             )

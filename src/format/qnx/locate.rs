@@ -1,11 +1,13 @@
 //! Where the ring lies: by address, by the system page, by search.
 
-use super::super::{self as format, Absence, Extent, Found, Haystack, Hints, Located, Location};
+use super::super::{self as format, Extent, Found, Haystack, Hints, Located, Location};
 use super::kev;
 use super::layout::{self, Shape};
 use super::ring::Ring;
 use super::{parse, read, syspage};
 use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -32,13 +34,13 @@ impl Located for Place {
         memory: &mut dyn Memory,
         _symbols: &dyn Symbols,
         extent: Extent,
-    ) -> Result<Box<dyn format::Capture>, Absence> {
+    ) -> Result<Box<dyn format::Capture>, Error> {
         Ok(Box::new(read::capture(memory, self, extent)?))
     }
 }
 
 /// Finds the ring by option, or by the system page.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     let place = |header, how: String, cycles: Option<u64>, by_symbols| Place {
         at: Location { header, endian: hints.endian, pointer: hints.pointer, how, by_symbols },
@@ -54,16 +56,16 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         }
         return Ok(Place { at, cycles: None });
     }
-    let mut absence = Absence::none(
-        "no-trace-symbol",
+    let mut error = Error::not_found(
+        Code::NoTraceSymbol,
         format!("no symbol tells where the system page is ({SYSPAGE_POINTER}), which names the trace ring"),
         "give the address of any buffer of the ring with --header ADDR, or search the memory with --scan",
     );
-    let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(absence) };
+    let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(error) };
     let width = Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4);
     let pointer = memory
         .read_bytes(symbol.address, width.bytes())
-        .map_err(|e| Absence::from_read(&e, SYSPAGE_POINTER))
+        .map_err(|e| e.explain(SYSPAGE_POINTER))
         .map(|b| endian.word(width, &b, 0).unwrap_or(0))?;
     match syspage::read(memory, pointer, endian) {
         Some(page) => Ok(place(
@@ -73,10 +75,10 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
             true,
         )),
         None => {
-            absence.message = format!(
+            error.message = format!(
                 "the system page at {pointer:#x} names no trace ring: the kernel was not asked to trace, or is not QNX 6.4"
             );
-            Err(absence)
+            Err(error)
         }
     }
 }

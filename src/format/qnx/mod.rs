@@ -13,9 +13,10 @@ mod ring;
 mod syspage;
 mod time;
 
-use super::{Absence, Format, Found, Haystack, Hints, Located, Location};
+use super::{Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Names, qnx_events};
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -43,12 +44,7 @@ impl Format for Qnx {
         locate::sift(memory, hits)
     }
 
-    fn locate(
-        &self,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        hints: &Hints,
-    ) -> Result<Box<dyn Located>, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error> {
         Ok(Box::new(locate::locate(memory, symbols, hints)?))
     }
 

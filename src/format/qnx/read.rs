@@ -1,7 +1,7 @@
 //! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
 //! whatever is asked: the names of processes can stand anywhere, and events are numbered by their assembled order.
 
-use super::super::{self as format, Absence, DecodeOptions, Extent, merged};
+use super::super::{self as format, DecodeOptions, Extent, merged};
 use super::layout::{ELEMENT, Shape};
 use super::locate;
 use super::ring::{self, Ring, Slot};
@@ -9,8 +9,10 @@ use super::{decode, kev, syspage};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names, qnx_events};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::{MAX_READ, Memory, Region};
-use crate::trace::{Issue, Place, Severity, Trace};
+use crate::trace::{Issue, Place, Trace};
 
 /// Buffers that are read in one round trip.
 const BATCH: usize = 8;
@@ -50,7 +52,7 @@ impl format::Capture for Capture {
         qnx_events().catalogue()
     }
 
-    fn decode(&self, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::decode(self, options)
     }
 
@@ -68,7 +70,7 @@ impl format::Capture for Capture {
 }
 
 /// Reads the ring, or the file.
-pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Absence> {
+pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Error> {
     if kev::lies_at(memory, place.at.header) {
         return file(memory, place, extent);
     }
@@ -85,15 +87,14 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
         for (slot, result) in part.iter().zip(memory.read_batch(&wanted)) {
             let bytes = match result {
                 Ok(bytes) => bytes,
-                Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace ring")),
+                Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
                 Err(_) => {
                     let bytes = prefix(memory, slot.address, length(&ring, slot))?;
                     let got = (bytes.len().saturating_sub(ring.shape.header()) as u64).checked_div(ELEMENT as u64);
                     let missing = slot.count.saturating_sub(got.unwrap_or(0));
                     issues.push(
                         Issue::new(
-                            "ring-unreadable",
-                            Severity::Lost,
+                            Code::RingUnreadable,
                             format!("{missing} of {} elements of buffer {} cannot be read", slot.count, slot.index),
                         )
                         .times(missing)
@@ -117,14 +118,14 @@ fn length(ring: &Ring, slot: &Slot) -> usize {
 }
 
 /// As much of a range as can be read from its start.
-fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, Absence> {
+fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, Error> {
     let (mut low, mut high) = (0usize, len);
     let mut best = Bytes::from(Vec::new());
     while low < high {
         let middle = low.saturating_add(high.saturating_sub(low).div_ceil(2));
         match memory.read_bytes(address, middle) {
             Ok(bytes) => (low, best) = (middle, bytes),
-            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace ring")),
+            Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
             Err(_) => high = middle.saturating_sub(1),
         }
     }
@@ -132,25 +133,25 @@ fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, A
 }
 
 /// A file of the trace logger is one block.
-fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Absence> {
+fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Error> {
     let address = place.at.header;
     let holds = |r: &Region| r.start <= address && address.wrapping_sub(r.start) < r.len;
     let region = memory.regions().and_then(|all| all.into_iter().find(holds));
     let broken = |why: &str| {
-        Absence::broken("header-damaged", format!("the trace file {why}"), "give the whole .kev file with --trace")
+        Error::failed(Code::HeaderDamaged, format!("the trace file {why}"), "give the whole .kev file with --trace")
     };
     let region = region.ok_or_else(|| broken("can only be read as a file"))?;
     let len = region.len.saturating_sub(address.wrapping_sub(region.start));
     let len =
         usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
-    let bytes = memory.read_bytes(address, len).map_err(|e| Absence::from_read(&e, "the trace file"))?;
+    let bytes = memory.read_bytes(address, len).map_err(|e| e.explain("the trace file"))?;
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
     let cycles =
         head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
     let mended = head.mended.then(|| {
         let text = "the file's header is damaged: its elements were found by what they look like, and the first may be missing";
         let at = address.wrapping_add(head.events as u64);
-        Issue::new("header-mended", Severity::Inferred, text).at(Place::address(at))
+        Issue::new(Code::HeaderMended, text).at(Place::address(at))
     });
     Ok(Capture {
         how: place.at.how.clone(),

@@ -1,11 +1,12 @@
 //! Order: which buffers belong to a ring, which of them hold events, and in which order they were written.
 
-use super::super::Absence;
 use super::layout::{self, BEING_WRITTEN, ELEMENT, MAX_BUFFERS, Shape};
 use super::parse::{self, RawBuffer};
 use crate::abi::{Addr, Endian};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Memory;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// Headers that are read in one round trip.
 const BATCH: u64 = 16;
@@ -51,7 +52,7 @@ impl Ring {
     ///
     /// # Errors
     /// Where the source fails, or there is no buffer.
-    pub fn walk(memory: &mut dyn Memory, address: Addr) -> Result<Self, Absence> {
+    pub fn walk(memory: &mut dyn Memory, address: Addr) -> Result<Self, Error> {
         let (shape, endian, raw) = at(memory, address)?;
         match shape {
             Shape::Unlinked => unlinked(memory, address, endian),
@@ -89,7 +90,7 @@ impl Ring {
 }
 
 /// The buffer at an address.
-fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffer), Absence> {
+fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffer), Error> {
     let most = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
     let least = Shape::Narrow.header().saturating_add(ELEMENT);
     let mut failed = None;
@@ -102,14 +103,14 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
                 }
                 failed = None;
             }
-            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "a trace buffer")),
+            Err(e) if e.is_fatal() => return Err(e.explain("a trace buffer")),
             Err(e) => failed = failed.or(Some(e)),
         }
     }
     match failed {
-        Some(e) => Err(Absence::from_read(&e, "a trace buffer")),
-        None => Err(Absence::none(
-            "not-a-header",
+        Some(e) => Err(e.explain("a trace buffer")),
+        None => Err(Error::not_found(
+            Code::NotAHeader,
             format!("memory at {address:#x} is no buffer of a QNX trace ring"),
             "give the address of any buffer of the ring (a multiple of 4096), or search with --scan",
         )),
@@ -123,7 +124,7 @@ fn linked(
     shape: Shape,
     endian: Endian,
     first: &RawBuffer,
-) -> Result<Ring, Absence> {
+) -> Result<Ring, Error> {
     let start = address.wrapping_sub(layout::behind(first.index()));
     let mut ring = Ring { shape, endian, start, base: first.base, slots: Vec::new(), is_closed: false };
     let header = shape.header();
@@ -136,7 +137,7 @@ fn linked(
         for (place, result) in wanted.iter().zip(memory.read_batch(&wanted)) {
             let bytes = match result {
                 Ok(bytes) => bytes,
-                Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace ring")),
+                Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
                 // The start of the ring may be cut off; its end is where nothing more is.
                 Err(_) if index < first.index() => {
                     index = index.saturating_add(1);
@@ -187,9 +188,9 @@ fn linked(
 }
 
 /// Buffers of 8.0 have no links: they lie together for as long as they look like buffers.
-fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ring, Absence> {
+fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ring, Error> {
     let mut slots = Vec::new();
-    let mut look = |at: Addr| -> Result<Option<Slot>, Absence> {
+    let mut look = |at: Addr| -> Result<Option<Slot>, Error> {
         let len = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
         match memory.read_bytes(at, len) {
             Ok(bytes) => Ok(match parse::detect(&bytes) {
@@ -204,7 +205,7 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
                 }),
                 _ => None,
             }),
-            Err(e) if e.is_fatal() => Err(Absence::from_read(&e, "the trace ring")),
+            Err(e) if e.is_fatal() => Err(e.explain("the trace ring")),
             Err(_) => Ok(None),
         }
     };
@@ -238,8 +239,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     if !ring.is_closed && ring.shape != Shape::Unlinked {
         list.push(
             Issue::new(
-                "ring-open",
-                Severity::Lost,
+                Code::RingOpen,
                 format!(
                     "no buffer after buffer {} says that it is the last: the ring is cut off there",
                     ring.slots.len().saturating_sub(1)
@@ -252,8 +252,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     if let Some(first) = lost.first() {
         list.push(
             Issue::new(
-                "buffer-lost",
-                Severity::Lost,
+                Code::BufferLost,
                 format!("the headers of {} buffers of the ring are overwritten: what they held is lost", lost.len()),
             )
             .times(lost.len() as u64)
@@ -264,9 +263,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     if let Some(first) = lost.first() {
         list.push(
             Issue::new(
-                "buffer-damaged",
-                Severity::Inferred,
-                format!("{} buffers give a count and an end that contradict each other: what is believable of the two is taken", lost.len()),
+                Code::BufferDamaged, format!("{} buffers give a count and an end that contradict each other: what is believable of the two is taken", lost.len()),
             )
             .times(lost.len() as u64)
             .at(Place::address(first.address)),
@@ -284,7 +281,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     }
     if gaps > 0 {
         list.push(
-            Issue::new("buffer-gap", Severity::Lost, format!("{gaps} buffers are missing between those that are here"))
+            Issue::new(Code::BufferGap, format!("{gaps} buffers are missing between those that are here"))
                 .times(gaps)
                 .at(Place { address: place, ..Place::default() }),
         );

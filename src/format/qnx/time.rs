@@ -1,6 +1,7 @@
 //! Time: the low word that an event stores, and the high word that control events tell for each processor.
 
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// Bits of an event's stamp.
 const LOW: u64 = 0xFFFF_FFFF;
@@ -168,16 +169,12 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     let mut issues = Vec::new();
     if doubts.untold {
         issues.push(Issue::new(
-            "high-word-unknown",
-            Severity::Inferred,
-            "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
+            Code::HighWordUnknown, "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
         ));
     } else if doubts.turns > 0 {
         issues.push(
             Issue::new(
-                "high-word-unknown",
-                Severity::Inferred,
-                format!(
+                Code::HighWordUnknown, format!(
                     "the low word of the clock falls back {} times and no control event reports a new turn: one is assumed, and a stamp may be damaged instead",
                     doubts.turns
                 ),
@@ -188,9 +185,7 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     if doubts.falls > 0 {
         issues.push(
             Issue::new(
-                "stamps-step-back",
-                Severity::Inferred,
-                format!(
+                Code::StampsStepBack, format!(
                     "{} times the clock of a processor falls back by more than an event is late: a damaged stamp, or the clock was set back",
                     doubts.falls
                 ),

@@ -4,8 +4,9 @@ use super::super::DecodeOptions;
 use super::coherence::FEWEST;
 use super::entry::Codec;
 use super::survey::{Mark, Survey};
+use crate::code::Code;
 use crate::sym::Symbols;
-use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
 /// Nanoseconds that start over each second: `clock_gettime().tv_nsec` on hosted ports.
 pub(super) const SECOND_IN_NS: u64 = 1_000_000_000;
@@ -90,8 +91,7 @@ pub(super) fn find(
                     survey.most
                 ));
                 issues.push(Issue::new(
-                    "period-inferred",
-                    Severity::Inferred,
+                    Code::PeriodInferred,
                     format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
                 ));
             }
@@ -105,9 +105,7 @@ pub(super) fn find(
     }
     if per_core {
         issues.push(Issue::new(
-            "clock-per-core",
-            Severity::Inferred,
-            format!("stamps of different cores do not follow each other ({all} steps back, {own} on the cores themselves): each core is timed by itself, and times of different cores cannot be compared"),
+            Code::ClockPerCore, format!("stamps of different cores do not follow each other ({all} steps back, {own} on the cores themselves): each core is timed by itself, and times of different cores cannot be compared"),
         ));
     }
     let mut counts = match (runs, even) {
@@ -121,7 +119,7 @@ pub(super) fn find(
         }
         if let Some(why) = stops_in_sleep(survey, codec) {
             counts = Counts::AwakeTime;
-            issues.push(Issue::new("clock-sleeps", Severity::Note, why));
+            issues.push(Issue::new(Code::ClockSleeps, why));
         }
         lost_laps(survey, codec, issues);
     }
@@ -138,7 +136,7 @@ fn fall_of_few(survey: &Survey, codec: Codec, backward: u64) -> Option<Issue> {
             "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {:#x}, is taken (read more events, or --period TICKS)",
             codec.mask
         );
-        Issue::new("period-inferred", Severity::Inferred, message)
+        Issue::new(Code::PeriodInferred, message)
     })
 }
 
@@ -195,15 +193,11 @@ fn tell_doubts(survey: &Survey, direction: Known, runs: bool, issues: &mut Vec<I
     if !runs {
         let why = if survey.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
         issues.push(Issue::new(
-            "clock-stopped",
-            Severity::Note,
-            format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
+            Code::ClockStopped, format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
         ));
     } else if direction == Known::Assumed {
         issues.push(Issue::new(
-            "direction-unknown",
-            Severity::Inferred,
-            "as many stamps go up as down, which does not tell which way the clock counts: up is taken (--direction down)",
+            Code::DirectionUnknown, "as many stamps go up as down, which does not tell which way the clock counts: up is taken (--direction down)",
         ));
     }
 }
@@ -280,9 +274,7 @@ fn rate(
             *hz = Some(known);
             facts.push(("rate", format!("{clock} Hz: SystemCoreClock, confirmed by SysTick periods of {period} ticks")));
             issues.push(Issue::new(
-                "rate-confirmed",
-                Severity::Note,
-                format!("times are by SystemCoreClock, {clock} Hz, which SysTick periods of {period} ticks confirm"),
+                Code::RateConfirmed, format!("times are by SystemCoreClock, {clock} Hz, which SysTick periods of {period} ticks confirm"),
             ));
         }
         Some(period) => facts.push((
@@ -322,9 +314,7 @@ fn tell_count(step: u64, options: &DecodeOptions, reason: &mut String, issues: &
     reason.push_str(&format!("; every step is {step}: a count of events, not a time"));
     let rate = if options.hz.is_some() { "; --hz is not used" } else { "" };
     issues.push(Issue::new(
-        "clock-counts-events",
-        Severity::Note,
-        format!("the time stamps count events, as in ports without a time source of their own: each is {step} more than the one before, and no time is known{rate}"),
+        Code::ClockCountsEvents, format!("the time stamps count events, as in ports without a time source of their own: each is {step} more than the one before, and no time is known{rate}"),
     ));
 }
 
@@ -363,9 +353,7 @@ fn lost_laps(survey: &Survey, codec: Codec, issues: &mut Vec<Issue>) {
     if laps > 0 {
         issues.push(
             Issue::new(
-                "gap-longer-than-clock",
-                Severity::Lost,
-                "the kernel's tick count went further than the time stamps: a gap was longer than the clock's period, and its length is not known",
+                Code::GapLongerThanClock, "the kernel's tick count went further than the time stamps: a gap was longer than the clock's period, and its length is not known",
             )
             .times(laps)
             .at(Place { seq: place, ..Place::default() }),

@@ -1,5 +1,4 @@
 //! Which time stamps and slots do not fit the rest of a trace, and what is counted in their place.
-//!
 //! A trace is cut where a step of its clock is out of the ordinary. Between two cuts lies a stretch that agrees with
 //! itself. A stretch without which the stretches around it follow each other does not fit: a damaged stamp, slots of an
 //! older lap or of another capture. What is left are long pauses, and steps back of the clock.
@@ -9,7 +8,8 @@ use std::ops::{ControlFlow, Range};
 use super::entry::{Codec, Entry, kind_of};
 use super::order::Ring;
 use super::survey::{Ids, is_entry};
-use crate::trace::{Clock, ContextKind, Direction, Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, ContextKind, Direction, Issue, Place};
 
 /// With fewer events nothing is out of the ordinary.
 pub(super) const FEWEST: u64 = 8;
@@ -518,7 +518,7 @@ impl Doubts {
                 "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
                 first.stamps.0, first.stamps.1, first.step
             );
-            let issue = Issue::new("wrap-doubtful", Severity::Inferred, message);
+            let issue = Issue::new(Code::WrapDoubtful, message);
             issues.push(issue.times(self.falls.len() as u64).at(Place::seq(first.seq)));
         }
         if let Some(seq) = self.backs.first {
@@ -526,7 +526,7 @@ impl Doubts {
                 "{} time stamps are smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
                 self.backs.count, self.backs.most
             );
-            let issue = Issue::new("stamps-step-back", Severity::Inferred, message);
+            let issue = Issue::new(Code::StampsStepBack, message);
             issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
         }
     }
@@ -555,7 +555,7 @@ impl Doubts {
         );
         let seq = self.strays.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();
         let count = strays.saturating_add(odd.events).max(odd.strangers);
-        let issue = Issue::new("slots-incoherent", Severity::Inferred, message).times(count);
+        let issue = Issue::new(Code::SlotsIncoherent, message).times(count);
         issues.push(issue.at(Place { seq, ..Place::default() }));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::{Absence, DecodeOptions};
+use super::super::DecodeOptions;
 use super::clock;
 use super::coherence::{self, Doubts, Odd, Stretches, View};
 use super::cores;
@@ -18,7 +18,9 @@ use super::survey::{self, Ids, Survey};
 use super::{mask, order_name, parse, registry};
 use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
-use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+use crate::code::Code;
+use crate::error::Error;
+use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
 /// One capture in ring order, before its events are looked at together.
 struct Prepared {
@@ -34,14 +36,14 @@ struct Prepared {
 }
 
 /// Decodes a capture.
-pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
     let ids = Ids::of(catalogue);
     let prepared = prepare(capture, &ids, options)?;
     Ok(finish(capture, prepared, ids, catalogue, options))
 }
 
 /// Decodes the captures of buffers that one run filled one after the other.
-pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
     let ids = Ids::of(catalogue);
     let mut all: Option<Prepared> = None;
     for capture in captures {
@@ -51,7 +53,7 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
             Some(before) => append(before, next)?,
         });
     }
-    let none = || Absence::broken("usage", "no trace buffer was given", "give one with --trace");
+    let none = || Error::failed(Code::Usage, "no trace buffer was given", "give one with --trace");
     let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
     let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
     prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false, &[]);
@@ -59,8 +61,8 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
     Ok(finish(last, prepared, ids, catalogue, options))
 }
 
-fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prepared, Absence> {
-    let damaged = || Absence::broken("header-damaged", "the captured header is no trace header", "try --scan");
+fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prepared, Error> {
+    let damaged = || Error::failed(Code::HeaderDamaged, "the captured header is no trace header", "try --scan");
     let head = capture.blocks("header").next().ok_or_else(damaged)?;
     let (_, raw) = parse::header(&head.bytes, capture.endian, capture.word).map_err(|_| damaged())?;
     let raw = raw.mended(capture);
@@ -91,11 +93,11 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
-fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
+fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     let (a, b) = (before.codec, next.codec);
     if (a.endian, a.word, before.g.time_mask) != (b.endian, b.word, next.g.time_mask) {
-        return Err(Absence::broken(
-            "different-runs",
+        return Err(Error::failed(
+            Code::DifferentRuns,
             "the trace buffers differ in byte order, width or time mask: they are not of one run",
             "give the buffers of one run, oldest first",
         ));
@@ -114,8 +116,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Absence> {
             let slots = before.survey.counts_events(direction).and_then(|each| step.checked_div(each));
             let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
             let issue = Issue::new(
-                "joined-gap",
-                Severity::Lost,
+                Code::JoinedGap,
                 format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
             );
             before.issues.push(issue.at(Place::seq(held)));
@@ -253,9 +254,7 @@ fn cores(
             };
             facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
             issues.push(Issue::new(
-                "cores-inferred",
-                Severity::Inferred,
-                format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
+                Code::CoresInferred, format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
             ));
             n
         }
@@ -279,7 +278,7 @@ fn previous_run(
     (ids, objects): (&Ids, &ObjectTable),
     codec: Codec,
     issues: &mut Vec<Issue>,
-) -> Result<Ring, Absence> {
+) -> Result<Ring, Error> {
     let plausible = |slot: &[u8]| {
         let entry = codec.read(slot);
         let thread = entry.priority & 0x8000_0000 != 0 && entry.priority & PRIORITY_UNUSED == 0;
@@ -288,8 +287,8 @@ fn previous_run(
     };
     let ring = Ring::previous(slots, direction, &plausible);
     if ring.held == 0 {
-        return Err(Absence::none(
-            "no-previous-run",
+        return Err(Error::not_found(
+            Code::NoPreviousRun,
             format!(
                 "no slot of the trace at {:#x} holds an event of the run before the last start",
                 capture.value("header").unwrap_or(0)
@@ -299,9 +298,7 @@ fn previous_run(
     }
     issues.push(
         Issue::new(
-            "previous-run",
-            Severity::Inferred,
-            "these events are of the run before the last start: who inserted them was overwritten, names come from this run's registry and from priorities, and are marked '?'",
+            Code::PreviousRun, "these events are of the run before the last start: who inserted them was overwritten, names come from this run's registry and from priorities, and are marked '?'",
         )
         .times(ring.held),
     );
@@ -336,9 +333,7 @@ fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
     if survey.unused > 0 {
         issues.push(
             Issue::new(
-                "unused-slot",
-                Severity::Lost,
-                format!(
+                Code::UnusedSlot, format!(
                     "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
                     survey.unused
                 ),
@@ -350,8 +345,7 @@ fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
     if survey.damaged > 0 {
         issues.push(
             Issue::new(
-                "slot-overwritten",
-                Severity::Lost,
+                Code::SlotOverwritten,
                 format!(
                     "{} slots hold no event that makes sense: they were written over, and are left out",
                     survey.damaged
@@ -377,9 +371,7 @@ fn oldest_doubt(capture: &Capture, ring: &Ring, issues: &mut Vec<Issue>) -> u8 {
     if doubt != 0 && ring.runs.first().is_some_and(|r| r.first_seq == 0) {
         issues.push(
             Issue::new(
-                "filtered-events-overwrite",
-                Severity::Inferred,
-                format!(
+                Code::FilteredEventsOverwrite, format!(
                     "the event mask leaves out {} events, whose late words the kernel then writes into the oldest event: its {} not to be relied on",
                     off.join(" and "),
                     if doubt == 0b1010 { "i2 and i4 are" } else if doubt & 0b1000 != 0 { "i4 is" } else { "i2 is" }

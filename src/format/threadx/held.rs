@@ -1,10 +1,11 @@
 //! What is known of a trace between its steps: the place with the kernel's variables, and the bytes that were read.
 
-use super::super::{self as format, Absence, DecodeOptions, Extent, Follow, Hints, Located, Location, merged};
+use super::super::{self as format, DecodeOptions, Extent, Follow, Hints, Located, Location, merged};
 use super::{clock, decode, locate, newer, parse, read, usbx};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
+use crate::error::Error;
 use crate::mem::segments::Segments;
 use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
@@ -25,7 +26,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`format::Format::locate`].
-    pub fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Self, Absence> {
+    pub fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Self, Error> {
         let mut place = locate::locate(memory, symbols, hints)?;
         place.known.extend(clock::of_port(symbols));
         Ok(place)
@@ -48,7 +49,7 @@ impl Located for Place {
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
         extent: Extent,
-    ) -> Result<Box<dyn format::Capture>, Absence> {
+    ) -> Result<Box<dyn format::Capture>, Error> {
         Ok(Box::new(Capture::read(memory, symbols, self, extent)?))
     }
 }
@@ -87,7 +88,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Reads what `extent` asks for.
-    fn read(memory: &mut dyn Memory, symbols: &dyn Symbols, place: &Place, extent: Extent) -> Result<Self, Absence> {
+    fn read(memory: &mut dyn Memory, symbols: &dyn Symbols, place: &Place, extent: Extent) -> Result<Self, Error> {
         let mut capture = read::capture(memory, place, extent)?;
         usbx::capture(memory, symbols, &mut capture);
         Ok(capture)
@@ -110,7 +111,7 @@ impl format::Capture for Capture {
         if usbx::is_old(self) { usbx::renumber(catalogue) } else { catalogue }
     }
 
-    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::decode(self, catalogue, options)
     }
 
@@ -144,7 +145,7 @@ pub(super) struct Joined(Vec<Capture>);
 
 impl Joined {
     /// Reads all of them.
-    pub fn read(buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Self, Absence> {
+    pub fn read(buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Self, Error> {
         let read = |(at, mut memory): (Location, Segments)| {
             Capture::read(&mut memory, symbols, &Place { at, known: Vec::new() }, Extent::All)
         };
@@ -157,7 +158,7 @@ impl format::Capture for Joined {
         self.0.last().map_or_else(|| Catalogue::threadx(names), |last| last.catalogue(names))
     }
 
-    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         decode::join(&self.0, catalogue, options)
     }
 

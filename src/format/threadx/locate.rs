@@ -1,10 +1,12 @@
 //! Where the trace lies, found with as few reads as can be.
 
-use super::super::{Absence, Hints, Location};
+use super::super::{Hints, Location};
 use super::held::Place;
 use super::{layout, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::sym::{Symbol, Symbols};
 
@@ -37,7 +39,7 @@ const TOGETHER: u64 = 256;
 const READS: usize = 2;
 
 /// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     let at = |header, how| Location { header, endian: hints.endian, pointer: hints.pointer, how, by_symbols: true };
     if let Some(at) = hints.given() {
@@ -76,26 +78,26 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
         }
         tried.push(format!("{name}: no such symbol"));
     }
-    let mut absence = if let Some(name) = KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
-        Absence::none(
-            "trace-not-built-in",
+    let mut error = if let Some(name) = KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
+        Error::not_found(
+            Code::TraceNotBuiltIn,
             format!("this ELF is a ThreadX program ({name} is there) built without its event trace ({HEADER} is not)"),
             "build the kernel and the application with TX_ENABLE_EVENT_TRACE; a buffer of another name: --symbol _tx_trace_buffer=ADDR",
         )
     } else {
-        Absence::none(
-            "no-trace-symbol",
+        Error::not_found(
+            Code::NoTraceSymbol,
             format!("no symbol tells where the trace is ({HEADER} and its neighbours, _tx_trace_buffer)"),
             "give the unstripped ELF with --elf, or the place with --header ADDR or --symbol NAME=ADDR, or search the memory with --scan",
         )
     };
-    absence.tried = tried;
-    Err(absence)
+    error.tried = tried;
+    Err(error)
 }
 
-fn never_enabled(at: Addr) -> Absence {
-    Absence::none(
-        "never-enabled",
+fn never_enabled(at: Addr) -> Error {
+    Error::not_found(
+        Code::NeverEnabled,
         format!("{HEADER} at {at:#x} is 0: the trace was not enabled since the last start"),
         "call tx_trace_enable(buffer, size, registry entries) early; in GDB on OpenOCD zeros may be memory that could not be read (monitor gdb report_data_abort enable)",
     )
@@ -174,7 +176,7 @@ fn read_pointers(
     width: Width,
     endian: Endian,
     place: &mut Place,
-) -> Result<(), Absence> {
+) -> Result<(), Error> {
     let all = variables(symbols, width);
     let stretches = stretches(&all);
     let wanted: Vec<(Addr, usize)> =
@@ -182,18 +184,18 @@ fn read_pointers(
     let results = memory.read_batch(&wanted);
     if let Some(Err(e)) = results.first() {
         if e.is_fatal() {
-            return Err(Absence::from_read(e, HEADER));
+            return Err(e.explain(HEADER));
         }
         // The neighbours cannot be read, which only happens at the edge of a dump.
         match memory.read_bytes(header.address, width.bytes()) {
             Ok(alone) => place.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
             Err(e) => {
-                let mut absence = Absence::from_read(&e, HEADER);
+                let mut error = e.explain(HEADER);
                 if matches!(e.kind, ReadErrorKind::Unmapped) {
-                    absence.hint =
+                    error.hint =
                         "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
                 }
-                return Err(absence);
+                return Err(error);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use super::entry::Codec;
 use super::order::{Slots, Votes, rough_clock};
-use crate::trace::{Clock, Direction, Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Direction, Issue, Place};
 
 /// One step in so many may be out of the ordinary.
 const EXCEPTIONS: u64 = 16;
@@ -50,9 +51,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     let taken = if coherent { wide } else { said };
     issues.push(
         Issue::new(
-            "mask-contradicted",
-            Severity::Inferred,
-            format!(
+            Code::MaskContradicted, format!(
                 "the header's time mask {said:#x} leaves out bits that {above} of {} stamps have set; {taken:#x} is taken",
                 seen.events
             ),

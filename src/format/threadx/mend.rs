@@ -6,7 +6,8 @@ use super::layout::{self, MAGIC};
 use super::parse::{MAX_BUFFER, RawHeader};
 use super::walk::Behind;
 use crate::abi::{Addr, Width};
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// Fields that are mended, by the names under which a capture holds them.
 const FIELDS: [&str; 6] =
@@ -191,8 +192,7 @@ fn mend_at(
     }
     let what = wrong.join(", ");
     let issue = Issue::new(
-        "header-mended",
-        Severity::Inferred,
+        Code::HeaderMended,
         format!(
             "the trace header is damaged ({what}): made whole by the rest of it, the kernel's pointers and what lies behind it"
         ),

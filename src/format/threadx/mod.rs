@@ -28,9 +28,10 @@ mod walk;
 pub use held::Place;
 pub use parse::{RawHeader, detect, object};
 
-use super::{Absence, Capture, Format, Found, Haystack, Hints, Located, Location};
+use super::{Capture, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::{Endian, Width};
 use crate::catalogue::{Catalogue, Names};
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::mem::segments::Segments;
 use crate::sym::Symbols;
@@ -67,12 +68,7 @@ impl Format for ThreadX {
         search::scan(hay, most)
     }
 
-    fn locate(
-        &self,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        hints: &Hints,
-    ) -> Result<Box<dyn Located>, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error> {
         Ok(Box::new(Place::locate(memory, symbols, hints)?))
     }
 
@@ -80,7 +76,7 @@ impl Format for ThreadX {
         Box::new(Place { at, known: Vec::new() })
     }
 
-    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Absence> {
+    fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Error> {
         Ok(Box::new(held::Joined::read(buffers, symbols)?))
     }
 }

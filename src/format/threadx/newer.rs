@@ -12,7 +12,7 @@
 //! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are
 //!   read. The witness is the newest slot: it is written over last.
 
-use super::super::{Absence, Extent, Follow, Lost, Newer};
+use super::super::{Extent, Follow, Lost, Newer};
 use super::held::{Block, Capture, Place};
 use super::parse::{self, RawHeader};
 use super::read::{remember, same_event};
@@ -20,6 +20,8 @@ use super::ring::Geometry;
 use super::{layout, order_name};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::{Memory, ReadError};
 
 /// Slots that are read at a time: the fewer, the less of them a fast target writes over meanwhile.
@@ -54,7 +56,7 @@ pub(super) struct Cursor {
 }
 
 impl Follow for Cursor {
-    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Absence> {
+    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Error> {
         let mut look = Look::new(memory, &self.place, self)?;
         let (found, taken) = look.look(self)?;
         look.finish(self, &found, taken, names)
@@ -195,8 +197,8 @@ struct Taken {
 }
 
 impl<'m> Look<'m> {
-    fn new(memory: &'m mut dyn Memory, place: &'m Place, cursor: &Cursor) -> Result<Self, Absence> {
-        let damaged = || Absence::broken("header-damaged", "the trace header is not known", "");
+    fn new(memory: &'m mut dyn Memory, place: &'m Place, cursor: &Cursor) -> Result<Self, Error> {
+        let damaged = || Error::failed(Code::HeaderDamaged, "the trace header is not known", "");
         let head = cursor.described.iter().find(|b| b.role == "header").ok_or_else(damaged)?;
         let (endian, word, raw) = parse::detect(&head.bytes).ok_or_else(damaged)?;
         let g = Geometry::new(head.address, endian, word, &raw, None, &mut Vec::new());
@@ -211,23 +213,23 @@ impl<'m> Look<'m> {
     }
 
     /// Takes a header that was read now; the slot that its pointer leads to.
-    fn header(&mut self, read: Option<Result<Bytes, ReadError>>) -> Result<Option<u64>, Absence> {
+    fn header(&mut self, read: Option<Result<Bytes, ReadError>>) -> Result<Option<u64>, Error> {
         let head = match read {
             Some(Ok(head)) => head,
-            Some(Err(e)) => return Err(Absence::from_read(&e, "the trace header")),
+            Some(Err(e)) => return Err(e.explain("the trace header")),
             None => return Ok(None),
         };
         if head.iter().all(|b| *b == 0) {
-            return Err(Absence::none(
-                "header-zero",
+            return Err(Error::not_found(
+                Code::HeaderZero,
                 format!("memory at {:#x} is all zero where the trace header was", self.g.header),
                 "the target was reset, or the probe gives zeros for memory that it cannot read; --wait waits until it is there again",
             ));
         }
         let now = parse::header(&head, self.endian, self.word).map(|(_, raw)| raw).ok();
         let Some(raw) = now.filter(|raw| raw.describes_as(&self.raw)) else {
-            return Err(Absence::none(
-                "trace-changed",
+            return Err(Error::not_found(
+                Code::TraceChanged,
                 format!(
                     "the trace header at {:#x} ({}) is another than before",
                     self.g.header,
@@ -241,7 +243,7 @@ impl<'m> Look<'m> {
     }
 
     /// What is new behind the cursor, or the newest of it where the ring went around.
-    fn look(&mut self, cursor: &Cursor) -> Result<(Found, Taken), Absence> {
+    fn look(&mut self, cursor: &Cursor) -> Result<(Found, Taken), Error> {
         let (mut pointer, mut emptied) = (cursor.slot, false);
         if cursor.unsure.is_none() {
             let found = self.at_pointer(cursor)?;
@@ -277,7 +279,7 @@ impl<'m> Look<'m> {
     }
 
     /// Where the pointer stands, and what is new up to there.
-    fn at_pointer(&mut self, cursor: &Cursor) -> Result<Found, Absence> {
+    fn at_pointer(&mut self, cursor: &Cursor) -> Result<Found, Error> {
         let (capacity, size) = cursor.slots;
         let was = cursor.before.len().checked_sub(size).and_then(|at| cursor.before.cut(at, size));
         let last = distance(capacity, 1, cursor.slot);
@@ -300,7 +302,7 @@ impl<'m> Look<'m> {
 
     /// The ring went around, or it was `emptied` and filled anew: what is there of its newest events. The pointer led to
     /// `pointer` before.
-    fn newest(&mut self, cursor: &Cursor, pointer: u64, wanted: u64, emptied: bool) -> Result<Found, Absence> {
+    fn newest(&mut self, cursor: &Cursor, pointer: u64, wanted: u64, emptied: bool) -> Result<Found, Error> {
         let capacity = cursor.slots.0;
         let newest = distance(capacity, 1, pointer);
         let (held, current) = self.slot_and_pointer(newest)?;
@@ -325,22 +327,22 @@ impl<'m> Look<'m> {
         Ok(Found { start, count, lost, ..found })
     }
 
-    fn is_unused(&mut self, slot: u64) -> Result<bool, Absence> {
+    fn is_unused(&mut self, slot: u64) -> Result<bool, Error> {
         let bytes = self.memory.read_bytes(self.g.address(slot), layout::entry_size(self.word));
-        Ok(self.context(&bytes.map_err(|e| Absence::from_read(&e, "the event ring"))?) == 0)
+        Ok(self.context(&bytes.map_err(|e| e.explain("the event ring"))?) == 0)
     }
 
     /// What a slot holds, and after that where the pointer leads.
-    fn slot_and_pointer(&mut self, slot: u64) -> Result<(Bytes, Option<u64>), Absence> {
+    fn slot_and_pointer(&mut self, slot: u64) -> Result<(Bytes, Option<u64>), Error> {
         let wanted = [(self.g.address(slot), layout::entry_size(self.word)), (self.g.header, self.head.len())];
         let mut results = self.memory.read_batch(&wanted).into_iter();
         let bytes = results.next().unwrap_or_else(|| Err(ReadError::unmapped(self.g.header, 0)));
         let pointer = self.header(results.next())?;
-        Ok((bytes.map_err(|e| Absence::from_read(&e, "the event ring"))?, pointer))
+        Ok((bytes.map_err(|e| e.explain("the event ring"))?, pointer))
     }
 
     /// Reads the new slots, and looks which of them were written meanwhile.
-    fn read(&mut self, cursor: &Cursor, found: &Found) -> Result<Taken, Absence> {
+    fn read(&mut self, cursor: &Cursor, found: &Found) -> Result<Taken, Error> {
         let (capacity, size) = cursor.slots;
         // The fuller the ring, the sooner it is written over: the fewer are read at a time. An idle one has time for all.
         let (share, most) = NEWEST;
@@ -362,7 +364,7 @@ impl<'m> Look<'m> {
         }
         let mut bytes: Vec<u8> = Vec::new();
         for result in self.memory.read_batch(&wanted) {
-            bytes.extend_from_slice(&result.map_err(|e| Absence::from_read(&e, "the event ring"))?);
+            bytes.extend_from_slice(&result.map_err(|e| e.explain("the event ring"))?);
         }
         let bytes = Bytes::from(bytes);
         let mut again = self.memory.read_batch(&[(self.g.header, self.head.len()), (*place, size)]).into_iter();
@@ -420,7 +422,7 @@ impl<'m> Look<'m> {
     }
 
     /// Puts the capture together, and the cursor behind it.
-    fn finish(mut self, cursor: &Cursor, found: &Found, taken: Taken, names: bool) -> Result<Newer, Absence> {
+    fn finish(mut self, cursor: &Cursor, found: &Found, taken: Taken, names: bool) -> Result<Newer, Error> {
         let (capacity, size) = cursor.slots;
         let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
         let lost = Lost {
@@ -491,13 +493,13 @@ impl<'m> Look<'m> {
         }
     }
 
-    fn registry(&mut self) -> Result<Option<Block>, Absence> {
+    fn registry(&mut self) -> Result<Option<Block>, Error> {
         let size = layout::object_size(self.word, self.g.name_size);
         let len = usize::try_from(self.g.objects).unwrap_or(0).saturating_mul(size);
         let address: Addr = self.g.registry;
         match self.memory.read_bytes(address, len) {
             Ok(bytes) => Ok(Some(Block { role: "registry", address, bytes })),
-            Err(e) if e.is_fatal() => Err(Absence::from_read(&e, "the object registry")),
+            Err(e) if e.is_fatal() => Err(e.explain("the object registry")),
             Err(_) => Ok(None),
         }
     }

@@ -8,7 +8,8 @@ use super::held::Capture;
 use super::ring::Geometry;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
-use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
 /// Slots that follow each other in ring order and lie together in memory.
 #[derive(Debug, Clone)]
@@ -159,8 +160,7 @@ impl Ring {
             Some(word) => word != 0,
             None => {
                 issues.push(Issue::new(
-                    "wrap-unknown",
-                    Severity::Inferred,
+                    Code::WrapUnknown,
                     "the slot at the current pointer cannot be read: the ring is taken to have wrapped",
                 ));
                 true
@@ -348,12 +348,8 @@ impl Slots<'_> {
 }
 
 fn in_progress(g: &Geometry, slot: u64) -> Issue {
-    Issue::new(
-        "insertion-in-progress",
-        Severity::Lost,
-        "an event was being inserted when the target stopped; it is left out",
-    )
-    .at(Place::address(g.address(slot)))
+    Issue::new(Code::InsertionInProgress, "an event was being inserted when the target stopped; it is left out")
+        .at(Place::address(g.address(slot)))
 }
 
 /// The oldest slot already has the stamp of a newer event than the newest: all but the current pointer was written.
@@ -451,7 +447,7 @@ fn recover(slots: &Slots<'_>, direction: Direction, issues: &mut Vec<Issue>) -> 
     match (largest, around) {
         (Some((step, slot)), Some(around)) if step > around => slot,
         (None, None) => {
-            issues.push(Issue::new("order-unknown", Severity::Inferred, "no event tells where the ring begins"));
+            issues.push(Issue::new(Code::OrderUnknown, "no event tells where the ring begins"));
             0
         }
         _ => 0,

@@ -8,7 +8,8 @@ use super::held::Capture;
 use super::order::{Ring, Slots, rough_clock};
 use super::ring::Geometry;
 use super::survey::{Ids, Survey};
-use crate::trace::{Clock, Direction, Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Direction, Issue, Place};
 
 /// The order of the slots that were read, and what they say together.
 pub(super) struct Ordered {
@@ -83,9 +84,7 @@ impl Judge<'_> {
         let taken = if ends(header) && !ends(kernel) { header } else { kernel };
         issues.push(
             Issue::new(
-                "current-differs",
-                Severity::Inferred,
-                format!(
+                Code::CurrentDiffers, format!(
                     "the kernel's current pointer leads to slot {kernel}, and the header's copy of it to slot {header}: one of them was written over; by the time stamps slot {taken} is taken"
                 ),
             )
@@ -121,14 +120,12 @@ impl Judge<'_> {
 fn misplaced(g: &Geometry, slot: u64, certain: bool) -> Issue {
     let issue = if certain {
         Issue::new(
-            "current-misplaced",
-            Severity::Inferred,
+            Code::CurrentMisplaced,
             "the current pointer leads into the middle of the events; order is recovered from the time stamps",
         )
     } else {
         Issue::new(
-            "current-doubtful",
-            Severity::Inferred,
+            Code::CurrentDoubtful,
             "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
         )
     };

@@ -1,6 +1,6 @@
 //! The read plan: which bytes a question needs, the same for a probe, a core and a file.
 
-use super::super::{Absence, Extent};
+use super::super::Extent;
 use super::entry::Codec;
 use super::held::{self, Block, Capture};
 use super::mend::{self, Mended};
@@ -11,11 +11,13 @@ use super::walk::Behind;
 use super::{clock, layout, order_name, parse};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place};
 
 /// Reads header, registry and the slots that `extent` asks for.
-pub(super) fn capture(memory: &mut dyn Memory, place: &held::Place, extent: Extent) -> Result<Capture, Absence> {
+pub(super) fn capture(memory: &mut dyn Memory, place: &held::Place, extent: Extent) -> Result<Capture, Error> {
     let mut issues = Vec::new();
     let planned = plan_by_pointers(place);
     let (head, registry, ring) = match planned.and_then(|p| read_planned(memory, place, &p, extent)) {
@@ -66,18 +68,15 @@ fn standing_still(place: &held::Place) -> Option<Issue> {
     }
     Some(match place.known("_tx_trace_registry_start_ptr") {
         Some(0) => Issue::new(
-            "trace-disabled",
-            Severity::Note,
+            Code::TraceDisabled,
             "tracing was switched off (tx_trace_disable): these are the events up to then",
         ),
         Some(_) => Issue::new(
-            "trace-paused",
-            Severity::Note,
+            Code::TracePaused,
             "tracing is paused (_tx_trace_buffer_current_ptr is 0 and the rest is whole, as `control pause` leaves it): these are the events up to then; `control resume` lets it go on",
         ),
         None => Issue::new(
-            "trace-disabled",
-            Severity::Note,
+            Code::TraceDisabled,
             "nothing is inserted (_tx_trace_buffer_current_ptr is 0): tracing was switched off (tx_trace_disable), or paused (`control pause`): these are the events up to then",
         ),
     })
@@ -125,18 +124,12 @@ fn look_again(memory: &mut dyn Memory, g: &Geometry, capture: &mut Capture) {
     capture.values.extend([("torn_first", before), ("torn_count", count)]);
     if lapped {
         capture.issues.push(Issue::new(
-            "lapped",
-            Severity::Lost,
-            "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
+            Code::Lapped, "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
         ));
     } else if written > 0 {
         capture.issues.push(
-            Issue::new(
-                "torn",
-                Severity::Lost,
-                format!("{written} slots were written while they were read, and are left out"),
-            )
-            .times(written),
+            Issue::new(Code::Torn, format!("{written} slots were written while they were read, and are left out"))
+                .times(written),
         );
     }
 }
@@ -166,7 +159,7 @@ fn agrees(place: &held::Place, word: Width, raw: &RawHeader) -> bool {
 }
 
 /// The header, made whole where it is damaged, with all of the ring that is there.
-fn whole_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Absence> {
+fn whole_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Error> {
     let mut header = sound_header(memory, place, head)?;
     if let Some((end, issue)) = longer(memory, place, &header) {
         let values = vec![("mend_buffer_end", end)];
@@ -212,8 +205,7 @@ fn longer(memory: &mut dyn Memory, place: &held::Place, header: &Header) -> Opti
     let more = known.going_on(layout::object_size(word, raw.name_size.min(layout::MAX_NAME)), &first, &tail, &behind);
     let taken = raw.buffer_end.wrapping_add(more.saturating_mul(entry)) & word.max();
     let issue = Issue::new(
-        "header-mended",
-        Severity::Inferred,
+        Code::HeaderMended,
         format!(
             "the ring is said to end at {:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken",
             raw.buffer_end
@@ -223,7 +215,7 @@ fn longer(memory: &mut dyn Memory, place: &held::Place, header: &Header) -> Opti
 }
 
 /// The header, made whole where it is damaged.
-fn sound_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Absence> {
+fn sound_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> Result<Header, Error> {
     let detected = parse::detect(head);
     let sound = |(_, word, raw): &(Endian, Width, RawHeader)| {
         raw.is_sound(*word) && raw.has_clock() && agrees(place, *word, raw)
@@ -249,8 +241,8 @@ fn sound_header(memory: &mut dyn Memory, place: &held::Place, head: &Bytes) -> R
     let bytes = if there > head.len() { memory.read_bytes(place.at.header, there).ok() } else { None };
     let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian, word };
     let Some(mended) = mend::mend(&raw, place, &behind, room) else {
-        return Err(Absence::broken(
-            "header-damaged",
+        return Err(Error::failed(
+            Code::HeaderDamaged,
             format!(
                 "the trace header at {:#x} ({}) contradicts itself: registry {:#x}..{:#x}, ring {:#x}..{:#x}",
                 place.at.header,
@@ -332,7 +324,7 @@ fn read_planned(memory: &mut dyn Memory, place: &held::Place, plan: &Planned, ex
     Some((head, Some(registry), ring))
 }
 
-fn read_header_first(memory: &mut dyn Memory, place: &held::Place) -> Result<Parts, Absence> {
+fn read_header_first(memory: &mut dyn Memory, place: &held::Place) -> Result<Parts, Error> {
     let narrow = layout::header_size(Width::W4);
     let wide = layout::header_size(Width::W8);
     // A 32-bit pointer means a 32-bit ULONG; otherwise the first bytes tell.
@@ -354,11 +346,11 @@ fn read_header_first(memory: &mut dyn Memory, place: &held::Place) -> Result<Par
     Ok((head, None, None))
 }
 
-fn unreadable_header(place: &held::Place, e: &ReadError) -> Absence {
-    let mut absence = Absence::from_read(e, &format!("the trace header ({})", place.at.how));
+fn unreadable_header(place: &held::Place, e: &ReadError) -> Error {
+    let mut error = e.explain(&format!("the trace header ({})", place.at.how));
     if !e.is_fatal() {
-        absence.code = "header-outside-memory";
-        absence.hint = match e.kind {
+        error.code = Code::HeaderOutsideMemory;
+        error.hint = match e.kind {
             ReadErrorKind::Refused(_) => {
                 "the pointer leads to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
             }
@@ -366,20 +358,20 @@ fn unreadable_header(place: &held::Place, e: &ReadError) -> Absence {
         }
         .to_owned();
     }
-    absence
+    error
 }
 
-fn not_a_header(place: &held::Place, head: &Bytes) -> Absence {
+fn not_a_header(place: &held::Place, head: &Bytes) -> Error {
     let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
     if head.iter().all(|b| *b == 0) {
-        return Absence::none(
-            "header-zero",
+        return Error::not_found(
+            Code::HeaderZero,
             format!("memory at {:#x} is all zero where the trace header should be ({})", place.at.header, place.at.how),
             "RAM was cleared by a reset, or a debugger gives zeros for memory that it cannot read (in GDB on OpenOCD: monitor gdb report_data_abort enable)",
         );
     }
-    Absence::none(
-        "not-a-header",
+    Error::not_found(
+        Code::NotAHeader,
         format!(
             "memory at {:#x} does not begin with a trace header (TXTB): it holds {} ({})",
             place.at.header,
@@ -403,7 +395,7 @@ impl Reader<'_> {
         registry_bytes: usize,
         registry: Option<Bytes>,
         ring: Option<Block>,
-    ) -> Result<(), Absence> {
+    ) -> Result<(), Error> {
         let g = *self.geometry;
         // Pointers that contradict each other are decided by all of the stamps. In a target that runs they were read at
         // different moments.
@@ -482,14 +474,10 @@ impl Reader<'_> {
         is_used(current) || is_used(current.saturating_add(1))
     }
 
-    fn read_registry(
-        &mut self,
-        result: Option<Result<Bytes, ReadError>>,
-        len: usize,
-    ) -> Result<Option<Bytes>, Absence> {
+    fn read_registry(&mut self, result: Option<Result<Bytes, ReadError>>, len: usize) -> Result<Option<Bytes>, Error> {
         match result {
             Some(Ok(bytes)) => Ok(Some(bytes)),
-            Some(Err(e)) if e.is_fatal() => Err(Absence::from_read(&e, "the object registry")),
+            Some(Err(e)) if e.is_fatal() => Err(e.explain("the object registry")),
             _ => {
                 let address = self.geometry.registry;
                 let object = layout::object_size(self.geometry.word, self.geometry.name_size);
@@ -498,8 +486,7 @@ impl Reader<'_> {
                 let missing = len.saturating_sub(got).checked_div(object).unwrap_or(0);
                 self.capture.issues.push(
                     Issue::new(
-                        "registry-unreadable",
-                        Severity::Lost,
+                        Code::RegistryUnreadable,
                         format!("{missing} registry entries cannot be read: their objects have no names"),
                     )
                     .times(missing as u64)
@@ -511,15 +498,10 @@ impl Reader<'_> {
         }
     }
 
-    fn take_ring(
-        &mut self,
-        result: Option<Result<Bytes, ReadError>>,
-        address: Addr,
-        len: usize,
-    ) -> Result<(), Absence> {
+    fn take_ring(&mut self, result: Option<Result<Bytes, ReadError>>, address: Addr, len: usize) -> Result<(), Error> {
         match result {
             Some(Ok(bytes)) => self.capture.blocks.push(Block { role: "ring", address, bytes }),
-            Some(Err(e)) if e.is_fatal() => return Err(Absence::from_read(&e, "the event ring")),
+            Some(Err(e)) if e.is_fatal() => return Err(e.explain("the event ring")),
             _ => {
                 let entry = layout::entry_size(self.geometry.word);
                 let parts = read_what_is_there(self.memory, address, len, entry)?;
@@ -527,8 +509,7 @@ impl Reader<'_> {
                 let missing = len.saturating_sub(got).checked_div(entry).unwrap_or(0);
                 self.capture.issues.push(
                     Issue::new(
-                        "ring-unreadable",
-                        Severity::Lost,
+                        Code::RingUnreadable,
                         format!("{missing} of {} event slots cannot be read", len.checked_div(entry).unwrap_or(0)),
                     )
                     .times(missing as u64)
@@ -555,7 +536,7 @@ fn read_what_is_there(
     address: Addr,
     len: usize,
     size: usize,
-) -> Result<Vec<(Addr, Bytes)>, Absence> {
+) -> Result<Vec<(Addr, Bytes)>, Error> {
     let mut found = Vec::new();
     let mut budget = 64u32;
     let mut todo = vec![(address, len.checked_div(size).unwrap_or(0))];
@@ -583,7 +564,7 @@ fn read_what_is_there(
         budget = budget.saturating_sub(1);
         match memory.read_bytes(at, count.saturating_mul(size)) {
             Ok(bytes) => found.push((at, bytes)),
-            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the trace buffer")),
+            Err(e) if e.is_fatal() => return Err(e.explain("the trace buffer")),
             Err(_) if count == 1 => {}
             Err(_) => {
                 let half = count.div_ceil(2);

@@ -9,7 +9,8 @@ use super::ring::Geometry;
 use super::survey;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
-use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Severity, Trace};
+use crate::code::Code;
+use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
 /// The registry's entries as they lie in memory.
 fn entries<'c>(capture: &'c Capture, g: &Geometry) -> impl Iterator<Item = (Addr, parse::RawObject<'c>)> {
@@ -56,7 +57,7 @@ pub(super) fn read(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> 
     }
     if unterminated > 0 {
         issues.push(
-            Issue::new("name-unterminated", Severity::Note, "object names without an end are shown whole")
+            Issue::new(Code::NameUnterminated, "object names without an end are shown whole")
                 .times(unterminated)
                 .at(Place { address: place, ..Place::default() }),
         );
@@ -135,7 +136,7 @@ pub(super) fn full(capture: &Capture, g: &Geometry, trace: &Trace, catalogue: &C
         )
     };
     let count = missing.len() as u64;
-    Some(Issue::new("registry-full", Severity::Note, message).times(count).at(Place {
+    Some(Issue::new(Code::RegistryFull, message).times(count).at(Place {
         address: Some(address),
         offset: None,
         seq: Some(seq),

@@ -3,7 +3,8 @@
 use super::layout;
 use super::parse::RawHeader;
 use crate::abi::{Addr, Endian, Width};
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// The most registry entries that are believed; the largest seen in the field has a few hundred.
 const MAX_OBJECTS: u64 = 65_536;
@@ -51,9 +52,7 @@ impl Geometry {
             if registry_bytes > 0 {
                 issues.push(
                     Issue::new(
-                        "name-size",
-                        Severity::Inferred,
-                        format!(
+                        Code::NameSize, format!(
                             "the header says object names have {stated} bytes, which does not divide its registry of {registry_bytes} bytes; {name_size} is taken"
                         ),
                     )
@@ -66,8 +65,7 @@ impl Geometry {
         if objects > MAX_OBJECTS {
             issues.push(
                 Issue::new(
-                    "registry-too-large",
-                    Severity::Lost,
+                    Code::RegistryTooLarge,
                     format!("the header claims {objects} objects; the first {MAX_OBJECTS} are read"),
                 )
                 .at(Place::address(header)),
@@ -106,8 +104,7 @@ impl Geometry {
         if slot > self.capacity {
             issues.push(
                 Issue::new(
-                    "current-pointer",
-                    Severity::Inferred,
+                    Code::CurrentPointer,
                     "the current pointer does not lead into the ring; order is recovered from the time stamps",
                 )
                 .at(Place::address(self.header)),
@@ -117,8 +114,7 @@ impl Geometry {
         if offset.checked_rem(entry) != Some(0) {
             issues.push(
                 Issue::new(
-                    "current-unaligned",
-                    Severity::Inferred,
+                    Code::CurrentUnaligned,
                     format!("the current pointer does not lead to the start of an entry; slot {slot} is taken"),
                 )
                 .at(Place::address(self.ring.wrapping_add(offset))),

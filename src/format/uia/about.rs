@@ -6,7 +6,8 @@ use super::ring::Order;
 use super::ring::Shape;
 use super::text::Tables;
 use crate::abi::{Addr, Width};
-use crate::trace::{Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Issue, Place};
 
 /// What was counted while the records were put in order.
 #[derive(Debug, Default)]
@@ -30,16 +31,15 @@ pub(super) struct Tally {
 
 /// Says what is missing.
 pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Addr, issues: &mut Vec<Issue>) {
-    let mut say = |code, severity, count: u64, message: String, place: Place| {
+    let mut say = |code, count: u64, message: String, place: Place| {
         if count > 0 {
-            issues.push(Issue::new(code, severity, message).times(count).at(place));
+            issues.push(Issue::new(code, message).times(count).at(place));
         }
     };
     let anywhere = Place::default();
     if capture.logger.shape == Shape::Lap && order.damaged {
         say(
-            "packet-damaged",
-            Severity::Inferred,
+            Code::PacketDamaged,
             1,
             if order.wrapped {
                 "the packet's header is damaged: where the older events end was found by what they say of each other, and some may be missing"
@@ -52,8 +52,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
     }
     for lost in &order.lost {
         say(
-            "chain-broken",
-            Severity::Lost,
+            Code::ChainBroken,
             1,
             format!("{} bytes are no records: the lengths there contradict each other", lost.len),
             Place {
@@ -67,24 +66,11 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
     let dropped = capture.logger.dropped.unwrap_or(0);
     let n = tally.gaps;
     let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
-    say(
-        "sequence-gap",
-        Severity::Lost,
-        n,
-        format!("{n} events are missing between others by their sequence numbers{more}"),
-        gap,
-    );
-    say(
-        "events-dropped",
-        Severity::Lost,
-        dropped,
-        format!("the logger counted {dropped} events that it did not record"),
-        anywhere,
-    );
+    say(Code::SequenceGap, n, format!("{n} events are missing between others by their sequence numbers{more}"), gap);
+    say(Code::EventsDropped, dropped, format!("the logger counted {dropped} events that it did not record"), anywhere);
     let n = tally.contradicting;
     say(
-        "slots-incoherent",
-        Severity::Inferred,
+        Code::SlotsIncoherent,
         n,
         format!(
             "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
@@ -93,8 +79,7 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
     );
     let n = tally.overwritten;
     say(
-        "snapshot-overwritten",
-        Severity::Lost,
+        Code::SnapshotOverwritten,
         n,
         format!(
             "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
@@ -102,11 +87,10 @@ pub(super) fn complain(capture: &Capture, order: &Order, tally: &Tally, base: Ad
         anywhere,
     );
     let n = tally.incomplete;
-    say("snapshot-incomplete", Severity::Lost, n, format!("{n} snapshots hold less data than they state"), anywhere);
+    say(Code::SnapshotIncomplete, n, format!("{n} snapshots hold less data than they state"), anywhere);
     if capture.word == Width::W8 {
         say(
-            "layout-inferred",
-            Severity::Inferred,
+            Code::LayoutInferred,
             1,
             "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen"
                 .to_owned(),

@@ -11,9 +11,10 @@ use super::time::{self, Back};
 use super::{FIRST_RAW, about, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::catalogue::{ArgKind, Catalogue, Effect, Effects, EventDef, FieldDef, Product, uia_events};
+use crate::code::Code;
 use crate::trace::{
     About, Clock, ContextId, ContextKind, Contexts, CoreClock, Counts, DefId, Direction, Event, Events, Extra, Issue,
-    Known, ObjectTable, Severity, Trace, WalkState, Words,
+    Known, ObjectTable, Trace, WalkState, Words,
 };
 
 /// No number.
@@ -394,14 +395,12 @@ fn find_clock(order: &Order, endian: Endian, options: &DecodeOptions, issues: &m
     };
     if stamps == 0 && !order.records.is_empty() {
         issues.push(Issue::new(
-            "no-stamps",
-            Severity::Note,
+            Code::NoStamps,
             "this logger was built without time stamps: the order of events is known, not their time",
         ));
     } else if !runs && stamps > 1 {
         issues.push(Issue::new(
-            "clock-stopped",
-            Severity::Note,
+            Code::ClockStopped,
             "all time stamps are equal: the time source does not run, so no times are shown",
         ));
     }

@@ -1,11 +1,13 @@
 //! Where the loggers are: by option, by the symbols of their modules, or by the list of queue descriptors.
 
-use super::super::{self as format, Absence, Extent, Found, Haystack, Hints, Located, Location};
+use super::super::{self as format, Extent, Found, Haystack, Hints, Located, Location};
 use super::layout::{self, queue};
 use super::ring::Shape;
 use super::{parse, read};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -366,7 +368,7 @@ impl Located for Place {
         memory: &mut dyn Memory,
         symbols: &dyn Symbols,
         _extent: Extent,
-    ) -> Result<Box<dyn format::Capture>, Absence> {
+    ) -> Result<Box<dyn format::Capture>, Error> {
         Ok(Box::new(read::capture(memory, symbols, self)?))
     }
 }
@@ -460,7 +462,7 @@ fn is_there(memory: &mut dyn Memory, logger: &Logger) -> bool {
 }
 
 /// Finds a logger.
-pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Absence> {
+pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
     if let Some(at) = hints.given() {
         return Ok(Place::new(at));
     }
@@ -484,21 +486,21 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     let best =
         found.iter().max_by_key(|(at, l, _)| (l.used, !several || is_there(memory, l), l.len, std::cmp::Reverse(*at)));
     let Some((header, logger, name)) = best else {
-        let mut absence = if known == 0 {
-            Absence::none(
-                "no-trace-symbol",
+        let mut error = if known == 0 {
+            Error::not_found(
+                Code::NoTraceSymbol,
                 "no symbol tells where a UIA logger is (LoggerMin, LoggerStopMode, the list of queue descriptors)",
                 "give the unstripped ELF with --elf, or the place with --header ADDR, or search the memory with --scan",
             )
         } else {
-            Absence::none(
-                "never-enabled",
+            Error::not_found(
+                Code::NeverEnabled,
                 "this program has UIA loggers, but none of them was started",
                 "look after main() has begun: a logger is set up by the startup functions; or the memory was cleared by a reset",
             )
         };
-        absence.tried = tried;
-        return Err(absence);
+        error.tried = tried;
+        return Err(error);
     };
     let at = Location {
         header: *header,

@@ -14,9 +14,10 @@ mod salvage;
 mod text;
 mod time;
 
-use super::{Absence, Format, Found, Haystack, Hints, Located, Location};
+use super::{Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
+use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 
@@ -66,12 +67,7 @@ impl Format for Uia {
         locate::sift(memory, hits)
     }
 
-    fn locate(
-        &self,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-        hints: &Hints,
-    ) -> Result<Box<dyn Located>, Absence> {
+    fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error> {
         Ok(Box::new(locate::locate(memory, symbols, hints)?))
     }
 

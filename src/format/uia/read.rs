@@ -3,7 +3,7 @@
 //! Records differ in length, so their numbers are known only once all of them were walked: the whole buffer is read
 //! whatever was asked for.
 
-use super::super::{self as format, Absence, DecodeOptions, Format, merged};
+use super::super::{self as format, DecodeOptions, Format, merged};
 use super::locate::{self, By, Logger};
 use super::ring::{self, Known, Order, Shape};
 use super::text::{self, Texts};
@@ -11,9 +11,11 @@ use super::{Uia, decode, layout, record};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
+use crate::code::Code;
+use crate::error::Error;
 use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity, Trace};
+use crate::trace::{Issue, Place, Trace};
 
 /// The most strings that are read for names, and again for arguments.
 const STRINGS: usize = 512;
@@ -68,7 +70,7 @@ impl format::Capture for Capture {
         decode::catalogue_of(Uia.catalogue(names), self)
     }
 
-    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Absence> {
+    fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
         Ok(decode::decode(self, catalogue, options))
     }
 
@@ -84,11 +86,7 @@ impl format::Capture for Capture {
 }
 
 /// Reads the logger at the place that was located.
-pub(super) fn capture(
-    memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-    place: &locate::Place,
-) -> Result<Capture, Absence> {
+pub(super) fn capture(memory: &mut dyn Memory, symbols: &dyn Symbols, place: &locate::Place) -> Result<Capture, Error> {
     let Some((mut logger, head)) = place.logger(memory) else {
         return Err(not_a_logger(memory, &place.at));
     };
@@ -99,11 +97,7 @@ pub(super) fn capture(
     let buffer = read_buffer(memory, &logger, &mut issues)?;
     issues.extend(of_place(place));
     if logger.enabled == Some(false) {
-        issues.push(Issue::new(
-            "trace-disabled",
-            Severity::Note,
-            "the logger was switched off: these are the events up to then",
-        ));
+        issues.push(Issue::new(Code::TraceDisabled, "the logger was switched off: these are the events up to then"));
     }
     let mut capture = Capture {
         logger,
@@ -128,8 +122,7 @@ fn of_place(place: &locate::Place) -> Vec<Issue> {
     if !others.is_empty() {
         issues.push(
             Issue::new(
-                "several-traces",
-                Severity::Note,
+                Code::SeveralTraces,
                 format!("more loggers are described at {}: choose one with --header ADDR", others.join(", ")),
             )
             .times(others.len() as u64),
@@ -138,9 +131,7 @@ fn of_place(place: &locate::Place) -> Vec<Issue> {
     if let Some(at) = place.damaged {
         issues.push(
             Issue::new(
-                "header-mended",
-                Severity::Inferred,
-                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", place.at.header),
+                Code::HeaderMended, format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", place.at.header),
             )
             .at(Place::address(at)),
         );
@@ -148,27 +139,27 @@ fn of_place(place: &locate::Place) -> Vec<Issue> {
     issues
 }
 
-fn not_a_logger(memory: &mut dyn Memory, located: &format::Location) -> Absence {
+fn not_a_logger(memory: &mut dyn Memory, located: &format::Location) -> Error {
     let head = match memory.read_bytes(located.header, layout::MIN_SIZE) {
         Ok(head) => head,
         Err(e) => {
-            let mut absence = Absence::from_read(&e, &format!("the logger ({})", located.how));
+            let mut error = e.explain(&format!("the logger ({})", located.how));
             if !e.is_fatal() {
-                absence.code = "header-outside-memory";
+                error.code = Code::HeaderOutsideMemory;
             }
-            return absence;
+            return error;
         }
     };
     let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
     if head.iter().all(|b| *b == 0) {
-        return Absence::none(
-            "header-zero",
+        return Error::not_found(
+            Code::HeaderZero,
             format!("memory at {:#x} is all zero where a logger should be ({})", located.header, located.how),
             "the logger was not started yet, or a reset cleared the memory",
         );
     }
-    Absence::none(
-        "not-a-header",
+    Error::not_found(
+        Code::NotAHeader,
         format!(
             "memory at {:#x} describes no UIA logger: neither a LoggerMin state, a LoggerStopMode object nor a queue descriptor, nor does a packet of events begin there; it holds {} ({})",
             located.header,
@@ -180,35 +171,34 @@ fn not_a_logger(memory: &mut dyn Memory, located: &format::Location) -> Absence 
 }
 
 /// Reads the buffer, or as much of its beginning as there is.
-fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>) -> Result<Bytes, Absence> {
+fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>) -> Result<Bytes, Error> {
     let Some(len) = logger.len else { return read_packet(memory, logger) };
     let wanted = usize::try_from(len).unwrap_or(usize::MAX);
     match memory.read_bytes(logger.base, wanted) {
         Ok(bytes) => return Ok(bytes),
-        Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the events")),
+        Err(e) if e.is_fatal() => return Err(e.explain("the events")),
         Err(_) => {}
     }
     let there = readable(memory, logger.base, wanted)?;
     if there < 8 {
-        return Err(Absence::broken(
-            "header-outside-memory",
+        return Err(Error::failed(
+            Code::HeaderOutsideMemory,
             format!("the logger's buffer at {:#x} ({len} bytes) is not in this memory", logger.base),
             "the dump is too small: it must cover the buffer; or the ELF is of another build",
         ));
     }
     issues.push(
         Issue::new(
-            "ring-unreadable",
-            Severity::Lost,
+            Code::RingUnreadable,
             format!("{} of {len} bytes of the buffer cannot be read", wanted.saturating_sub(there)),
         )
         .at(Place::address(logger.base.saturating_add(there as u64))),
     );
-    memory.read_bytes(logger.base, there).map_err(|e| Absence::from_read(&e, "the events"))
+    memory.read_bytes(logger.base, there).map_err(|e| e.explain("the events"))
 }
 
 /// How many bytes from an address can be read: by the source's own list, or by halving.
-fn readable(memory: &mut dyn Memory, base: Addr, wanted: usize) -> Result<usize, Absence> {
+fn readable(memory: &mut dyn Memory, base: Addr, wanted: usize) -> Result<usize, Error> {
     if let Some(regions) = memory.regions() {
         let mut end = base;
         for r in regions {
@@ -223,7 +213,7 @@ fn readable(memory: &mut dyn Memory, base: Addr, wanted: usize) -> Result<usize,
         let middle = good.saturating_add(bad.saturating_sub(good) / 2);
         match memory.read_bytes(base, middle) {
             Ok(_) => good = middle,
-            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the events")),
+            Err(e) if e.is_fatal() => return Err(e.explain("the events")),
             Err(_) => bad = middle,
         }
     }
@@ -231,18 +221,18 @@ fn readable(memory: &mut dyn Memory, base: Addr, wanted: usize) -> Result<usize,
 }
 
 /// A packet that only its own header describes: read on until the mark behind the newest record.
-fn read_packet(memory: &mut dyn Memory, logger: &Logger) -> Result<Bytes, Absence> {
-    let head = memory.read_bytes(logger.base, layout::PACKET_MIN).map_err(|e| Absence::from_read(&e, "the events"))?;
+fn read_packet(memory: &mut dyn Memory, logger: &Logger) -> Result<Bytes, Error> {
+    let head = memory.read_bytes(logger.base, layout::PACKET_MIN).map_err(|e| e.explain("the events"))?;
     let full = Endian::Big.u32(&head, 0).map_or(0, |w| if w >> 28 == 3 { w & 0xFFFF } else { w & 0x07FF_FFFF });
     // The length of a packet that was filled, and the mark behind it.
     let mut len = (full as usize).saturating_add(4).clamp(FIRST, MOST);
     loop {
         let there = match memory.read_bytes(logger.base, len) {
             Ok(bytes) => bytes,
-            Err(e) if e.is_fatal() => return Err(Absence::from_read(&e, "the events")),
+            Err(e) if e.is_fatal() => return Err(e.explain("the events")),
             Err(_) => {
                 let there = readable(memory, logger.base, len)?;
-                return memory.read_bytes(logger.base, there).map_err(|e| Absence::from_read(&e, "the events"));
+                return memory.read_bytes(logger.base, there).map_err(|e| e.explain("the events"));
             }
         };
         let known = Known { shape: Shape::Lap, endian: logger.endian, write: None, read: None, header: None };

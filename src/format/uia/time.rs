@@ -1,6 +1,7 @@
 //! Time: the steps between stamps, and those that no clock makes that only counts on.
 
-use crate::trace::{Clock, Issue, Place, Severity};
+use crate::code::Code;
+use crate::trace::{Clock, Issue, Place};
 
 /// Pauses of more than half the clock's range are usual where one step in so many is one.
 const USUAL: usize = 8;
@@ -34,9 +35,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
     if let Some((seq, (before, stamp))) = first {
         issues.push(
             Issue::new(
-                "stamps-step-back",
-                Severity::Inferred,
-                format!(
+                Code::StampsStepBack, format!(
                     "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
                     found.len()
                 ),

@@ -3,6 +3,7 @@
 //! A record with a wrong checksum, a line that is none, an address that nobody told: none of them is used. Where
 //! they belong is a gap, and a [`Flaw`] says in which lines.
 
+use crate::code::Code;
 use std::fmt;
 
 use super::collect::Collector;
@@ -119,13 +120,13 @@ pub struct Flaw {
 impl Wrong {
     /// Stable name.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub const fn code(self) -> Code {
         match self {
-            Self::Checksum => "dump-checksum",
-            Self::Overlap => "dump-overlap",
-            Self::NoEnd | Self::Count => "dump-cut",
-            Self::AfterEnd => "dump-after-end",
-            Self::Line | Self::Type | Self::Base | Self::PastEnd | Self::Pieces | Self::Repeat => "dump-damaged",
+            Self::Checksum => Code::DumpChecksum,
+            Self::Overlap => Code::DumpOverlap,
+            Self::NoEnd | Self::Count => Code::DumpCut,
+            Self::AfterEnd => Code::DumpAfterEnd,
+            Self::Line | Self::Type | Self::Base | Self::PastEnd | Self::Pieces | Self::Repeat => Code::DumpDamaged,
         }
     }
 

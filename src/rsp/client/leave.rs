@@ -21,6 +21,7 @@ use super::reply;
 use super::run::Run;
 use super::stub::Stub;
 use super::{Client, Leave, Wait};
+use crate::code::Code;
 use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
 
@@ -222,7 +223,7 @@ impl Client {
         if self.link.broken().is_none() {
             self.stand();
         }
-        if self.link.broken().is_some_and(|e| matches!(e.code(), "link-closed" | "link-failed")) {
+        if self.link.broken().is_some_and(|e| matches!(e.code(), Code::LinkClosed | Code::LinkFailed)) {
             return (goal, self.lost(goal, "the link broke before we could leave in order"));
         }
         self.link.revive();

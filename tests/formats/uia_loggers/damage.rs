@@ -2,6 +2,7 @@
 
 use super::{BUFFER, RAM, at, codes, event, expected, kept, load_with, program, ram_of, rows, text};
 use crate::support::uia::{Ev, Lap, Ram, Texts, queue, record, word};
+use tx_trace::code::Code;
 use tx_trace::format::Hints;
 use tx_trace::sym::Pairs;
 use tx_trace::trace::Trace;
@@ -120,7 +121,7 @@ fn events_that_contradict_each_other_in_who_runs_are_said() {
     ];
     for steps in bad {
         let trace = runs(steps);
-        let said: Vec<_> = trace.issues.iter().filter(|i| i.code == "slots-incoherent").collect();
+        let said: Vec<_> = trace.issues.iter().filter(|i| i.code == Code::SlotsIncoherent).collect();
         assert_eq!(said.len(), 1, "{steps:?}");
         assert_eq!(said[0].place.seq, Some(steps.len() as u64 - 1), "{steps:?}");
     }
@@ -167,6 +168,6 @@ fn a_damaged_size_does_not_lead_to_another_logger() {
     let (trace, _) = load_with(&ram, &symbols, &Hints::default()).unwrap();
     assert_eq!(rows(&trace), kept(&two));
     assert!(codes(&trace).contains(&"header-mended"));
-    let others = trace.issues.iter().find(|i| i.code == "several-traces").unwrap();
+    let others = trace.issues.iter().find(|i| i.code == Code::SeveralTraces).unwrap();
     assert_eq!(others.count, 1, "{}", others.message);
 }

@@ -1,8 +1,10 @@
-use tx_trace::query::{Filters, Key, Position, Query, QueryError, Wrong};
+use tx_trace::error::Error;
+use tx_trace::error::ErrorKind;
+use tx_trace::query::{Filters, Key, Position, Query};
 
 use super::fixture::{Made, story};
 
-fn pick(made: &Made, options: &[(Key, &str)]) -> Result<Vec<u64>, QueryError> {
+fn pick(made: &Made, options: &[(Key, &str)]) -> Result<Vec<u64>, Error> {
     let mut filters = Filters::default();
     for (key, text) in options {
         filters.add(*key, text)?;
@@ -10,7 +12,7 @@ fn pick(made: &Made, options: &[(Key, &str)]) -> Result<Vec<u64>, QueryError> {
     picked(made, &filters)
 }
 
-fn picked(made: &Made, filters: &Filters) -> Result<Vec<u64>, QueryError> {
+fn picked(made: &Made, filters: &Filters) -> Result<Vec<u64>, Error> {
     let query = Query::compile(filters, &made.trace, &made.catalogue)?;
     Ok(made.trace.events().filter(|e| query.keeps(e)).map(|e| e.seq).collect())
 }
@@ -19,7 +21,7 @@ fn one(key: Key, text: &str) -> Vec<u64> {
     pick(&story(Some(72e6)), &[(key, text)]).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn fails(key: Key, text: &str) -> QueryError {
+fn fails(key: Key, text: &str) -> Error {
     pick(&story(None), &[(key, text)]).expect_err(text)
 }
 
@@ -122,15 +124,15 @@ fn mistakes_and_answers_are_two_things() {
         (Key::Arg, "wait=forevre"),
         (Key::Thread, "sensor,"),
     ] {
-        assert_eq!(fails(key, text).wrong, Wrong::Usage, "{text}");
+        assert_eq!(fails(key, text).kind, ErrorKind::Failed, "{text}");
     }
     for (key, text) in
         [(Key::Thread, "sensr"), (Key::Thread, "0x20009999"), (Key::Object, "sampels"), (Key::Arg, "queue=sampels")]
     {
-        assert_eq!(fails(key, text).wrong, Wrong::NotHere, "{text}");
+        assert_eq!(fails(key, text).kind, ErrorKind::NotFound, "{text}");
     }
-    assert_eq!(fails(Key::Event, "tx_queue_sned").hint.unwrap(), "did you mean tx_queue_send?");
-    assert!(fails(Key::Thread, "x").hint.unwrap().contains("sensor, logger task, 0x20000300"));
+    assert_eq!(fails(Key::Event, "tx_queue_sned").hint, "did you mean tx_queue_send?");
+    assert!(fails(Key::Thread, "x").hint.contains("sensor, logger task, 0x20000300"));
 }
 
 #[test]
@@ -165,8 +167,8 @@ fn ranges_hold_both_ends() {
 fn time_needs_a_rate() {
     let filters = Filters { from: Some(Position::parse("1ms").unwrap()), ..Filters::default() };
     let error = picked(&story(None), &filters).unwrap_err();
-    assert_eq!(error.wrong, Wrong::Usage);
-    assert!(error.hint.unwrap().contains("--hz"));
+    assert_eq!(error.kind, ErrorKind::Failed);
+    assert!(error.hint.contains("--hz"));
 }
 
 #[test]

@@ -2,12 +2,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tx_trace::abi::Width;
 use tx_trace::catalogue::Catalogue;
+use tx_trace::code::Code;
+use tx_trace::error::Error;
 use tx_trace::output::{
-    Csv, ErrorLine, EventSink, Format, Json, NoNames, Paint, Resolve, Show, Table, TableOptions, TimeFrom, View,
-    Window, catalogue, objects, report_writer, write_error, write_issues,
+    Csv, EventSink, Format, Json, NoNames, Paint, Resolve, Show, Table, TableOptions, TimeFrom, View, Window,
+    catalogue, objects, report_writer, write_error, write_issues,
 };
 use tx_trace::report::{Cell, Column, Kind, Report};
-use tx_trace::trace::{ContextKind, Issue, Place, Severity};
+use tx_trace::trace::{ContextKind, Issue, Place};
 
 use super::fixture::{Build, LOGGER, Made, QUEUE, story};
 
@@ -169,13 +171,13 @@ fn words_of_eight_bytes_are_sixteen_digits() {
 
 #[test]
 fn issues_stand_beside_the_result() {
-    let torn = Issue::new("slot_torn", Severity::Lost, "slots were written while they were read").times(3);
-    let note = Issue::new("direction", Severity::Note, "too few events to tell the direction").at(Place::seq(7));
+    let torn = Issue::new(Code::Torn, "slots were written while they were read").times(3);
+    let note = Issue::new(Code::DirectionUnknown, "too few events to tell the direction").at(Place::seq(7));
     let made = Build::new(None).make(vec![note, torn.at(Place { address: Some(0x20), offset: Some(64), seq: None })]);
     let lines = json(&made);
     assert_eq!(
         lines[1],
-        json!({"type": "issue", "code": "direction", "severity": "note", "count": 1,
+        json!({"type": "issue", "code": "direction-unknown", "severity": "inferred", "count": 1,
             "message": "too few events to tell the direction", "where": {"seq": 7}})
     );
     assert_eq!(lines[2]["where"], json!({"address": "0x00000020", "offset": 64}));
@@ -185,18 +187,18 @@ fn issues_stand_beside_the_result() {
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "lost: slots were written while they were read (3 times, first at 0x20, offset 0x40)\n\
-         note: too few events to tell the direction (at event 7)\n"
+         inferred: too few events to tell the direction (at event 7)\n"
     );
 }
 
 #[test]
 fn errors_are_a_line() {
     let mut out = Vec::new();
-    let tried = ["a".to_owned(), "b\"".to_owned()];
-    let error = ErrorLine { code: "no_trace", message: "no trace here", tried: &tried, hint: None };
+    let tried = vec!["a".to_owned(), "b\"".to_owned()];
+    let error = Error::not_found(Code::NoTrace, "no trace here", "").tried(tried);
     write_error(&mut out, &error).unwrap();
     let wanted =
-        json!({"type": "error", "code": "no_trace", "message": "no trace here", "tried": ["a", "b\""], "hint": null});
+        json!({"type": "error", "code": "no-trace", "message": "no trace here", "tried": ["a", "b\""], "hint": null});
     assert_eq!(lines(&out), [wanted]);
 }
 
@@ -349,7 +351,7 @@ fn named(name: &str) -> Made {
     let isr = b.context(ContextKind::Isr, 0xFFFF_FFFF);
     b.event(0, thread, 69, [QUEUE, 1, 2, 3]);
     b.event(5, isr, 1, [LOGGER, 4, 0, LOGGER]).interrupted = Some(thread);
-    b.make(vec![Issue::new("x", Severity::Note, name)])
+    b.make(vec![Issue::new(Code::ClockStopped, name)])
 }
 
 fn is_hostile(c: char) -> bool {

@@ -2,11 +2,15 @@
 
 use super::*;
 
-fn report(trace: &Trace, names: &[Name], filters: &Filters) -> Result<Vec<tx_trace::report::Report>, (Wrong, String)> {
+fn report(
+    trace: &Trace,
+    names: &[Name],
+    filters: &Filters,
+) -> Result<Vec<tx_trace::report::Report>, (ErrorKind, String)> {
     let catalogue = threadx().catalogue(Names::Duo);
     let query = Query::compile(filters, trace, &catalogue).unwrap();
     let wish = Wish { names: names.to_vec(), tracex: true, ..Wish::default() };
-    analysis::reports(trace, &catalogue, &query, &wish).map_err(|e| (e.wrong, e.message))
+    analysis::reports(trace, &catalogue, &query, &wish).map_err(|e| (e.kind, e.message))
 }
 
 #[test]
@@ -30,13 +34,13 @@ fn what_tracex_cannot_do_is_refused() {
     let trace = load(&Buffer { objects: registry(), ..Buffer::new(BASE) }.record(64, &sleeps(3)));
     for name in [Name::Blocked, Name::Latency] {
         let refused = report(&trace, &[name], &Filters::default()).unwrap_err();
-        assert_eq!(refused, (Wrong::Usage, "TraceX has no such report".to_owned()));
+        assert_eq!(refused, (ErrorKind::Failed, "TraceX has no such report".to_owned()));
     }
     let filters = Filters { to: Some(tx_trace::query::Position::Seq(3)), ..Filters::default() };
-    assert_eq!(report(&trace, &[Name::Stats], &filters).unwrap_err().0, Wrong::Usage);
+    assert_eq!(report(&trace, &[Name::Stats], &filters).unwrap_err().0, ErrorKind::Failed);
     let wide = Buffer { wide: true, objects: registry(), ..Buffer::new(BASE) }.record(16, &sleeps(2));
     let (wrong, why) = report(&load(&wide), &[Name::Stats], &Filters::default()).unwrap_err();
-    assert!(wrong == Wrong::Usage && why.contains("ULONG"), "{why}");
+    assert!(wrong == ErrorKind::Failed && why.contains("ULONG"), "{why}");
 }
 
 #[test]

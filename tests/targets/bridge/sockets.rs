@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tx_trace::bridge::{Bridge, BridgeError, End, Stub, between};
+use tx_trace::code::Code;
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::{Endpoint, transport};
@@ -405,6 +406,6 @@ fn a_debugger_is_let_go_where_there_is_no_stub() {
     let stub = Stub { endpoint, timeout: Duration::from_secs(2), interrupt: None };
     let mut debugger = TcpStream::connect(bridge.address().unwrap()).unwrap();
     let ended = bridge.serve_one(&stub, &mut |_, _, _| {}, &mut |who| assert!(who.ip().is_loopback()));
-    assert!(matches!(ended, Err(BridgeError::Stub(e)) if e.code() == "connect-refused"));
+    assert!(matches!(ended, Err(BridgeError::Stub(e)) if e.code() == Code::ConnectRefused));
     assert_eq!(debugger.read(&mut [0]).unwrap_or(0), 0);
 }

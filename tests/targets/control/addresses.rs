@@ -1,6 +1,7 @@
 //! Addresses that are wrong: a wrong ELF, a wrong `--symbol`. Each was written to, "written, and read back", exit 0.
 
 use tx_trace::control::{Target as Meant, check_call};
+use tx_trace::error::Error;
 use tx_trace::mem::Region;
 
 use super::*;
@@ -75,7 +76,7 @@ fn checked(
     symbols: &[(&str, u64)],
     ranges: &[Region],
     action: Action,
-) -> Result<usize, Absence> {
+) -> Result<usize, Error> {
     let scratch = tools::Scratch::new();
     let symbols = symbols.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
     let inputs = Inputs { elf: elf.map(|elf| elf.write(&scratch)), symbols, ..Inputs::default() };
@@ -89,11 +90,11 @@ fn checked(
 const OFF: Action = Action::Off(0x40);
 
 #[track_caller]
-fn is_refused(result: Result<usize, Absence>, code: &str, words: &[&str]) {
-    let absence = result.unwrap_err();
-    let said = format!("{absence} {}", absence.hint);
-    assert!(absence.code == code && !absence.looked, "{absence:?}");
-    assert!(!absence.message.contains('\n') && !absence.hint.is_empty(), "{absence:?}");
+fn is_refused(result: Result<usize, Error>, code: &str, words: &[&str]) {
+    let error = result.unwrap_err();
+    let said = format!("{error} {}", error.hint);
+    assert!(error.code.name() == code && !error.is_not_found(), "{error:?}");
+    assert!(!error.message.contains('\n') && !error.hint.is_empty(), "{error:?}");
     for word in words {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -360,8 +361,8 @@ fn a_buffer_that_is_not_free() {
         let right = region == buffer || !ranges.is_empty();
         match result {
             Ok(()) => assert!(right, "{region:?}"),
-            Err(absence) => {
-                let text = format!("{absence} {}", absence.hint);
+            Err(error) => {
+                let text = format!("{error} {}", error.hint);
                 assert!(!right && text.contains(said), "{region:?}: {text}");
             }
         }
