@@ -17,6 +17,7 @@ pub mod cli;
 pub mod code;
 pub mod control;
 pub mod cpu;
+pub mod debugger;
 pub mod elf;
 pub mod error;
 pub mod follow;

@@ -63,7 +63,7 @@ impl Stack {
     }
 
     /// Takes `pointer` for the stack pointer.
-    pub fn stand_at(&mut self, pointer: Option<Addr>) {
+    pub fn set_pointer(&mut self, pointer: Option<Addr>) {
         self.pointer = pointer;
         self.used = pointer.filter(|p| self.holds(*p)).and_then(|p| self.end()?.checked_sub(p));
     }

@@ -258,8 +258,8 @@ impl Session<'_> {
         let machine = self.elf().map(|e| e.machine()).or(kernel.processor.map(|p| p.machine()));
         let thumb = !u64::from(machine == Some(Machine::ARM));
         for thread in &kernel.threads {
-            let lr = thread.stand.registers.as_ref().and_then(Registers::lr);
-            for at in [thread.entry, thread.stand.pc, lr].into_iter().flatten() {
+            let lr = thread.position.registers.as_ref().and_then(Registers::lr);
+            for at in [thread.entry, thread.position.pc, lr].into_iter().flatten() {
                 all.extend(self.symbols.function(at & thumb).map(|s| (s, true)));
             }
         }
@@ -293,7 +293,7 @@ impl Session<'_> {
         notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
         let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
-        let placed = stands.filter_map(|t| t.stand.registers.as_ref()).filter(|r| !of_stop(r));
+        let placed = stands.filter_map(|t| t.position.registers.as_ref()).filter(|r| !of_stop(r));
         notes.extend(placed.flat_map(&mut status));
         notes.extend(parts.auxv.clone().map(|vector| ("CORE", NT_AUXV, vector)));
         if let Some(architecture) = architecture {

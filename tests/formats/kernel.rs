@@ -390,6 +390,30 @@ fn damage_of_any_kind_is_survived() {
     assert!(read_anything > 100, "{read_anything}");
 }
 
+/// Each of these contradicts another member of its control block, and passed without a word.
+#[test]
+fn members_that_contradict_each_other_were_silent() {
+    let sound = Builder::new(CORTEX_M, false).build();
+    assert!(codes(&read(&sound).unwrap()).iter().all(|code| *code != "kernel-damaged"));
+    let damaged = |of: u64, offset: u64, value: u64, at: u64, text: &str| {
+        let mut builder = Builder::new(CORTEX_M, false).build();
+        builder.put(of + offset, value, 4);
+        let kernel = read(&builder).unwrap();
+        let issues = kernel.issues.iter().filter(|i| i.code == Code::KernelDamaged);
+        let found: Vec<_> = issues.filter(|i| i.message.contains(text)).collect();
+        assert_eq!(found.len(), 1, "{text}: {:?}", kernel.issues);
+        assert_eq!(found[0].place.address, Some(of + at), "{text}");
+    };
+    let thread = sound.thread("reader");
+    let end = CORTEX_M.stack_end as u64;
+    damaged(thread, end, 0x2000_0000, end, "and its control block says 0x20000000");
+    // A queue: id, name, message size, capacity, enqueued, available.
+    damaged(sound.at["inbox"], 16, 3, 16, "3 messages enqueued and room for");
+    // A mutex: id, name, count, owner, inherit, priority, list, count of threads.
+    damaged(sound.at["bus"], 12, 0, 8, "times, by no thread");
+    damaged(sound.at["bus"], 28, 7, 28, "it counts 7");
+}
+
 /// A source that counts how often it is waited for: reads that travel together count once.
 struct Slow(Segments, Rc<Cell<usize>>);
 
