@@ -13,14 +13,16 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::Endpoint;
-use crate::session::{INTERRUPT, Inputs, Lent, RemoteInput, SourceSpec};
+use crate::session::{Borrowed, INTERRUPT, Inputs, RemoteInput, SourceSpec};
 
 /// What to stand between.
 pub struct BridgeTask {
     listen: SocketAddr,
     stub: RemoteInput,
     once: bool,
-    program: Program,
+    inputs: Inputs,
+    clock: ClockPlan,
+    names: Names,
 }
 
 impl BridgeTask {
@@ -41,17 +43,17 @@ impl BridgeTask {
         if inputs.scan {
             return Err(Error::usage(Code::Usage, "--scan reads all memory, which a live target does not list"));
         }
-        Ok(Self { listen: listen::parse(listen)?, stub, once, program: Program { inputs, clock, names } })
+        Ok(Self { listen: listen::parse(listen)?, stub, once, inputs, clock, names })
     }
 }
 
 /// Serves one debugger after the other.
-pub fn run(task: &BridgeTask) -> Result<Outcome, Error> {
-    let BridgeTask { listen, stub, once, program } = task;
+pub fn run(task: BridgeTask) -> Result<Outcome, Error> {
+    let BridgeTask { listen, stub, once, inputs, clock, names } = task;
     let fail = |e: std::io::Error| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
-    // What is wrong with the program is told now, and not to every line.
-    monitor::check(program)?;
-    let bridge = Bridge::bind(*listen).map_err(fail)?;
+    // Once: what is wrong with the program is said now, and not to every line.
+    let program = Program { info: inputs.describe()?, clock, names };
+    let bridge = Bridge::bind(listen).map_err(fail)?;
     let _attached = interrupt::Guard::arm();
     listen::say(
         &format!("a bridge to {} listens", stub.endpoint),
@@ -60,7 +62,7 @@ pub fn run(task: &BridgeTask) -> Result<Outcome, Error> {
     );
     let stub = Stub { endpoint: stub.endpoint.clone(), timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
     let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
-        monitor::run(line, program, Lent::Remote(memory), out);
+        monitor::run(line, &program, Borrowed::Stub(memory), out);
     };
     let answer: &mut Answer<'_> = &mut answer;
     loop {
@@ -74,7 +76,7 @@ pub fn run(task: &BridgeTask) -> Result<Outcome, Error> {
             Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, e.to_string(), "")),
         };
         message::say(&format!("tx-trace: {sentence}"));
-        if *once {
+        if once {
             return Ok(if ended.is_ok() { Outcome::Done } else { Outcome::Failed });
         }
     }

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Filters, Position, Query};
-use crate::session::{Lent, Loaded, Session};
+use crate::session::{Loaded, Session};
 use crate::trace::{Event, Issue, Severity};
 
 /// Runs a plan and says how it ended.
@@ -43,7 +43,7 @@ pub fn run(plan: Plan, option_files: &[PathBuf]) -> Outcome {
         Task::Follow(task) => follow::run(*task, &output),
         Task::Threads(task) => threads::run(*task, &output),
         Task::Control(task) => control::run(*task, &output),
-        Task::Bridge(task) => bridge::run(&task),
+        Task::Bridge(task) => bridge::run(*task),
         Task::Serve(task) => serve::run(*task),
         Task::Demo => demo::run(&output),
         Task::Gdb { no_python, install } => gdb::run(no_python, install),
@@ -98,10 +98,14 @@ pub fn read(question: Question, output: &Output) -> Result<Outcome, Error> {
     })
 }
 
-/// Answers a question about the trace in a memory that somebody else has open. What is printed goes to `out`.
-pub fn read_over(question: Question, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
-    let Question { ask, inputs, filters, clock, names } = question;
-    let mut session = Session::over(inputs, memory)?;
+/// Answers a question about the trace of a target that somebody else has open. What is printed goes to `out`.
+pub fn read_over(
+    question: Question,
+    mut session: Session<'_>,
+    output: &Output,
+    out: &mut dyn Write,
+) -> Result<Outcome, Error> {
+    let Question { ask, filters, clock, names, .. } = question;
     let loaded = answer(&mut session, &ask, &filters, &clock, names);
     if loaded.is_err() {
         message::issues(session.issues());

@@ -193,7 +193,7 @@ struct Done {
 
 fn show(session: &mut Session<'_>) -> Result<Done, Error> {
     let state = State::read(session)?;
-    let outcome = if state.header.is_some() { Outcome::Done } else { Outcome::No };
+    let outcome = if state.layout.is_some() { Outcome::Done } else { Outcome::No };
     let issues = session.issues().to_vec();
     Ok(Done { report: shown(&state), outcome, data: true, issues })
 }
@@ -319,13 +319,13 @@ fn shown(state: &State) -> Report {
 fn facts(state: &State) -> Vec<(&'static str, String)> {
     let mut rows = vec![("compiled in", compiled_in(state))];
     let said = |yes: bool| if yes { "yes" } else { "no" };
-    if state.unnamed.is_some() || state.header.is_some_and(|h| !h.sound) {
+    if state.unnamed.is_some() || state.layout.is_some() && state.sound().is_none() {
         rows.extend([("enabled", "not known"), ("paused", "not known")].map(|(what, v)| (what, v.to_owned())));
     } else if !state.found.is_empty() {
-        let enabled = match (&state.header, state.registry_start) {
+        let enabled = match (&state.layout, state.registry_start) {
             (None, _) if state.wrong.is_none() => "no: never since the last start".to_owned(),
             (Some(_), Some(0)) if !state.is_enabled() => "no: disabled by tx_trace_disable".to_owned(),
-            _ => said(state.header.is_some()).to_owned(),
+            _ => said(state.layout.is_some()).to_owned(),
         };
         rows.push(("enabled", enabled));
         rows.push(("paused", said(state.is_paused()).to_owned()));
@@ -333,14 +333,14 @@ fn facts(state: &State) -> Vec<(&'static str, String)> {
     rows.extend(state.version.as_ref().map(|v| ("kernel", v.clone())));
     rows.extend(state.unnamed.map(|_| ("event mask", "not known".to_owned())));
     rows.extend(state.mask.map(|m| ("event mask", format!("{:#010x} ({})", m.value, mask(m.value)))));
-    if let Some(header) = &state.header {
-        let sound = if header.sound { "sound".to_owned() } else { state.wrong.clone().unwrap_or_default() };
-        rows.push(("header", format!("{:#x}: {sound}", header.address)));
-        if header.sound {
-            rows.push(("capacity", format!("{} events", header.capacity())));
+    if let Some(layout) = &state.layout {
+        let sound = state.wrong.clone().unwrap_or_else(|| "sound".to_owned());
+        rows.push(("header", format!("{:#x}: {sound}", layout.header)));
+        if state.sound().is_some() {
+            rows.push(("capacity", format!("{} events", layout.capacity)));
             rows.extend(state.used.map(|used| ("used", format!("{used} slots"))));
-            let copy = header.place(header.raw.current);
-            let slot = header.slot(copy).map_or("no slot".to_owned(), |s| format!("slot {s}"));
+            let copy = layout.place(layout.fields.current);
+            let slot = layout.slot_at(copy).map_or("no slot".to_owned(), |s| format!("slot {s}"));
             rows.push(("next event", format!("{slot}, at {copy:#x}")));
             if let Some((current, copy)) = state.inserting() {
                 rows.push((

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use crate::catalogue::mask_names;
+use crate::kernel::Entries;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{CodeMatch, Entries, Identity, Loaded, Session};
+use crate::session::{CodeMatch, Identity, Loaded, Session};
 use crate::trace::{Counts, Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.

@@ -13,9 +13,8 @@ use super::{Outcome, args, command, files, threads};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::mem::segments::Segments;
 use crate::output;
-use crate::session::{Inputs, Lent, Session, Told};
+use crate::session::{Borrowed, Inputs, Session, TargetInfo};
 
 /// The commands that may be asked.
 const COMMANDS: [&str; 14] = [
@@ -70,11 +69,11 @@ const LONGEST: usize = 4096;
 /// The most bytes that one line prints.
 const MOST: usize = 1 << 20;
 
-/// What whoever started the server said of the program.
+/// What is known of the target that lines ask about.
 #[derive(Default)]
 pub struct Program {
-    /// Its ELF, its symbols, where its trace is; no source.
-    pub inputs: Inputs,
+    /// Its ELF, its symbols, where its trace is.
+    pub info: TargetInfo,
     /// What stamps mean, where a line does not say it.
     pub clock: ClockPlan,
     /// Whose names.
@@ -146,18 +145,8 @@ pub fn parse(line: &str) -> Result<Request, Error> {
     Ok(Request::Question(question, output))
 }
 
-/// Fails where what was said of the program cannot be used, whatever the target holds.
-///
-/// # Errors
-/// A [`Error`] that names the file.
-pub fn check(program: &Program) -> Result<(), Error> {
-    let mut nothing = Segments::default();
-    Session::over(program.inputs.clone(), Lent::Memory(&mut nothing, Told::default())).map(drop)?;
-    Ok(())
-}
-
 /// Answers what stands behind `tx-trace` in a monitor line: data, and below it what else there is to say.
-pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write) -> Outcome {
+pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut json = false;
     let (outcome, talk) = message::overhear(|| {
@@ -165,17 +154,16 @@ pub fn run(line: &str, program: &Program, memory: Lent<'_>, out: &mut dyn Write)
             Request::Help => Ok(help(&mut bounded)?),
             Request::Question(mut question, output) => {
                 json = output.format == args::Format::Json;
-                question.inputs = program.inputs.clone();
                 question.clock.or(&program.clock);
                 if question.names == Names::default() {
                     question.names = program.names;
                 }
-                command::read_over(*question, memory, &output, &mut bounded)
+                command::read_over(*question, Session::over(program.info.clone(), memory), &output, &mut bounded)
             }
             Request::Threads(all, output) => {
                 json = output.format == args::Format::Json;
-                let task = threads::ThreadsTask { inputs: program.inputs.clone(), all };
-                threads::run_over(task, memory, &output, &mut bounded)
+                let session = Session::over(program.info.clone(), memory);
+                threads::run_over(session, all, &output, &mut bounded)
             }
         });
         match answer {
@@ -370,7 +358,7 @@ mod tests {
         }
         let mut out = Vec::new();
         let mut none = crate::mem::segments::Segments::default();
-        assert_eq!(run("help", &Program::default(), Lent::Memory(&mut none, Told::default()), &mut out), Outcome::Done);
+        assert_eq!(run("help", &Program::default(), Borrowed::Memory(&mut none), &mut out), Outcome::Done);
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("inversions") && text.contains("--core-id") && !text.contains("--elf"), "{text}");
         assert!(text.lines().all(|l| l.len() <= 80));
@@ -392,7 +380,7 @@ mod tests {
         for (line, told) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
             let mut out = Vec::new();
             let mut none = crate::mem::segments::Segments::default();
-            let outcome = run(line, &Program::default(), Lent::Memory(&mut none, "ram".into()), &mut out);
+            let outcome = run(line, &Program::default(), Borrowed::Memory(&mut none), &mut out);
             let text = String::from_utf8(out).unwrap();
             assert!(outcome != Outcome::Done && text.contains(told), "{line}: {text}");
         }

@@ -57,30 +57,28 @@ mod served {
     use crate::cli::{listen, message, threads};
     use crate::code::Code;
     use crate::debugger::Stopped;
-    use crate::elf::ElfKind;
     use crate::mem::Memory;
     use crate::output;
     use crate::serve::{PostMortem, Server};
-    use crate::session::{self, Inputs, Lent, Session};
+    use crate::session::{Borrowed, Session};
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
     pub fn run(task: ServeTask) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
-        let program = program_of(&inputs);
         let mut session = Session::open(inputs)?;
         let name = session.name().to_owned();
         let Subject { stopped, issues } = find(&mut session)?;
         let offset = session.load_offset().value;
         let floats = stopped.architecture.and_then(|a| a.float_bits(session.flags()));
         message::issues(&issues);
-        let program = Program { inputs: program, clock, names };
-        let Some((mut memory, told)) = session.into_memory() else {
+        let Some((mut memory, info)) = session.into_memory() else {
             return Err(Error::usage(Code::Usage, "serve takes a core or a dump"));
         };
+        let program = Program { info, clock, names };
         let count = stopped.threads.len();
         let answer = move |line: &str, memory: &mut dyn Memory, out: &mut dyn Write| {
-            monitor::run(line, &program, Lent::Memory(memory, told.clone()), out);
+            monitor::run(line, &program, Borrowed::Memory(memory), out);
         };
         let mut served =
             PostMortem::new(memory.as_mut(), stopped).with_floats(floats).loaded_at(offset).answering(Box::new(answer));
@@ -121,18 +119,6 @@ mod served {
     fn target_of(address: std::net::SocketAddr) -> String {
         let here = address.ip().is_loopback() || address.ip().is_unspecified();
         if here && address.is_ipv4() { format!(":{}", address.port()) } else { address.to_string() }
-    }
-
-    /// What monitor lines are told of the program: all but the source.
-    fn program_of(inputs: &Inputs) -> Inputs {
-        let mut program = inputs.clone();
-        program.source = session::SourceSpec::Files;
-        // A bare file may be the program.
-        let is_program =
-            |path: &std::path::PathBuf| session::open_elf(path).is_ok_and(|elf| elf.kind() != ElfKind::Core);
-        program.elf = program.elf.or_else(|| inputs.files.iter().find(|p| is_program(p)).cloned());
-        program.files = Vec::new();
-        program
     }
 
     /// What is served.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
 use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
-use crate::session::{CodeMatch, Inputs, Lent, Loaded, Session};
+use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
 /// What `threads` is asked.
@@ -48,14 +48,13 @@ pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Error> {
     )
 }
 
-/// Reads the kernel in a memory that somebody else has open. What is printed goes to `out`.
-pub fn run_over(task: ThreadsTask, memory: Lent<'_>, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
-    let mut session = Session::over(task.inputs, memory)?;
+/// Reads the kernel of a target that somebody else has open. What is printed goes to `out`.
+pub fn run_over(mut session: Session<'_>, all: bool, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
     let found = find(&mut session);
     if found.is_err() {
         message::issues(session.issues());
     }
-    print(&found?, &session, task.all, output, Sink::over(out))
+    print(&found?, &session, all, output, Sink::over(out))
 }
 
 /// Reads the kernel, and what of a trace names its objects.

@@ -6,13 +6,13 @@
 use super::change::{Change, Target};
 use super::owners::{self, Owner, Owners, around, overlap, within};
 use super::plan::{Plan, sound};
-use super::state::{Header, State};
-use super::symbols::{ALL, CURRENT, ENABLE_BITS, SIMULATED, STATE, THREAD};
+use super::state::State;
 use crate::abi::{Addr, Width};
 use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::Error;
-use crate::format::threadx::layout::entry_size;
+use crate::format::threadx::layout::TraceLayout;
+use crate::format::threadx::symbols::{CURRENT, CURRENT_THREAD, ENABLE_BITS, SIMULATED_TIME, SYSTEM_STATE, TRACE};
 use crate::mem::Region;
 use crate::session::Session;
 use crate::sym::Symbol;
@@ -130,13 +130,13 @@ pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Reg
     if plan.changes.is_empty() {
         return Ok(Checked(plan.changes));
     }
-    let header = sound(state)?;
+    let layout = sound(state)?;
     same_program(session)?;
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
     let ground = Ground::read(session, state, &writes, ranges)?;
     for change in &plan.changes {
         let refused = |refusal: Refusal| refusal.of(&change.target.to_string(), change.address);
-        ground.allow(&header, change).map_err(refused)?;
+        ground.allow(&layout, change).map_err(refused)?;
     }
     // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
     Ok(Checked(plan.changes.into_iter().filter(Change::is_new).collect()))
@@ -166,7 +166,7 @@ fn same_program(session: &mut Session<'_>) -> Result<(), Error> {
 
 /// What is known of the memory that is to be written.
 struct Ground<'a> {
-    header: Option<Header>,
+    layout: Option<TraceLayout>,
     pointer: Width,
     /// The program, and what was added to its addresses.
     elf: Option<(&'a Elf, u64)>,
@@ -186,40 +186,40 @@ impl<'a> Ground<'a> {
         writes: &[Region],
         ranges: &'a [Region],
     ) -> Result<Self, Error> {
-        let header = state.header.filter(|h| h.sound);
+        let layout = state.sound();
         let owners = Owners::read(session, state, writes);
         let flash = owners::read_only(session)?;
         let load = session.load_offset().value;
         let elf = session.elf().map(|elf| (elf, load));
-        let names = ALL.into_iter().chain([SIMULATED, THREAD, STATE]);
+        let names = TRACE.into_iter().chain([SIMULATED_TIME, CURRENT_THREAD, SYSTEM_STATE]);
         let variables = names.filter_map(|name| session.symbols().lookup(name)).collect();
         let registered = &state.registered;
-        Ok(Self { header, pointer: state.pointer, elf, variables, registered, owners, flash, ranges })
+        Ok(Self { layout, pointer: state.pointer, elf, variables, registered, owners, flash, ranges })
     }
 
     /// The rules for a write, one after the other.
-    fn allow(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
+    fn allow(&self, layout: &TraceLayout, change: &Change) -> Result<(), Refusal> {
         let region = change.region();
         let width = match change.target {
             Target::Variable(CURRENT) => self.pointer,
-            _ => header.word,
+            _ => layout.word,
         };
-        pointer_value(header, width, change)?;
+        pointer_value(layout, width, change)?;
         match change.target {
             Target::Variable(name) => {
                 aligned(region, width)?;
                 self.variable(name, region, width)?;
             }
             // Where the program put its buffer, aligned or not, the kernel writes as well.
-            Target::Slot | Target::Copy => insertion(header, change.target, region)?,
+            Target::Slot | Target::Copy => insertion(layout, change.target, region)?,
         }
         self.symbols(region, |name, symbol| match change.target {
             Target::Variable(meant) => name == meant && symbol.start == region.start,
             // That of a trace buffer holds its header too.
-            Target::Slot | Target::Copy => within(Region { start: header.address, len: 1 }, symbol),
+            Target::Slot | Target::Copy => within(Region { start: layout.header, len: 1 }, symbol),
         })?;
         free(self.owners.blocks(), region)?;
-        self.mask(header, change)?;
+        self.mask(layout, change)?;
         self.ram(region)
     }
 
@@ -246,16 +246,16 @@ impl<'a> Ground<'a> {
         if let Some(Symbol { name, address, size }) = self.variables.iter().find(other).cloned() {
             return Err(Refusal::Symbol { name, address, size });
         }
-        if let Some(part) = self.header.and_then(|h| h.part_at(region)) {
+        if let Some(part) = self.layout.and_then(|l| l.part_at(region)) {
             return Err(Refusal::Trace(part));
         }
         free(&self.owners.stacks, region)
     }
 
     /// What is taken for the mask of events must not be a pointer of the kernel.
-    fn mask(&self, header: &Header, change: &Change) -> Result<(), Refusal> {
-        let value = header.endian.word(header.word, &change.before, 0).unwrap_or(0);
-        let in_trace = within(Region { start: value, len: 1 }, header.region());
+    fn mask(&self, layout: &TraceLayout, change: &Change) -> Result<(), Refusal> {
+        let value = layout.endian.word(layout.word, &change.before, 0).unwrap_or(0);
+        let in_trace = within(Region { start: value, len: 1 }, layout.region());
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.target == Target::Variable(ENABLE_BITS);
         if is_mask && is_pointer { Err(Refusal::HoldsPointer(value)) } else { Ok(()) }
@@ -292,7 +292,7 @@ impl<'a> Ground<'a> {
             Some(false) => return Err(Refusal::ReadOnly),
             None => {}
         }
-        let known = self.header.iter().map(Header::region).chain(self.owners.registered.iter().map(|o| o.region));
+        let known = self.layout.iter().map(TraceLayout::region).chain(self.owners.registered.iter().map(|o| o.region));
         let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| within(region, ram));
         if shown { Ok(()) } else { Err(Refusal::NotShown) }
     }
@@ -312,21 +312,21 @@ fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Resu
 }
 
 /// Where the next event goes must be a slot, or 0 where nothing is inserted.
-fn pointer_value(header: &Header, width: Width, change: &Change) -> Result<(), Refusal> {
-    let value = header.endian.word(width, &change.bytes, 0).unwrap_or(u64::MAX);
+fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<(), Refusal> {
+    let value = layout.endian.word(width, &change.bytes, 0).unwrap_or(u64::MAX);
     let right = match change.target {
-        Target::Variable(CURRENT) => value == 0 || header.slot(value).is_some(),
-        Target::Copy => header.slot(header.place(value)).is_some(),
+        Target::Variable(CURRENT) => value == 0 || layout.slot_at(value).is_some(),
+        Target::Copy => layout.slot_at(layout.place(value)).is_some(),
         Target::Variable(_) | Target::Slot => true,
     };
     if right { Ok(()) } else { Err(Refusal::Pointer(value)) }
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
-fn insertion(header: &Header, target: Target, region: Region) -> Result<(), Refusal> {
+fn insertion(layout: &TraceLayout, target: Target, region: Region) -> Result<(), Refusal> {
     let right = match target {
-        Target::Slot => region.len == entry_size(header.word) as u64 && header.slot(region.start).is_some(),
-        _ => region.start == header.current_at() && region.len == header.word.bytes() as u64,
+        Target::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
+        _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
     };
     if right { Ok(()) } else { Err(Refusal::NotInsertion) }
 }

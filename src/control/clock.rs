@@ -4,15 +4,12 @@
 //! newest stamp. So it is taken only where the program's own code shows that insertions read it.
 
 use super::change::{Change, Target};
+use super::mark::Insertion;
 use super::plan::bytes;
-use super::state::{Header, State, word_at};
-use super::symbols::{ALL, SIMULATED};
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, SHF_ALLOC, SHF_EXECINSTR};
 use crate::error::Error;
-use crate::format::threadx::layout::entry_size;
-use crate::mem::Memory;
-use crate::sym::Symbols;
+use crate::format::threadx::symbols::{SIMULATED_TIME, TRACE};
 
 /// The cycle counter of a Cortex-M: what its ports stamp with.
 const CYCCNT: Addr = 0xE000_1004;
@@ -35,104 +32,70 @@ pub struct Stamp {
     pub note: String,
 }
 
-/// The newest event.
-struct Newest {
-    stamp: u64,
-    used: bool,
-}
-
-impl Stamp {
-    /// Reads the clock, where it is known which one it is; else takes the stamp of the newest event.
-    pub fn read(
-        state: &State,
-        header: &Header,
-        current: Addr,
-        stamped_with_cycles: bool,
-        memory: &mut dyn Memory,
-        symbols: &dyn Symbols,
-    ) -> Result<Self, Error> {
-        let newest = Newest::read(header, current, memory)?;
-        if let Some(stamp) = simulated(state, header, &newest, memory, symbols)? {
-            return Ok(stamp);
-        }
-        match cycles(state, header, &newest, stamped_with_cycles, memory) {
-            Ok(value) => {
-                let note = "its stamp is the cycle counter's, DWT CYCCNT, which the kernel's own code reads".to_owned();
-                Ok(Self { value, ticked: None, note })
-            }
-            Err(why) => {
-                let value = if newest.used { newest.stamp } else { 0 };
-                let note = format!("its stamp is that of the event before it, because {why}");
-                Ok(Self { value, ticked: None, note })
-            }
-        }
+/// Reads the clock, where it is known which one it is; else takes the stamp of the newest event. `current` is where the
+/// next event goes.
+pub fn stamp(insertion: &mut Insertion<'_>, current: Addr) -> Result<Stamp, Error> {
+    let layout = insertion.layout;
+    let newest = layout.address(layout.before(layout.slot_of(current), 1));
+    let mut word = |number: u64| {
+        let at = newest.wrapping_add(number.wrapping_mul(layout.word.bytes() as u64));
+        insertion.word(at, layout.word)
+    };
+    let (used, value) = (word(0)? != 0, word(3)?);
+    let newest = used.then_some(value);
+    if let Some(stamp) = simulated(insertion, newest)? {
+        return Ok(stamp);
     }
-}
-
-impl Newest {
-    fn read(header: &Header, current: Addr, memory: &mut dyn Memory) -> Result<Self, Error> {
-        let (start, end) = header.ring();
-        let size = entry_size(header.word) as u64;
-        let slot = if current == start { end.wrapping_sub(size) } else { current.wrapping_sub(size) };
-        let mut word = |number: usize| {
-            let at = slot.wrapping_add(number.wrapping_mul(header.word.bytes()) as u64);
-            word_at(memory, at, header.endian, header.word)
-        };
-        Ok(Self { used: word(0)? != 0, stamp: word(3)? })
-    }
+    let (value, note) = match cycles(insertion, newest) {
+        Ok(value) => {
+            (value, "its stamp is the cycle counter's, DWT CYCCNT, which the kernel's own code reads".to_owned())
+        }
+        Err(why) => (newest.unwrap_or(0), format!("its stamp is that of the event before it, because {why}")),
+    };
+    Ok(Stamp { value, ticked: None, note })
 }
 
 /// The time that the kernel counts for itself, where the newest event bears it.
-fn simulated(
-    state: &State,
-    header: &Header,
-    newest: &Newest,
-    memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-) -> Result<Option<Stamp>, Error> {
-    let Some(symbol) = symbols.lookup(SIMULATED) else { return Ok(None) };
-    let width = Width::from_bytes(symbol.size).unwrap_or(header.word);
-    let time = word_at(memory, symbol.address, state.endian, width)?;
-    let mask = header.raw.time_mask;
+fn simulated(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<Option<Stamp>, Error> {
+    let Some(symbol) = insertion.symbols.lookup(SIMULATED_TIME) else { return Ok(None) };
+    let (layout, address) = (insertion.layout, symbol.address);
+    let width = Width::from_bytes(symbol.size).unwrap_or(layout.word);
+    let time = insertion.word(address, width)?;
+    let mask = layout.time_mask;
     // A program may have the variable and never count it: then it is always 0.
-    if !newest.used || time == 0 || time & mask != newest.stamp & mask {
+    if time == 0 || newest.is_none_or(|newest| time & mask != newest & mask) {
         return Ok(None);
     }
     let next = time.wrapping_add(1) & width.max();
     let change = Change {
-        target: Target::Variable(SIMULATED),
-        address: symbol.address,
-        bytes: bytes(next, state.endian, width),
-        before: bytes(time, state.endian, width),
-        what: format!("{SIMULATED} {time:#x} -> {next:#x}"),
+        target: Target::Variable(SIMULATED_TIME),
+        address,
+        bytes: bytes(next, layout.endian, width),
+        before: bytes(time, layout.endian, width),
+        what: format!("{SIMULATED_TIME} {time:#x} -> {next:#x}"),
     };
     let note = "its stamp is the kernel's simulated time".to_owned();
-    Ok(Some(Stamp { value: next & header.word.max(), ticked: Some(change), note }))
+    Ok(Some(Stamp { value: next & layout.word.max(), ticked: Some(change), note }))
 }
 
 /// The cycle counter, where all that is known says that it is the trace's clock; else why not.
-fn cycles(
-    state: &State,
-    header: &Header,
-    newest: &Newest,
-    stamped_with_cycles: bool,
-    memory: &mut dyn Memory,
-) -> Result<u64, &'static str> {
-    if !stamped_with_cycles || header.raw.time_mask != Width::W4.max() {
+fn cycles(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<u64, &'static str> {
+    if !insertion.with_cycles || insertion.layout.time_mask != Width::W4.max() {
         return Err("nothing shows which clock stamps this trace");
     }
-    memory.refresh();
-    let mut read = |address| word_at(memory, address, state.endian, Width::W4).ok();
+    let mut read = |address| {
+        insertion.memory.refresh();
+        insertion.word(address, Width::W4).ok()
+    };
     // Where the unit is off its registers are not to be read.
     let on = read(DEMCR).is_some_and(|r| r & TRCENA != 0) && read(DWT_CTRL).is_some_and(|r| r & CYCCNTENA != 0);
     if !on {
         return Err("the cycle counter, which the kernel's code reads, is off");
     }
-    let first = read(CYCCNT).ok_or("the cycle counter cannot be read")?;
-    memory.refresh();
-    let second = word_at(memory, CYCCNT, state.endian, Width::W4).map_err(|_| "the cycle counter cannot be read")?;
+    let (first, second) = read(CYCCNT).zip(read(CYCCNT)).ok_or("the cycle counter cannot be read")?;
     let after = |from: u64, to: u64| to.wrapping_sub(from) & Width::W4.max() <= Width::W4.max() / 2;
-    if newest.used && !(newest.stamp != second && after(newest.stamp, first) && after(first, second)) {
+    let lies_behind = |newest: u64| newest != second && after(newest, first) && after(first, second);
+    if newest.is_some_and(|newest| !lies_behind(newest)) {
         return Err("the cycle counter does not lie behind the newest stamp");
     }
     Ok(second)
@@ -141,7 +104,7 @@ fn cycles(
 /// True where a function of the program holds the address of a variable of the trace and that of the cycle counter: it
 /// inserts events, and stamps them with it.
 pub fn inserts_with_cycles(elf: &Elf) -> bool {
-    let variables: Vec<Addr> = ALL.into_iter().filter_map(|name| Some(elf.symbol(name)?.address)).collect();
+    let variables: Vec<Addr> = TRACE.into_iter().filter_map(|name| Some(elf.symbol(name)?.address)).collect();
     let (mut of_trace, mut of_counter) = (Vec::new(), Vec::new());
     let code = SHF_ALLOC | SHF_EXECINSTR;
     for section in elf.sections().filter(|s| s.flags & code == code) {

@@ -5,16 +5,16 @@
 
 mod change;
 mod check;
+mod classes;
 mod clock;
 mod mark;
 mod owners;
 mod plan;
 mod state;
-mod symbols;
 
 pub use change::{Change, Failed, Target, apply};
 pub use check::{Checked, Refusal, check, check_call};
+pub use classes::bits_of;
 pub use owners::Owner;
 pub use plan::{Action, Plan, plan};
-pub use state::{Header, State, Variable};
-pub use symbols::bits_of;
+pub use state::{State, Variable};

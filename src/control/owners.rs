@@ -142,7 +142,7 @@ impl Block {
 /// The layouts that control blocks may have, for these words: every one that was measured, or that of debug information
 /// with the shortest of these, as debug information may be wrong.
 fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
-    let word = state.header.map(|h| h.word);
+    let word = state.layout.map(|l| l.word);
     let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
     all.retain(|layout| word.is_none_or(|word| layout.shape.word == word));
     let told = Layout::told(session.symbols(), state.endian, state.pointer);

@@ -2,13 +2,14 @@
 
 use super::change::{Change, Target};
 use super::clock::inserts_with_cycles;
-use super::mark;
-use super::state::{Header, State};
-use super::symbols::{CURRENT, ENABLE_BITS, HEADER};
+use super::mark::Insertion;
+use super::state::{State, Variable};
 use crate::abi::{Endian, Width};
 use crate::catalogue::mask_names;
 use crate::code::Code;
 use crate::error::Error;
+use crate::format::threadx::layout::TraceLayout;
+use crate::format::threadx::symbols::{CURRENT, ENABLE_BITS, HEADER};
 use crate::session::Session;
 
 /// What is to be done.
@@ -57,7 +58,7 @@ pub fn bytes(value: u64, endian: Endian, width: Width) -> Vec<u8> {
 /// # Errors
 /// [`Error`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
 pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<Plan, Error> {
-    let header = sound(state)?;
+    let layout = sound(state)?;
     if session.is_running() {
         return Err(Error::failed(Code::TargetRuns, "the target runs while it is written to", "halt it first"));
     }
@@ -66,17 +67,17 @@ pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<
         Action::Off(bits) => mask(state, |mask| mask & !bits),
         Action::Only(bits) => mask(state, |_| bits),
         Action::Pause => pause(state),
-        Action::Resume => resume(state, &header),
+        Action::Resume => resume(state, &layout),
         Action::Mark { id, info } => {
-            let stamped_with_cycles = state.m_profile && session.elf().is_some_and(inserts_with_cycles);
+            let with_cycles = state.m_profile && session.elf().is_some_and(inserts_with_cycles);
             let (memory, symbols) = session.parts();
-            mark::mark(state, &header, id, info, stamped_with_cycles, memory, symbols)
+            Insertion { state, layout, memory, symbols, with_cycles }.mark(id, info)
         }
     }
 }
 
-/// The header, where it may be written to.
-pub fn sound(state: &State) -> Result<Header, Error> {
+/// The layout of the trace, where it may be written to.
+pub fn sound(state: &State) -> Result<TraceLayout, Error> {
     if let Some(why) = state.unnamed {
         return Err(Error::failed(
             Code::NoSuchSymbol,
@@ -100,7 +101,7 @@ pub fn sound(state: &State) -> Result<Header, Error> {
         };
         return Err(Error::failed(Code::HeaderDamaged, format!("nothing is written: {why}"), hint));
     }
-    state.header.ok_or_else(|| {
+    state.layout.ok_or_else(|| {
         Error::not_found(
             Code::NeverEnabled,
             format!("{HEADER} is 0: the trace was not enabled since the last start"),
@@ -133,14 +134,8 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
                 .to_owned(),
         );
     }
-    let change = Change {
-        target: Target::Variable(ENABLE_BITS),
-        address: mask.address,
-        bytes: bytes(new, state.endian, mask.width),
-        before: bytes(mask.value, state.endian, mask.width),
-        what: format!("{ENABLE_BITS} {:#010x} -> {new:#010x}", mask.value),
-    };
-    Ok(Plan { changes: vec![change], notes })
+    let what = format!("{ENABLE_BITS} {:#010x} -> {new:#010x}", mask.value);
+    Ok(Plan { changes: vec![set(ENABLE_BITS, mask, new, state.endian, what)], notes })
 }
 
 /// Fails where the kernel stands between its two stores of the current pointer.
@@ -162,13 +157,19 @@ pub fn not_inserting(state: &State) -> Result<(), Error> {
 
 fn pointer(state: &State, new: u64) -> Result<Change, Error> {
     let Some(current) = state.current else { return Err(no_symbol(CURRENT)) };
-    Ok(Change {
-        target: Target::Variable(CURRENT),
-        address: current.address,
-        bytes: bytes(new, state.endian, current.width),
-        before: bytes(current.value, state.endian, current.width),
-        what: format!("{CURRENT} {:#x} -> {new:#x}", current.value),
-    })
+    let what = format!("{CURRENT} {:#x} -> {new:#x}", current.value);
+    Ok(set(CURRENT, current, new, state.endian, what))
+}
+
+/// The write of a value to a variable of the kernel.
+fn set(name: &'static str, variable: Variable, new: u64, endian: Endian, what: String) -> Change {
+    Change {
+        target: Target::Variable(name),
+        address: variable.address,
+        bytes: bytes(new, endian, variable.width),
+        before: bytes(variable.value, endian, variable.width),
+        what,
+    }
 }
 
 fn pause(state: &State) -> Result<Plan, Error> {
@@ -180,7 +181,7 @@ fn pause(state: &State) -> Result<Plan, Error> {
     Ok(Plan { changes: vec![pointer(state, 0)?], notes: Vec::new() })
 }
 
-fn resume(state: &State, header: &Header) -> Result<Plan, Error> {
+fn resume(state: &State, layout: &TraceLayout) -> Result<Plan, Error> {
     not_inserting(state)?;
     if state.is_enabled() {
         let notes = vec!["events are inserted already: nothing is written".to_owned()];
@@ -190,18 +191,18 @@ fn resume(state: &State, header: &Header) -> Result<Plan, Error> {
     if state.registry_start == Some(0) {
         notes.push("the kernel's own tx_trace_disable was called: new objects are not registered any more".to_owned());
     }
-    Ok(Plan { changes: vec![pointer(state, header.place(header.raw.current))?], notes })
+    Ok(Plan { changes: vec![pointer(state, layout.place(layout.fields.current))?], notes })
 }
 
 /// The current pointer and the header's copy of it, as the kernel moves them on.
-pub fn advance(state: &State, header: &Header, next: u64) -> Result<[Change; 2], Error> {
-    let value = header.raw.base.wrapping_add(next.wrapping_sub(header.address)) & header.word.max();
+pub fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
+    let (value, before) = (layout.pointer_to(next), layout.fields.current);
     let copy = Change {
         target: Target::Copy,
-        address: header.current_at(),
-        bytes: bytes(value, header.endian, header.word),
-        before: bytes(header.raw.current, header.endian, header.word),
-        what: format!("the header's current pointer {:#x} -> {value:#x}", header.raw.current),
+        address: layout.current_at(),
+        bytes: bytes(value, layout.endian, layout.word),
+        before: bytes(before, layout.endian, layout.word),
+        what: format!("the header's current pointer {before:#x} -> {value:#x}"),
     };
     Ok([pointer(state, next)?, copy])
 }

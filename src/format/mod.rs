@@ -24,10 +24,20 @@ use crate::trace::{Direction, Issue, Trace};
 /// Every format that this program reads.
 pub static ALL: &[&dyn Format] = &[&threadx::ThreadX, &uia::Uia, &qnx::Qnx];
 
+/// The names of variables that the formats ask for in every program.
+pub fn symbols() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(|format| format.symbols()).copied()
+}
+
 /// One trace format.
 pub trait Format: Sync {
     /// Its name: `--format-in`, `trace.format`.
     fn name(&self) -> &'static str;
+
+    /// Names of variables that it asks for in every program: looked up together.
+    fn symbols(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// What its ids mean.
     fn catalogue(&self, names: Names) -> Catalogue;

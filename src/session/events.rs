@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::catalogue::Catalogue;
 use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents, header::Macros};
@@ -27,21 +27,21 @@ struct File {
     parsed: Parsed,
 }
 
-/// The names of the application's events, from wherever they come.
-#[derive(Default)]
+/// The names of the application's events, from wherever they come. Clones share what was read.
+#[derive(Clone, Default)]
 pub struct EventNames {
     /// What a core of ours says: whatever else is there knows better.
-    noted: Option<File>,
+    noted: Option<Arc<File>>,
     /// The file beside the ELF.
-    beside: Option<File>,
+    beside: Option<Arc<File>>,
     /// Files that were named, in that order: a later one wins.
-    files: Vec<File>,
+    files: Vec<Arc<File>>,
     /// Enumerations that were chosen by name.
     chosen: Vec<String>,
     /// Names that somebody asks for.
     asked: Vec<String>,
     /// What the ELF says; walked at most once.
-    elf: Option<FromElf>,
+    elf: Arc<OnceLock<FromElf>>,
     issues: Vec<Issue>,
     told: Vec<String>,
 }
@@ -73,11 +73,11 @@ impl EventNames {
         let hint = "docs/user-events.md tells how these files look";
         for path in files {
             let parsed = read(path, &ids()).map_err(|e| Error::failed(Code::EventsFile, e, hint))?;
-            all.files.push(File { name: path.display().to_string(), parsed });
+            all.files.push(Arc::new(File { name: path.display().to_string(), parsed }));
         }
         if let Some(path) = elf.map(|e| e.with_file_name(BESIDE)).filter(|p| p.is_file()) {
             match read(&path, &ids()) {
-                Ok(parsed) => all.beside = Some(File { name: path.display().to_string(), parsed }),
+                Ok(parsed) => all.beside = Some(Arc::new(File { name: path.display().to_string(), parsed })),
                 Err(why) => all.issues.push(passed_over(why)),
             }
         }
@@ -100,7 +100,7 @@ impl EventNames {
         // Nothing but our own table is written there; ids matter to headers alone.
         match user::parse(table, &(0..=0)) {
             Ok(parsed) if parsed.kind == Some(user::Kind::Tsv) => {
-                self.noted = Some(File { name: NAME.to_owned(), parsed });
+                self.noted = Some(Arc::new(File { name: NAME.to_owned(), parsed }));
             }
             Ok(_) => self.issues.push(passed_over(format!("{NAME} of events is no table"))),
             Err(wrong) => self.issues.push(passed_over(format!("{NAME}:{wrong}"))),
@@ -228,10 +228,8 @@ impl EventNames {
         ids: &RangeInclusive<u32>,
         catalogue: &mut Catalogue,
     ) -> Result<bool, Error> {
-        let found = self.elf.take().unwrap_or_else(|| walk(elf, ids));
-        let result = self.put_found(&found, seen, catalogue);
-        self.elf = Some(found);
-        result
+        let found = Arc::clone(&self.elf);
+        self.put_found(found.get_or_init(|| walk(elf, ids)), seen, catalogue)
     }
 
     fn put_found(&mut self, found: &FromElf, seen: &BTreeSet<u32>, catalogue: &mut Catalogue) -> Result<bool, Error> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::gather::{Gathered, Wanted};
-use super::{Session, stub};
+use super::{Target, stub};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
@@ -15,7 +15,7 @@ use crate::elf::core_file::{CoreFile, MOST_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
-use crate::kernel::{Kernel, Kind, Stop};
+use crate::kernel::{self, Kernel, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
@@ -39,8 +39,6 @@ const SIGTRAP: u16 = 5;
 const LARGEST_RAM: u64 = 64 << 20;
 /// The most of all memory that a file holds which goes in unasked.
 const LARGEST_SOURCE: u64 = 256 << 20;
-/// Bytes that are taken for a name.
-const NAME: u64 = 64;
 
 /// What is known before it is put together.
 struct Parts<'a> {
@@ -55,7 +53,7 @@ struct Parts<'a> {
     auxv: Option<Vec<u8>>,
 }
 
-impl Session<'_> {
+impl Target<'_> {
     /// Gathers the evidence. `ranges` are stretches of memory that somebody asked for beside what goes in anyway.
     ///
     /// # Errors
@@ -64,7 +62,7 @@ impl Session<'_> {
         let mut issues = self.issues().to_vec();
         let mut said = Vec::new();
         let mut wanted = Wanted::default();
-        let (mut header, mut endian) = (None, self.hints.endian);
+        let (mut header, mut endian) = (None, self.info.hints.endian);
         let mut table = String::new();
         let registry = match self.capture(Extent::All) {
             Ok((format, capture)) => {
@@ -77,9 +75,9 @@ impl Session<'_> {
                     header = (!place.by_symbols).then_some(place.header);
                 }
                 let named = self.named(capture.as_ref(), Names::default(), &DecodeOptions::default()).ok();
-                issues.extend(self.events.issues().iter().cloned());
+                issues.extend(self.info.events.issues().iter().cloned());
                 named.map(|(trace, catalogue)| {
-                    let events = self.events.collect(&catalogue);
+                    let events = self.info.events.collect(&catalogue);
                     if !events.events.is_empty() {
                         table = events.to_tsv();
                         said.push(format!("{} names of events", events.events.len()));
@@ -106,7 +104,10 @@ impl Session<'_> {
         self.ask_system_registers(&mut stop)?;
         if let Some(kernel) = &kernel {
             issues.extend(kernel.issues.iter().cloned());
-            of_kernel(kernel, &mut wanted);
+            for (what, region) in kernel.regions() {
+                wanted.add(what, [region]);
+            }
+            wanted.add_if_there(kernel.name_regions());
             said.push(format!("{} threads with their stacks", kernel.threads.len()));
         }
         self.of_program(&mut wanted);
@@ -132,7 +133,7 @@ impl Session<'_> {
             ));
         }
         let endian = kernel.as_ref().map(|k| k.layout.shape.endian).or(endian).unwrap_or(Endian::Little);
-        let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.hints.pointer).unwrap_or(Width::W4);
+        let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.info.hints.pointer).unwrap_or(Width::W4);
         let auxv = self.auxv(endian, width)?;
         let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events: &table, auxv };
         let file = self.core_file(&parts, &mut issues);
@@ -163,7 +164,7 @@ impl Session<'_> {
     fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Error> {
         let whole = match self.remote_mut() {
             Some(remote) => remote.client_mut().auxv().map_err(|e| Error::from(e))?,
-            None => self.core.auxv().map(<[u8]>::to_vec),
+            None => self.info.core.auxv().map(<[u8]>::to_vec),
         };
         let moved = self.elf().filter(|elf| elf.kind() == ElfKind::Dyn && !self.load_offset().how.is_empty());
         let Some(elf) = moved else { return Ok(whole) };
@@ -200,7 +201,7 @@ impl Session<'_> {
         let region =
             |s: crate::elf::Section| Region { start: s.addr.wrapping_add(load) & elf.width().max(), len: s.size };
         wanted.add(".data and .bss", writable.map(region));
-        for name in ["_tx_version_id", "_tx_build_options"] {
+        for name in kernel::CONSTANTS {
             wanted.add_if_there(elf.symbol(name).map(|s| Region {
                 start: s.address.wrapping_add(load) & elf.width().max(),
                 len: s.size.clamp(4, 256),
@@ -247,28 +248,21 @@ impl Session<'_> {
                 let address = s.address.wrapping_add(load) & elf.width().max();
                 (Symbol { name: s.name, address, size: s.size }, s.kind == SymbolKind::Function)
             };
-            all.extend(elf.symbols_with_prefix("_tx_").into_iter().map(of));
+            all.extend(elf.symbols_with_prefix(kernel::PREFIX).into_iter().map(of));
             all.extend(elf.symbol("SystemCoreClock").into_iter().map(of));
-        } else if let Some(noted) = &self.noted {
+        } else if let Some(noted) = &self.info.noted {
             all.extend(noted.all().iter().cloned());
         }
-        let typed = self.pairs.iter().map(|(name, address)| Symbol { name: name.clone(), address: *address, size: 0 });
+        let typed =
+            self.info.pairs.iter().map(|(name, address)| Symbol { name: name.clone(), address: *address, size: 0 });
         all.extend(typed.map(|s| (s, false)));
         let Some(kernel) = kernel else { return all };
         let machine = self.elf().map(|e| e.machine()).or(kernel.processor.map(|p| p.machine()));
+        // On ARM bit 0 of a pointer to a function is set for Thumb code.
         let thumb = !u64::from(machine == Some(Machine::ARM));
-        for thread in &kernel.threads {
-            let lr = thread.position.registers.as_ref().and_then(Registers::lr);
-            for at in [thread.entry, thread.position.pc, lr].into_iter().flatten() {
-                all.extend(self.symbols.function(at & thumb).map(|s| (s, true)));
-            }
-        }
-        let stopped = kernel.cpus.iter().filter_map(|cpu| cpu.pc);
-        all.extend(stopped.filter_map(|at| self.symbols.function(at & thumb)).map(|s| (s, true)));
-        let timers = kernel.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
-        all.extend(timers.filter_map(|at| self.symbols.function(at & thumb)).map(|s| (s, true)));
-        let blocks = kernel.threads.iter().map(|t| t.address).chain(kernel.objects.iter().map(|o| o.address));
-        all.extend(blocks.filter_map(|at| self.symbols.variable(at)).map(|s| (s, false)));
+        let symbols = &self.info.symbols;
+        all.extend(kernel.code().into_iter().filter_map(|at| Some((symbols.function(at & thumb)?, true))));
+        all.extend(kernel.blocks().filter_map(|at| Some((symbols.variable(at)?, false))));
         all.sort_by(|(a, _), (b, _)| (a.address, &a.name).cmp(&(b.address, &b.name)));
         all.dedup();
         all
@@ -276,7 +270,8 @@ impl Session<'_> {
 
     fn core_file(&self, parts: &Parts<'_>, issues: &mut Vec<Issue>) -> CoreFile {
         let architecture = parts.kernel.and_then(|k| k.processor).or(parts.stop.frames.map(|f| f.architecture));
-        let machine = self.elf().map(|e| e.machine()).or(self.core.machine()).or(architecture.map(|a| a.machine()));
+        let machine =
+            self.elf().map(|e| e.machine()).or(self.info.core.machine()).or(architecture.map(|a| a.machine()));
         if machine.is_none() {
             issues.push(left_out("nothing tells which processor this is: debuggers will not open the core".to_owned()));
         }
@@ -304,7 +299,7 @@ impl Session<'_> {
         // An inferred layout is left out: as debug information it would be read back as certain.
         let certain = parts.kernel.filter(|k| !k.layout.is_inferred());
         let members = certain.map(|k| k.layout.members()).unwrap_or_default();
-        let exceptions = (0..=255).filter_map(|n| Some((n, self.symbols.exception(n)?)));
+        let exceptions = (0..=255).filter_map(|n| Some((n, self.info.symbols.exception(n)?)));
         let exceptions: Vec<(u32, String)> = exceptions.collect();
         notes.push((noted::OWNER, noted::MEMBERS, noted::members(&members, &exceptions)));
         if !parts.events.is_empty() {
@@ -322,14 +317,14 @@ impl Session<'_> {
     }
 
     fn facts(&self, parts: &Parts<'_>, architecture: Option<cpu::Architecture>) -> Vec<(&'static str, String)> {
-        let mut facts = vec![("source", self.name.clone())];
+        let mut facts = vec![("source", self.info.name.clone())];
         if let Some(elf) = self.elf() {
             facts.push(("elf", elf.describe()));
             facts.extend(elf.build_id().map(|id| ("build id", hex(&id))));
             facts.push(("elf sha256", hex(&Sha256::digest(elf.bytes().as_slice()))));
             facts.push(("entry", format!("{:#x}", elf.entry())));
             facts.push(("load offset", format!("{:#x}", self.load_offset().value)));
-        } else if let Some(noted) = &self.noted {
+        } else if let Some(noted) = &self.info.noted {
             for key in ["elf", "build id", "elf sha256", "entry", "load offset"] {
                 facts.extend(noted.fact(key).map(|value| (key, value.to_owned())));
             }
@@ -353,25 +348,6 @@ fn system_registers(cpu: &Registers) -> String {
     let system = cpu.architecture().system_registers();
     let known = system.iter().filter_map(|name| Some(format!("{name}={:#x}", cpu.get(name)?)));
     known.collect::<Vec<_>>().join(" ")
-}
-
-/// Control blocks, stacks and names.
-fn of_kernel(kernel: &Kernel, wanted: &mut Wanted) {
-    let thread = kernel.layout.thread.len;
-    wanted.add("control blocks", kernel.threads.iter().map(|t| Region { start: t.address, len: thread }));
-    for kind in Kind::ALL {
-        let len = kernel.layout.object(kind).map_or(0, |s| s.len);
-        let of_kind = kernel.objects.iter().filter(|o| o.kind == kind);
-        wanted.add("control blocks", of_kind.map(|o| Region { start: o.address, len }));
-    }
-    let stacks = kernel.threads.iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len });
-    wanted.add("stack", stacks.filter(|r| r.len <= LARGEST_RAM));
-    // Names lie among constants, near the end of which there may be less than the longest of them.
-    let names = kernel.threads.iter().filter_map(|t| t.name_at).chain(kernel.objects.iter().filter_map(|o| o.name_at));
-    let word = NAME.checked_div(16).unwrap_or(1);
-    let parts =
-        names.flat_map(|at| (0..word).map(move |i| Region { start: at.saturating_add(i.saturating_mul(16)), len: 16 }));
-    wanted.add_if_there(parts);
 }
 
 fn left_out(message: String) -> Issue {

@@ -1,18 +1,20 @@
 //! A target that runs on: what is new in it, and going there again.
 
-use super::{Loaded, Session, Source, open};
+use super::target::Source;
+use super::{Loaded, Target, open};
 use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent, Follow, Newer};
 use crate::mem::segments::Segments;
+use crate::sym::ElfSymbols;
 use crate::trace::{Issue, Trace};
 
-impl Session<'_> {
+impl Target<'_> {
     /// Forgets what was read, and where the trace is: the target has run.
     pub fn forget(&mut self) {
         self.memory.memory().refresh();
-        if let Source::Remote(cache) = &mut self.memory {
+        if let Source::Stub(cache) = &mut self.memory {
             cache.forget();
         }
         self.place = None;
@@ -50,11 +52,11 @@ impl Session<'_> {
         })
     }
 
-    /// Reads as [`Session::load`] does, and tells where following can go on; `None` where this format cannot be
+    /// Reads as [`Target::load`] does, and tells where following can go on; `None` where this format cannot be
     /// followed.
     ///
     /// # Errors
-    /// As [`Session::load`].
+    /// As [`Target::load`].
     pub fn begin(
         &mut self,
         extent: Extent,
@@ -77,7 +79,7 @@ impl Session<'_> {
         from.newer(self.memory.fresh(), names)
     }
 
-    /// Decodes what [`Session::newer`] read, with a catalogue that grows where the application's ELF names more.
+    /// Decodes what [`Target::newer`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
     /// [`Error`] where it is no trace.
@@ -88,7 +90,7 @@ impl Session<'_> {
         options: &DecodeOptions,
     ) -> Result<Trace, Error> {
         let mut trace = newer.capture.decode(catalogue, options)?;
-        if self.events.from_elf(self.elf.as_ref(), &trace, catalogue)? {
+        if self.info.events.from_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, catalogue)? {
             trace = newer.capture.decode(catalogue, options)?;
         }
         trace.interrupts = catalogue.interrupts(self.is_m_profile());

@@ -1,4 +1,4 @@
-//! The doors: files, cores, images, bare traces and stubs become one session.
+//! Files, cores, dumps, bare traces and stubs become one target.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,16 @@ use super::code::{self, CodeMatch, Compared};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::stop::CoreNotes;
-use super::{
-    GivenRegisters, Image, Inputs, Lent, LoadOffset, RemoteInput, Session, Source, SourceSpec, Told, TraceInput,
-    formats, offset,
-};
-use crate::abi::{Addr, Endian, Width};
+use super::target::{Buffer, Source};
+use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
+use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
 use crate::error::Error;
-use crate::format::{Format, Hints};
+use crate::format::{self, Format, Hints};
+use crate::kernel;
 use crate::mem::Memory;
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
@@ -30,118 +29,445 @@ use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
-use crate::sym::{ElfSymbols, Layers, Noted, Pairs};
+use crate::sym::{ElfSymbols, Noted};
 use crate::trace::Issue;
 
 /// The most that is read from standard input.
-const MOST_STDIN: u64 = 1 << 30;
+const MAX_STDIN: u64 = 1 << 30;
 
-/// What was opened before it is put together.
+/// What the inputs name, opened.
 #[derive(Default)]
-struct Opened<'m> {
+struct Files {
     elf: Option<(PathBuf, Elf)>,
-    core: Option<(PathBuf, Core)>,
-    /// What people call the core: unpacked, its name is longer than its path.
-    core_name: String,
-    /// Images with the address that was given or found.
+    core: Option<CoreFile>,
     images: Vec<Piece>,
-    /// Bare traces, with the address that each claims.
-    traces: Vec<(String, Bytes, Addr)>,
-    remote: Option<RemoteInput>,
-    lent: Option<Lent<'m>>,
+    traces: Vec<Buffer>,
     issues: Vec<Issue>,
+}
+
+/// An ELF core.
+struct CoreFile {
+    path: PathBuf,
+    /// What people call it: unpacked, its name is longer than its path.
+    name: String,
+    core: Core,
+}
+
+/// Opens what the inputs name.
+pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
+    let mut files = Files::open(&inputs)?;
+    let link = match &inputs.source {
+        SourceSpec::Remote(remote) => Some(remote.clone()),
+        _ => None,
+    };
+    files.check(link.is_some().then_some("a stub"))?;
+    let header_in_file = files.place(&inputs)?;
+    let mut info = TargetInfo::of(inputs, files.elf.take())?;
+    if info.hints.header.is_none() && header_in_file.is_some() {
+        info.hints.header = header_in_file;
+        info.hints.header_in_file = true;
+    }
+    let mut issues = files.issues;
+    let memory = if let Some(remote) = &link {
+        info.name = remote.endpoint.to_string();
+        let mut memory = connect(remote)?;
+        let stub = match &mut memory {
+            Source::Stub(cache) => Some(cache.inner_mut()),
+            _ => None,
+        };
+        info.ask_load_offset(stub, &mut issues);
+        memory
+    } else if let Some(core) = files.core {
+        Source::Files(core.memory(&mut info, &mut issues)?)
+    } else if files.traces.is_empty() {
+        Source::Files(of_images(&files.images, &mut info)?)
+    } else {
+        Source::Files(of_traces(files.traces, &mut info))
+    };
+    info.finish();
+    issues.extend(info.issues.iter().cloned());
+    Ok(Target { memory, info, issues, place: None, link })
+}
+
+/// What the inputs say of the program, for a memory that is open already.
+pub(super) fn describe(inputs: Inputs) -> Result<TargetInfo, Error> {
+    let mut files = Files::open(&inputs)?;
+    files.check(Some("the memory that is served"))?;
+    let mut info = TargetInfo::of(inputs, files.elf.take())?;
+    info.finish();
+    Ok(info)
+}
+
+impl Files {
+    fn open(inputs: &Inputs) -> Result<Self, Error> {
+        let mut files = Self::default();
+        if let Some(path) = &inputs.elf {
+            files.add_elf(path)?;
+        } else if let Some((name, bytes)) = inputs.elf_built_in {
+            let path = PathBuf::from(name);
+            let elf = parse_elf(&path, Bytes::from(bytes.to_vec()))?;
+            files.elf = Some((path, elf));
+        }
+        match &inputs.source {
+            SourceSpec::Remote(_) | SourceSpec::Files => {}
+            SourceSpec::Core(path) => {
+                let File { name, bytes, data } = file::open(path, &mut files.issues)?;
+                files.core = Some(CoreFile::new(path, name, parse_elf(path, bytes)?, data.as_deref())?);
+            }
+            SourceSpec::Images(images) => {
+                for Image { path, address } in images {
+                    files.images.push(Piece::of(file::open(path, &mut files.issues)?, *address));
+                }
+            }
+            SourceSpec::Traces(traces) => {
+                for trace in traces {
+                    let File { name, bytes, .. } = match trace {
+                        TraceInput::File(path) => file::open(path, &mut files.issues)?,
+                        TraceInput::Stdin => {
+                            file::unpack("standard input".to_owned(), read_stdin()?, &mut files.issues)?
+                        }
+                    };
+                    files.add_trace(name, bytes, inputs.format)?;
+                }
+            }
+        }
+        for path in &inputs.files {
+            files.add(path, inputs.format)?;
+        }
+        match &inputs.elf_default {
+            Some(path) if files.elf.is_none() => files.add_elf(path)?,
+            _ => {}
+        }
+        Ok(files)
+    }
+
+    fn add_elf(&mut self, path: &Path) -> Result<(), Error> {
+        let elf = parse_elf(path, file::open(path, &mut self.issues)?.bytes)?;
+        self.elf = Some((path.to_owned(), elf));
+        Ok(())
+    }
+
+    fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Error> {
+        let base = match formats(only).flat_map(|f| f.scan(&bytes, 1)).next() {
+            Some(found) if found.offset == 0 => found.base,
+            Some(found) => {
+                return Err(Error::failed(
+                    Code::NotATrace,
+                    format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
+                    "a dump of memory goes in with --image",
+                ));
+            }
+            // A header that contradicts itself is decoded as far as it goes, and says why not.
+            None => {
+                refuse_cut(&name, &bytes, only)?;
+                if !formats(only).any(|f| f.sniff(&bytes)) {
+                    return Err(Error::not_found(
+                        Code::NotATrace,
+                        format!("{name} does not begin with a trace header, and holds none"),
+                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
+                    ));
+                }
+                0
+            }
+        };
+        self.traces.push(Buffer { name, bytes, base });
+        Ok(())
+    }
+
+    /// Adds a file, whatever it is.
+    fn add(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Error> {
+        if !path.exists()
+            && let Some((file, address)) = image_with_address(path)
+        {
+            self.images.push(Piece::of(file::open(&file, &mut self.issues)?, Some(address)));
+            return Ok(());
+        }
+        let File { name, bytes, data } = file::open(path, &mut self.issues)?;
+        if bytes.starts_with(b"\x7fELF") {
+            return self.add_program_or_core(path, name, bytes, data.as_deref());
+        }
+        if formats(only).any(|f| f.sniff(&bytes)) {
+            return self.add_trace(name, bytes, only);
+        }
+        file::refuse_packed(path, &bytes)?;
+        self.images.push(Piece { name, bytes, address: None, data });
+        Ok(())
+    }
+
+    fn add_program_or_core(
+        &mut self,
+        path: &Path,
+        name: String,
+        bytes: Bytes,
+        data: Option<&[(u64, u64)]>,
+    ) -> Result<(), Error> {
+        let elf = parse_elf(path, bytes)?;
+        if elf.kind() == ElfKind::Core {
+            if let Some(first) = &self.core {
+                return Err(Error::failed(
+                    Code::Usage,
+                    format!("{} is a second core beside {}", path.display(), first.path.display()),
+                    "give one of them",
+                ));
+            }
+            self.core = Some(CoreFile::new(path, name, elf, data)?);
+        } else if self.elf.is_some() {
+            return Err(Error::failed(
+                Code::Usage,
+                format!("{} is a second ELF program", path.display()),
+                "give one --elf",
+            ));
+        } else {
+            self.elf = Some((path.to_owned(), elf));
+        }
+        Ok(())
+    }
+
+    /// What was given must be one source; `other`: one that is no file.
+    fn check(&self, other: Option<&'static str>) -> Result<(), Error> {
+        let mut kinds: Vec<&str> = other.into_iter().collect();
+        kinds.extend(self.core.is_some().then_some("a core"));
+        kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
+        kinds.extend((!self.traces.is_empty()).then_some("a trace buffer"));
+        match kinds.as_slice() {
+            [_] => Ok(()),
+            [] if self.elf.is_some() => Err(Error::failed(
+                Code::NoSource,
+                "an ELF program holds no RAM: there is no trace in it",
+                "add where the memory is: --remote :3333, --core FILE, --image FILE@ADDR or --trace FILE",
+            )),
+            [] => Err(Error::failed(
+                Code::NoSource,
+                "nothing to read",
+                "give a source: --remote :3333, --core FILE, --image FILE@ADDR, --trace FILE, or a FILE; `tx-trace demo` needs none",
+            )),
+            many => Err(Error::failed(
+                Code::Usage,
+                format!("{} are different sources", many.join(" and ")),
+                "give one of them",
+            )),
+        }
+    }
+
+    /// Reads images that are text, and finds the address of those without one. Returns where the only trace begins, if
+    /// that is an offset in a file and no address.
+    fn place(&mut self, inputs: &Inputs) -> Result<Option<Addr>, Error> {
+        let order = self.elf.as_ref().map(|(_, elf)| elf.endian());
+        self.images = file::read_text(std::mem::take(&mut self.images), order, &mut self.issues)?;
+        let mut header = inputs.header;
+        for piece in self.images.iter_mut().filter(|piece| piece.address.is_none()) {
+            match place(piece, header, inputs.format) {
+                Ok((issue, offset)) => {
+                    self.issues.push(issue);
+                    header = header.or(offset);
+                }
+                Err(mut error) => {
+                    // What was lost on the way here may be where the trace was.
+                    error.tried.extend(self.issues.drain(..).map(|i| i.message));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(header.filter(|_| inputs.header.is_none()))
+    }
+}
+
+/// Places an image without an address by the trace header in it, which holds its own base. The offset of that header,
+/// where it is the only one and lies elsewhere than it says.
+fn place(
+    piece: &mut Piece,
     header: Option<Addr>,
-    /// It was told by a file, not by `--header`.
-    header_in_file: bool,
-    hints: Hints,
-    /// The registers in the core's notes.
-    notes: CoreNotes,
-    /// What the core says of the program.
-    noted: Option<Arc<Noted>>,
-    /// How much of the code in the memory of files is the ELF's.
-    code: Compared,
+    only: Option<&'static dyn Format>,
+) -> Result<(Issue, Option<Addr>), Error> {
+    let (hay, whole) = piece.haystack();
+    let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
+    // A header that would place the image before address 0 lies elsewhere: a copy.
+    let best = found
+        .iter()
+        .filter(|f| f.base >= f.offset as u64)
+        .filter(|f| header.is_none_or(|h| h == f.base))
+        .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
+        .or_else(|| found.first());
+    let Some(best) = best else {
+        let searched = hay.bytes().len();
+        return Err(no_header(piece, (!whole).then_some(searched), only));
+    };
+    let at = best.base.checked_sub(best.offset as u64);
+    let address = at.unwrap_or(0);
+    let message = format!(
+        "{} is placed at {address:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
+        piece.name, best.offset, best.base
+    );
+    let offset = (found.len() == 1 && at.is_none()).then_some(best.offset as u64);
+    piece.address = Some(address);
+    Ok((Issue::new(Code::PlacedByHeader, message), offset))
 }
 
-pub fn open<'m>(inputs: Inputs, lent: Option<Lent<'m>>) -> Result<Session<'m>, Error> {
-    let Inputs {
-        elf,
-        elf_built_in,
-        elf_default,
-        source,
-        files,
-        symbols,
-        registers,
-        header,
-        scan,
-        load_offset,
-        entry,
-        events,
-        event_enums,
-        format,
-    } = inputs;
-    let mut opened = Opened { header, lent, ..Opened::default() };
-    if let Some(path) = elf {
-        opened.elf = Some((path.clone(), opened.open_elf(&path)?));
-    } else if let Some((name, bytes)) = elf_built_in {
-        let path = PathBuf::from(name);
-        opened.elf = Some((path.clone(), parse_elf(&path, Bytes::from(bytes.to_vec()))?));
+/// `searched`: so many bytes, where the image has more.
+fn no_header(piece: &Piece, searched: Option<usize>, only: Option<&'static dyn Format>) -> Error {
+    let Piece { name, bytes, .. } = piece;
+    if let Some(searched) = searched {
+        return Error::failed(
+            Code::Image,
+            format!("{name}: no trace header in the first {searched} of its {} bytes", bytes.len()),
+            "say where its first byte belongs, as FILE@ADDR, and where the trace is, with --elf FILE or --header ADDR",
+        );
     }
-    match source {
-        SourceSpec::Remote(remote) => opened.remote = Some(remote),
-        SourceSpec::Core(path) => {
-            let File { name, bytes, data } = file::open(&path, &mut opened.issues)?;
-            let core = parse_elf(&path, bytes)?;
-            opened.core_name = name;
-            opened.core = Some((path.clone(), as_core(&path, core)?.with_data(data.as_deref())));
-        }
-        SourceSpec::Images(images) => {
-            for Image { path, address } in images {
-                opened.images.push(Piece::of(file::open(&path, &mut opened.issues)?, address));
-            }
-        }
-        SourceSpec::Traces(traces) => {
-            for trace in traces {
-                let File { name, bytes, .. } = match trace {
-                    TraceInput::File(path) => file::open(&path, &mut opened.issues)?,
-                    TraceInput::Stdin => file::unpack("standard input".to_owned(), read_stdin()?, &mut opened.issues)?,
-                };
-                opened.add_trace(name, bytes, format)?;
-            }
-        }
-        SourceSpec::Files => {}
-    }
-    for path in files {
-        opened.add_file(&path, format)?;
-    }
-    if opened.elf.is_none()
-        && let Some(path) = elf_default
-    {
-        opened.elf = Some((path.clone(), opened.open_elf(&path)?));
-    }
-    opened.check()?;
-    let order = opened.elf.as_ref().map(|(_, elf)| elf.endian());
-    opened.images = file::read_text(std::mem::take(&mut opened.images), order, &mut opened.issues)?;
-    if let Err(mut error) = opened.place_images(format) {
-        // What was lost on the way here may be where the trace was.
-        error.tried.extend(opened.issues.into_iter().map(|i| i.message));
-        return Err(error);
-    }
-    // Only a file of events needs them, and they come out of a whole catalogue.
-    let ids = || formats(format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
-    let beside = opened.elf.as_ref().map(|(path, _)| path.as_path());
-    let events = EventNames::open(&events, event_enums, beside, ids)?;
-    opened.build(Options_ { symbols, registers, scan, load_offset, entry, format, events })
+    refuse_cut(name, bytes, only).err().unwrap_or_else(|| {
+        Error::not_found(
+            Code::NoTrace,
+            format!("{name}: no trace header in its {} bytes", bytes.len()),
+            "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
+        )
+    })
 }
 
-/// What is left of the inputs once everything is open.
-struct Options_ {
-    symbols: Vec<(String, Addr)>,
-    registers: GivenRegisters,
-    scan: bool,
-    load_offset: Option<u64>,
-    entry: Option<Addr>,
-    format: Option<&'static dyn Format>,
-    events: EventNames,
+impl TargetInfo {
+    /// What is known before any memory is read.
+    fn of(inputs: Inputs, elf: Option<(PathBuf, Elf)>) -> Result<Self, Error> {
+        // Only a file of events needs them, and they come out of a whole catalogue.
+        let ids =
+            || formats(inputs.format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
+        let beside = elf.as_ref().map(|(path, _)| path.as_path());
+        let events = EventNames::open(&inputs.events, inputs.event_enums, beside, ids)?;
+        let mut info = Self {
+            hints: Hints { header: inputs.header, ..Hints::default() },
+            pairs: inputs.symbols,
+            only: inputs.format,
+            scan: inputs.scan,
+            registers: inputs.registers,
+            events,
+            load: inputs.load_offset.map(|value| LoadOffset { value, how: "--load-offset" }),
+            ..Self::default()
+        };
+        if let Some((path, elf)) = elf {
+            info.hints.endian = Some(elf.endian());
+            info.hints.pointer = Some(elf.width());
+            info.issues.extend(super::cut_short(&path, &elf));
+            info.elf_path = path;
+            let by_entry = inputs.entry.filter(|_| info.load.is_none() && elf.kind() == ElfKind::Dyn);
+            let how = "the entry point that the debugger sees";
+            info.load = info.load.or(by_entry.map(|at| LoadOffset { value: at.wrapping_sub(elf.entry()), how }));
+            let expected: Vec<&str> = format::symbols().chain(kernel::SYMBOLS.iter().copied()).collect();
+            info.program = Some(ElfSymbols::new(Arc::new(elf), 0).expecting(&expected));
+        }
+        Ok(info)
+    }
+
+    /// A number among what an evidence core says.
+    fn noted_number(&self, key: &str) -> Option<u64> {
+        image::parse_number(self.noted.as_ref()?.fact(key)?).ok()
+    }
+
+    /// Puts together what is known of the program.
+    fn finish(&mut self) {
+        self.gather_symbols();
+        self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
+        if let Some(noted) = &self.noted {
+            self.issues.extend(self.elf().and_then(|elf| other_program(noted, elf)));
+            self.events.of_core(noted.events());
+        }
+    }
+
+    /// Code and constants come from the ELF where the dump leaves them out, and are compared where it has them. The ELF's
+    /// writable segments hold what variables began with, not what they hold now: they are never used.
+    fn with_code(&mut self, mut memory: impl Memory + 'static) -> Box<dyn Memory> {
+        let load = self.load_offset();
+        self.load = Some(load);
+        let Some(elf) = self.elf() else { return Box::new(Overlay::new().below(memory)) };
+        let compared = Compared::Was(code::compare(&mut memory, elf, load));
+        let constants = elf_readonly(elf, load.value);
+        self.code = compared;
+        Box::new(Overlay::new().below(memory).below(constants))
+    }
+}
+
+impl CoreFile {
+    fn new(path: &Path, name: String, elf: Elf, data: Option<&[(u64, u64)]>) -> Result<Self, Error> {
+        let core = Core::open(elf).map_err(|e| {
+            Error::failed(
+                Code::NotACore,
+                format!("{}: {e}", path.display()),
+                "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+            )
+        })?;
+        Ok(Self { path: path.to_owned(), name, core: core.with_data(data) })
+    }
+
+    /// Its memory; what its notes hold goes into `info`.
+    fn memory(mut self, info: &mut TargetInfo, issues: &mut Vec<Issue>) -> Result<Box<dyn Memory>, Error> {
+        info.name = std::mem::take(&mut self.name);
+        info.hints.endian = info.hints.endian.or(Some(self.core.elf().endian()));
+        info.hints.pointer = info.hints.pointer.or(Some(self.core.elf().width()));
+        info.noted = Noted::of(self.core.elf()).map(Arc::new);
+        self.find_program(info, issues)?;
+        let Self { path, core, .. } = self;
+        issues.extend(core.remarks().iter().map(|remark| Issue::new(Code::Core, remark.clone())));
+        if core.missing_bytes() > 0 {
+            let missing = core.missing_bytes();
+            let message = format!("{} is cut short: {missing} bytes of memory are missing", path.display());
+            issues.push(Issue::new(Code::CoreTruncated, message));
+        }
+        info.hints.header = info.hints.header.or_else(|| info.noted_number("trace header"));
+        info.core = Arc::new(CoreNotes::of(&core, info.noted.as_deref()));
+        Ok(info.with_code(core))
+    }
+
+    /// Where the program was loaded.
+    ///
+    /// # Errors
+    /// [`Error`] where the core is of another processor.
+    fn find_program(&mut self, info: &mut TargetInfo, issues: &mut Vec<Issue>) -> Result<(), Error> {
+        let Some(program) = info.program.clone() else { return Ok(()) };
+        let elf = program.elf();
+        if let Some(sentence) = self.core.disagreement(elf) {
+            return Err(Error::failed(
+                Code::CoreMismatch,
+                format!("{} and {} do not match: {sentence}", self.path.display(), info.elf_path.display()),
+                "take the core of the target, and the ELF that ran on it",
+            ));
+        }
+        let moves = elf.kind() == ElfKind::Dyn;
+        let noted = info.noted_number("load offset").filter(|_| moves);
+        info.load = info.load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
+        if info.load.is_none() {
+            info.load = self.core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
+            issues.extend((info.load.is_none() && moves).then(offset::unknown));
+        }
+        Ok(())
+    }
+}
+
+/// The memory of dumps.
+fn of_images(images: &[Piece], info: &mut TargetInfo) -> Result<Box<dyn Memory>, Error> {
+    let mut names: Vec<&str> = images.iter().map(|p| p.name.as_str()).collect();
+    // One file may be several pieces of memory.
+    names.dedup();
+    info.name = names.join(", ");
+    let placed = |p: &Piece| {
+        image::Image::placed(p.name.clone(), p.bytes.clone(), p.address.unwrap_or(0)).with_data(p.data.clone())
+    };
+    let placed: Vec<image::Image> = images.iter().map(placed).collect();
+    let width = info.hints.pointer.unwrap_or(Width::W8);
+    let segments = image::memory_of(&placed, width).map_err(|e| Error::because(Code::Image, e))?;
+    // Without an ELF the trace headers in the images tell the byte order.
+    let mut found = images.iter().flat_map(|p| formats(None).flat_map(|f| f.search(&p.haystack().0, 1)));
+    info.hints.endian = info.hints.endian.or_else(|| found.next().map(|f| f.endian));
+    Ok(info.with_code(segments))
+}
+
+/// The memory of bare trace buffers. They hold their own byte order.
+fn of_traces(traces: Vec<Buffer>, info: &mut TargetInfo) -> Box<dyn Memory> {
+    let mut names: Vec<&str> = traces.iter().map(|t| t.name.as_str()).collect();
+    names.dedup();
+    info.name = names.join(", ");
+    info.hints.header_in_file |= info.hints.header.is_none();
+    info.hints.header = info.hints.header.or_else(|| traces.first().map(|t| t.base));
+    info.hints.endian = None;
+    info.load = Some(info.load_offset());
+    let blocks = traces.iter().map(|t| Block::whole(t.base, t.bytes.clone())).collect();
+    info.buffers = traces;
+    Box::new(Segments::new(blocks))
 }
 
 /// `FILE@ADDR`, as `--image` takes it, where there is such a file.
@@ -156,7 +482,7 @@ fn read_stdin() -> Result<Bytes, Error> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
-        .take(MOST_STDIN)
+        .take(MAX_STDIN)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
     if bytes.is_empty() {
@@ -183,366 +509,16 @@ fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Error> {
     })
 }
 
-fn as_core(path: &Path, elf: Elf) -> Result<Core, Error> {
-    Core::open(elf).map_err(|e| {
-        Error::failed(
-            Code::NotACore,
-            format!("{}: {e}", path.display()),
-            "a raw dump goes in with --image FILE@ADDR, a program with --elf",
-        )
-    })
-}
-
-impl<'m> Opened<'m> {
-    fn open_elf(&mut self, path: &Path) -> Result<Elf, Error> {
-        parse_elf(path, file::open(path, &mut self.issues)?.bytes)
-    }
-
-    fn add_trace(&mut self, name: String, bytes: Bytes, only: Option<&'static dyn Format>) -> Result<(), Error> {
-        let found = formats(only).flat_map(|f| f.scan(&bytes, 1)).next();
-        match found {
-            Some(found) if found.offset == 0 => {
-                self.traces.push((name, bytes, found.base));
-                Ok(())
-            }
-            Some(found) => Err(Error::failed(
-                Code::NotATrace,
-                format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
-                "a dump of memory goes in with --image",
-            )),
-            // A header that contradicts itself is decoded as far as it goes, and says why not.
-            None => {
-                let known = formats(only).any(|f| f.sniff(&bytes));
-                refuse_cut(&name, &bytes, only)?;
-                if !known {
-                    return Err(Error::not_found(
-                        Code::NotATrace,
-                        format!("{name} does not begin with a trace header, and holds none"),
-                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
-                    ));
-                }
-                self.traces.push((name, bytes, 0));
-                Ok(())
-            }
-        }
-    }
-
-    /// A file that nobody said anything about.
-    fn add_file(&mut self, path: &Path, only: Option<&'static dyn Format>) -> Result<(), Error> {
-        if !path.exists()
-            && let Some((file, address)) = image_with_address(path)
-        {
-            self.images.push(Piece::of(file::open(&file, &mut self.issues)?, Some(address)));
-            return Ok(());
-        }
-        let File { name, bytes, data } = file::open(path, &mut self.issues)?;
-        if bytes.starts_with(b"\x7fELF") {
-            let elf = parse_elf(path, bytes)?;
-            if elf.kind() == ElfKind::Core {
-                if let Some((first, _)) = &self.core {
-                    return Err(Error::failed(
-                        Code::Usage,
-                        format!("{} is a second core beside {}", path.display(), first.display()),
-                        "give one of them",
-                    ));
-                }
-                self.core_name = name;
-                self.core = Some((path.to_owned(), as_core(path, elf)?.with_data(data.as_deref())));
-            } else if self.elf.is_some() {
-                return Err(Error::failed(
-                    Code::Usage,
-                    format!("{} is a second ELF program", path.display()),
-                    "give one --elf",
-                ));
-            } else {
-                self.elf = Some((path.to_owned(), elf));
-            }
-            return Ok(());
-        }
-        if formats(only).any(|f| f.sniff(&bytes)) {
-            return self.add_trace(name, bytes, only);
-        }
-        file::refuse_packed(path, &bytes)?;
-        self.images.push(Piece { name, bytes, address: None, data });
-        Ok(())
-    }
-
-    /// What was given must be one source.
-    fn check(&self) -> Result<(), Error> {
-        let mut kinds = Vec::new();
-        kinds.extend(self.lent.is_some().then_some("the memory that is served"));
-        kinds.extend(self.remote.is_some().then_some("a stub"));
-        kinds.extend(self.core.is_some().then_some("a core"));
-        kinds.extend((!self.images.is_empty()).then_some("a memory dump"));
-        kinds.extend((!self.traces.is_empty()).then_some("a trace buffer"));
-        match kinds.as_slice() {
-            [_] => Ok(()),
-            [] if self.elf.is_some() => Err(Error::failed(
-                Code::NoSource,
-                "an ELF program holds no RAM: there is no trace in it",
-                "add where the memory is: --remote :3333, --core FILE, --image FILE@ADDR or --trace FILE",
-            )),
-            [] => Err(Error::failed(
-                Code::NoSource,
-                "nothing to read",
-                "give a source: --remote :3333, --core FILE, --image FILE@ADDR, --trace FILE, or a FILE; `tx-trace demo` needs none",
-            )),
-            many => Err(Error::failed(
-                Code::Usage,
-                format!("{} are different sources", many.join(" and ")),
-                "give one of them",
-            )),
-        }
-    }
-
-    /// An image without an address is placed by the trace header in it: it holds its own base.
-    fn place_images(&mut self, only: Option<&'static dyn Format>) -> Result<(), Error> {
-        for piece in &mut self.images {
-            if piece.address.is_some() {
-                continue;
-            }
-            let (hay, whole) = piece.haystack();
-            let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
-            // A header that would place the image before address 0 lies elsewhere: a copy.
-            let best = found
-                .iter()
-                .filter(|f| f.base >= f.offset as u64)
-                .filter(|f| self.header.is_none_or(|h| h == f.base))
-                .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
-                .or_else(|| found.first());
-            let Some(best) = best else {
-                let Piece { name, bytes, .. } = &*piece;
-                if !whole {
-                    return Err(Error::failed(
-                        Code::Image,
-                        format!(
-                            "{name}: no trace header in the first {} of its {} bytes",
-                            hay.bytes().len(),
-                            bytes.len()
-                        ),
-                        "say where its first byte belongs, as FILE@ADDR, and where the trace is, with --elf FILE or --header ADDR",
-                    ));
-                }
-                refuse_cut(name, bytes, only)?;
-                return Err(Error::not_found(
-                    Code::NoTrace,
-                    format!("{name}: no trace header in its {} bytes", bytes.len()),
-                    "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
-                ));
-            };
-            let at = best.base.checked_sub(best.offset as u64);
-            let place = at.unwrap_or(0);
-            piece.address = Some(place);
-            self.issues.push(Issue::new(
-                Code::PlacedByHeader,
-                format!(
-                    "{} is placed at {place:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
-                    piece.name, best.offset, best.base
-                ),
-            ));
-            if found.len() == 1 && at.is_none() {
-                self.header_in_file |= self.header.is_none();
-                self.header = self.header.or(Some(best.offset as u64));
-            }
-        }
-        Ok(())
-    }
-
-    fn build(mut self, mut options: Options_) -> Result<Session<'m>, Error> {
-        let link = self.remote.clone();
-        let mut hints = std::mem::take(&mut self.hints);
-        hints.header = self.header;
-        if let Some((_, elf)) = &self.elf {
-            hints.endian = Some(elf.endian());
-            hints.pointer = Some(elf.width());
-        } else if let Some((_, core)) = &self.core {
-            hints.endian = Some(core.elf().endian());
-            hints.pointer = Some(core.elf().width());
-        }
-        let mut issues = std::mem::take(&mut self.issues);
-        let (source, name, load_offset) = self.source(&options, &mut hints, &mut issues)?;
-        let mut symbols = Layers::new();
-        if !options.symbols.is_empty() {
-            symbols = symbols.then(Pairs::new(options.symbols.clone()));
-        }
-        let mut kept = None;
-        issues.extend(self.code.found().and_then(CodeMatch::issue));
-        if let Some((path, elf)) = self.elf {
-            issues.extend(super::cut_short(&path, &elf));
-            let elf = Arc::new(elf);
-            symbols = symbols.then(ElfSymbols::new(Arc::clone(&elf), load_offset.value));
-            kept = Some(elf);
-        }
-        let noted = self.noted;
-        if let Some(noted) = &noted {
-            // Under an ELF's own: it knows more.
-            symbols = symbols.then(Arc::clone(noted));
-            issues.extend(kept.as_deref().and_then(|elf| other_program(noted, elf)));
-            options.events.of_core(noted.events());
-        }
-        Ok(Session {
-            memory: source,
-            symbols,
-            elf: kept,
-            hints,
-            header_in_file: self.header_in_file,
-            name,
-            issues,
-            only: options.format,
-            scan: options.scan,
-            load_offset,
-            place: None,
-            events: options.events,
-            buffers: self.traces,
-            link,
-            code: self.code,
-            core: self.notes,
-            noted,
-            pairs: options.symbols,
-            registers: options.registers,
-        })
-    }
-
-    fn source(
-        &mut self,
-        options: &Options_,
-        hints: &mut Hints,
-        issues: &mut Vec<Issue>,
-    ) -> Result<(Source<'m>, String, LoadOffset), Error> {
-        let moves = self.elf.as_ref().is_some_and(|(_, e)| e.kind() == ElfKind::Dyn);
-        let given = options.load_offset.map(|value| LoadOffset { value, how: "--load-offset" });
-        let by_entry = || {
-            let (_, elf) = self.elf.as_ref()?;
-            let value = options.entry.filter(|_| moves)?.wrapping_sub(elf.entry());
-            Some(LoadOffset { value, how: "the entry point that the debugger sees" })
-        };
-        let mut load = given.or_else(by_entry);
-        if let Some(remote) = self.remote.take() {
-            let name = remote.endpoint.to_string();
-            let mut source = connect(&remote)?;
-            let elf = self.elf.as_ref().map(|(_, elf)| elf);
-            let load = load.unwrap_or_else(|| match &mut source {
-                Source::Remote(cache) => offset::ask(elf, Some(cache.inner_mut()), issues),
-                _ => offset::ask(elf, None, issues),
-            });
-            return Ok((source, name, load));
-        }
-        match self.lent.take() {
-            Some(Lent::Remote(remote)) => {
-                let name = remote.client_mut().name().to_owned();
-                let elf = self.elf.as_ref().map(|(_, elf)| elf);
-                let load = load.unwrap_or_else(|| offset::ask(elf, Some(remote), issues));
-                return Ok((Source::LentRemote(Box::new(Cache::new(remote))), name, load));
-            }
-            Some(Lent::Memory(memory, told)) => {
-                let Told { name, hints: found, header_in_file, load_offset, core, noted, code } = told;
-                self.header_in_file |= header_in_file && hints.header.is_none();
-                hints.header = hints.header.or(found.header);
-                hints.endian = hints.endian.or(found.endian);
-                hints.pointer = hints.pointer.or(found.pointer);
-                (self.notes, self.noted, self.code) = (*core, noted, *code);
-                return Ok((Source::Files(Box::new(memory)), name, load.unwrap_or(load_offset)));
-            }
-            None => {}
-        }
-        if let Some((path, mut core)) = self.core.take() {
-            self.noted = Noted::of(core.elf()).map(Arc::new);
-            if let Some((elf_path, elf)) = &self.elf {
-                if let Some(sentence) = core.disagreement(elf) {
-                    return Err(Error::failed(
-                        Code::CoreMismatch,
-                        format!("{} and {} do not match: {sentence}", path.display(), elf_path.display()),
-                        "take the core of the target, and the ELF that ran on it",
-                    ));
-                }
-                let noted = self
-                    .noted
-                    .as_ref()
-                    .filter(|_| moves)
-                    .and_then(|n| image::parse_number(n.fact("load offset")?).ok());
-                load = load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
-                if load.is_none() {
-                    load = core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
-                    if load.is_none() && moves {
-                        issues.push(offset::unknown());
-                    }
-                }
-            }
-            for remark in core.remarks() {
-                issues.push(Issue::new(Code::Core, remark.clone()));
-            }
-            if core.missing_bytes() > 0 {
-                issues.push(Issue::new(
-                    Code::CoreTruncated,
-                    format!("{} is cut short: {} bytes of memory are missing", path.display(), core.missing_bytes()),
-                ));
-            }
-            let number = |key| self.noted.as_ref().and_then(|n| image::parse_number(n.fact(key)?).ok());
-            hints.header = hints.header.or_else(|| number("trace header"));
-            self.notes = CoreNotes::of(&core, self.noted.as_deref());
-            let load = load.unwrap_or_default();
-            let memory = self.with_code(core, load);
-            return Ok((Source::Files(memory), std::mem::take(&mut self.core_name), load));
-        }
-        let load = load.unwrap_or_default();
-        let mut names: Vec<&str> =
-            self.traces.iter().map(|(n, ..)| n.as_str()).chain(self.images.iter().map(|p| p.name.as_str())).collect();
-        // One file may be several pieces of memory.
-        names.dedup();
-        let name = names.join(", ");
-        let memory = if self.traces.is_empty() {
-            let placed: Vec<image::Image> = self
-                .images
-                .iter()
-                .map(|p| {
-                    let at = p.address.unwrap_or(0);
-                    image::Image::placed(p.name.clone(), p.bytes.clone(), at).with_data(p.data.clone())
-                })
-                .collect();
-            let width = hints.pointer.unwrap_or(Width::W8);
-            let segments =
-                image::memory_of(&placed, width).map_err(|e| Error::failed(Code::Image, e.to_string(), ""))?;
-            self.with_code(segments, load)
-        } else {
-            self.header_in_file |= hints.header.is_none();
-            hints.header = hints.header.or_else(|| self.traces.first().map(|(_, _, base)| *base));
-            hints.endian = None;
-            hints.pointer = hints.pointer.or(None);
-            let blocks = self.traces.iter().map(|(_, bytes, base)| Block::whole(*base, bytes.clone())).collect();
-            Box::new(Segments::new(blocks)) as Box<dyn Memory>
-        };
-        if hints.endian.is_none() {
-            hints.endian = self.endian_of_images();
-        }
-        Ok((Source::Files(memory), name, load))
-    }
-
-    /// Code and constants come from the ELF where the dump leaves them out, and are compared where it has them. The ELF's
-    /// writable segments hold what variables began with, not what they hold now: they are never used.
-    fn with_code(&mut self, mut memory: impl Memory + 'static, load: LoadOffset) -> Box<dyn Memory> {
-        let Some((_, elf)) = &self.elf else { return Box::new(Overlay::new().below(memory)) };
-        self.code = Compared::Was(code::compare(&mut memory, elf, load));
-        Box::new(Overlay::new().below(memory).below(elf_readonly(elf, load.value)))
-    }
-
-    /// Without an ELF the trace headers in the images tell the byte order.
-    fn endian_of_images(&self) -> Option<Endian> {
-        let mut found = self.images.iter().flat_map(|p| formats(None).flat_map(|f| f.search(&p.haystack().0, 1)));
-        found.next().map(|f| f.endian)
-    }
-}
-
-/// Goes to a live target.
+/// Connects to a live target.
 pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Error> {
-    let broken = |e: crate::rsp::RspError| Error::from(e);
-    let interrupt = Some(&**crate::session::INTERRUPT);
+    let interrupt = Some(&**super::INTERRUPT);
     if !remote.endpoint.is_rsp() {
-        let memory = door::open(&remote.endpoint, remote.timeout, interrupt).map_err(broken)?;
-        return Ok(Source::Door(Box::new(Cache::new(memory))));
+        let memory = door::open(&remote.endpoint, remote.timeout, interrupt)?;
+        return Ok(Source::Backend(Box::new(Cache::new(memory))));
     }
     let options = Options { timeout: remote.timeout, leave: remote.leave, max_halt: remote.max_halt, interrupt };
-    let client = Client::connect(&remote.endpoint, options).map_err(broken)?;
-    Ok(Source::Remote(Box::new(Cache::new(Remote::new(client)))))
+    let client = Client::connect(&remote.endpoint, options)?;
+    Ok(Source::Stub(Box::new(Cache::new(Remote::new(client)))))
 }
 
 /// An ELF of another program than the one that the core was taken of.

@@ -1,6 +1,6 @@
 //! The trace's bytes as they lie in memory.
 
-use super::Session;
+use super::Target;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::code::Code;
@@ -22,17 +22,17 @@ pub struct Raw {
     pub issues: Vec<Issue>,
 }
 
-impl Session<'_> {
+impl Target<'_> {
     /// Reads the whole trace without decoding it.
     ///
     /// # Errors
     /// [`Error`] when there is no trace, when it does not lie in one piece, or when any byte of it cannot be read:
     /// a dump with holes would have to make bytes up.
     pub fn raw(&mut self) -> Result<Raw, Error> {
-        if self.buffers.len() > 1 {
+        if self.info.buffers.len() > 1 {
             return Err(Error::failed(
                 Code::Usage,
-                format!("{} buffers of one run are read here: a .trx holds one", self.buffers.len()),
+                format!("{} buffers of one run are read here: a .trx holds one", self.info.buffers.len()),
                 "give one --trace",
             ));
         }

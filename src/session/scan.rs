@@ -1,10 +1,10 @@
 //! Where the trace is: asked of each format, and where none can tell, searched for in the memory itself.
 
-use super::{Identity, Session, formats, program};
+use super::{Identity, Target, formats, program};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::error::Error;
-use crate::format::{Format, Found, Hints, Located, Location};
+use crate::format::{Format, Found, Located, Location};
 use crate::mem::Memory;
 use crate::trace::{Issue, Place};
 
@@ -25,12 +25,11 @@ pub struct Hit {
     pub found: Found,
 }
 
-pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
+pub fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
     let mut first: Option<Error> = None;
-    if !session.scan || session.hints.header.is_some() {
+    if !session.info.scan || session.info.hints.header.is_some() {
         for format in by_content(session) {
-            let hints = Hints { header_in_file: session.header_in_file, ..session.hints };
-            match format.locate(session.memory.memory(), &session.symbols, &hints) {
+            match format.locate(session.memory.memory(), &session.info.symbols, &session.info.hints) {
                 Ok(located) => return Ok((format, located)),
                 Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => return Err(error),
                 // A format whose symbols are there has more to say than one of another system.
@@ -46,16 +45,16 @@ pub fn find(session: &mut Session) -> Result<(&'static dyn Format, Box<dyn Locat
         let identity = Identity { code: session.code_match(), ..Identity::default() };
         error = program::doubt(&identity, error);
     }
-    if session.is_live() && !session.scan {
+    if session.is_live() && !session.info.scan {
         return Err(error);
     }
     instead(session, error)
 }
 
 /// The formats, those that know the bytes at the given header first.
-fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
-    let mut all: Vec<&'static dyn Format> = formats(session.only).collect();
-    if let Some(header) = session.hints.header
+fn by_content(session: &mut Target<'_>) -> Vec<&'static dyn Format> {
+    let mut all: Vec<&'static dyn Format> = formats(session.info.only).collect();
+    if let Some(header) = session.info.hints.header
         && all.len() > 1
     {
         let memory = session.memory.memory();
@@ -69,7 +68,7 @@ fn by_content(session: &mut Session) -> Vec<&'static dyn Format> {
 const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `error`.
-pub fn instead(session: &mut Session, mut error: Error) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
+pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
     let Searched { hits, bytes, whole } = search(session)?;
     let Some(best) = choose(&hits) else {
         error.tried.push(match bytes {
@@ -80,7 +79,7 @@ pub fn instead(session: &mut Session, mut error: Error) -> Result<(&'static dyn 
             Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
             None => "searching: this source does not tell what memory it has".to_owned(),
         });
-        if session.scan && whole && error.code == Code::NoTrace {
+        if session.info.scan && whole && error.code == Code::NoTrace {
             error.message = "no trace header is in this memory".to_owned();
             error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
         }
@@ -118,7 +117,7 @@ pub fn instead(session: &mut Session, mut error: Error) -> Result<(&'static dyn 
     let location = Location {
         header: best.address,
         endian: Some(best.found.endian),
-        pointer: session.hints.pointer,
+        pointer: session.info.hints.pointer,
         how,
         by_symbols: false,
     };
@@ -149,8 +148,8 @@ pub struct Searched {
 }
 
 /// Every trace in the memory.
-pub fn search(session: &mut Session) -> Result<Searched, Error> {
-    let only = session.only;
+pub fn search(session: &mut Target<'_>) -> Result<Searched, Error> {
+    let only = session.info.only;
     let memory = session.memory.memory();
     let Some(regions) = memory.searchable() else {
         return Ok(Searched { hits: Vec::new(), bytes: None, whole: false });

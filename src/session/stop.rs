@@ -1,14 +1,12 @@
 //! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
-use super::entries::Entries;
-use super::registry::{self, registered};
-use super::{Identity, LoadOffset, Session, program, stub};
+use super::{Identity, Target, TargetInfo, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
 use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
-use crate::elf::{Elf, Machine};
+use crate::elf::Machine;
 use crate::error::Error;
-use crate::kernel::{About, Kernel, Stop};
+use crate::kernel::{About, Kernel, Stop, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
@@ -101,16 +99,16 @@ impl CoreNotes {
     }
 }
 
-impl Session<'_> {
+impl Target<'_> {
     /// True where the program, or what a core says of it, is for a processor that numbers its exceptions.
     pub(super) fn is_m_profile(&self) -> bool {
-        self.elf.as_ref().map_or_else(|| self.core.is_m_profile(), |elf| elf.is_m_profile())
+        self.info.elf().map_or_else(|| self.info.core.is_m_profile(), |elf| elf.is_m_profile())
     }
 
     /// The program's `e_flags`, which name the variant of its processor; `None` where nothing tells.
     #[must_use]
     pub fn flags(&self) -> Option<u32> {
-        self.elf.as_ref().map(|elf| elf.flags()).or(self.core.flags)
+        self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }
 
     /// The kernel's objects as they stand now, and where each thread stands. The trace's registry tells names of objects
@@ -124,7 +122,7 @@ impl Session<'_> {
 
     /// The same, and the registers that were read for it.
     pub(super) fn kernel_with(&mut self, trace: Option<&Trace>, stop: &mut Stop) -> Result<Kernel, Error> {
-        if !self.buffers.is_empty() {
+        if !self.info.buffers.is_empty() {
             return Err(Error::failed(
                 Code::NoKernelSymbol,
                 "a trace buffer alone holds no threads",
@@ -138,21 +136,23 @@ impl Session<'_> {
             Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_names(t)) };
         let said = identity.issue().is_some();
         let about = About {
-            symbols: &self.symbols,
-            endian: self.hints.endian,
-            pointer: self.hints.pointer,
-            names: &|address| trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.symbols, address)),
-            registered: &trace.map(registry::roots).unwrap_or_default(),
+            symbols: &self.info.symbols,
+            endian: self.info.hints.endian,
+            pointer: self.info.hints.pointer,
+            names: &|address| {
+                trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.info.symbols, address))
+            },
+            registered: &trace.map(registered_blocks).unwrap_or_default(),
             stacks: true,
         };
-        let (memory, elf) = (self.memory.memory(), self.elf.as_deref());
+        let (memory, elf) = (self.memory.memory(), self.info.elf());
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, elf, self.load_offset);
+        judge(&mut kernel, &mut identity, &self.info);
         // What else shows another build is said where the trace or the source is told of.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         kernel.find_running(stop);
-        kernel.place(memory, stop, &self.symbols);
+        kernel.place(memory, stop, &self.info.symbols);
         if stop.frames.map(|f| f.architecture) != before {
             // What was said of the processor before its threads were looked at.
             issues.retain(|i| i.code != Code::CpuInferred);
@@ -168,21 +168,21 @@ impl Session<'_> {
     /// The kernel's objects alone: not where threads stand, nor how much of their stacks was used.
     ///
     /// # Errors
-    /// As [`Session::kernel`].
+    /// As [`Target::kernel`].
     pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Error> {
         let mut identity = self.by_names(trace);
         let about = About {
-            symbols: &self.symbols,
-            endian: self.hints.endian,
-            pointer: self.hints.pointer,
-            names: &|address| registered(trace, address).or_else(|| variable(&self.symbols, address)),
-            registered: &registry::roots(trace),
+            symbols: &self.info.symbols,
+            endian: self.info.hints.endian,
+            pointer: self.info.hints.pointer,
+            names: &|address| registered(trace, address).or_else(|| variable(&self.info.symbols, address)),
+            registered: &registered_blocks(trace),
             stacks: false,
         };
-        let elf = self.elf.as_deref();
+        let elf = self.info.elf();
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, elf, self.load_offset);
+        judge(&mut kernel, &mut identity, &self.info);
         Ok(kernel)
     }
 
@@ -191,39 +191,43 @@ impl Session<'_> {
     /// # Errors
     /// Where the link fails, or a register that was typed does not exist.
     pub fn stop(&mut self, issues: &mut Vec<Issue>) -> Result<Stop, Error> {
-        let mut frames = self.elf.as_deref().and_then(Frames::of);
+        let mut frames = self.info.elf().and_then(Frames::of);
         let mut profile_open = false;
-        if frames.is_none() && self.elf.is_none() {
+        if frames.is_none() && self.info.elf().is_none() {
             (frames, profile_open) = self.by_core(issues);
         }
-        let code = match self.elf.as_deref() {
+        let code = match self.info.elf() {
             Some(elf) => CodeRanges::of(elf, self.load_offset().value),
-            None => self.core.code.clone(),
+            None => self.info.core.code.clone(),
         };
-        let named =
-            self.registers.typed.iter().any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
-        if (frames.is_none() || profile_open) && named && self.elf.is_none() {
+        let named = self
+            .info
+            .registers
+            .typed
+            .iter()
+            .any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        if (frames.is_none() || profile_open) && named && self.info.elf().is_none() {
             // Only a Cortex-M has these.
             profile_open = false;
-            frames = Some(Frames::new(Architecture::CortexM, self.hints.endian.unwrap_or(Endian::Little)));
+            frames = Some(Frames::new(Architecture::CortexM, self.info.hints.endian.unwrap_or(Endian::Little)));
         }
         let Some(known) = frames else {
-            return Ok(Stop { frames, profile_open, code, cpus: Vec::new(), typed: self.registers.typed.clone() });
+            return Ok(Stop { frames, profile_open, code, cpus: Vec::new(), typed: self.info.registers.typed.clone() });
         };
         let architecture = known.architecture;
-        let mut cpus = self.core.read(architecture);
+        let mut cpus = self.info.core.read(architecture);
         if let Some(remote) = self.remote_mut() {
             let broken = |e: RspError| Error::from(e);
             cpus.extend(stub::registers(remote.client_mut(), known).map_err(broken)?);
         }
         if cpus.is_empty() {
             let mut shown = Registers::of(architecture, Origin::Read);
-            for (name, value) in &self.registers.shown {
+            for (name, value) in &self.info.registers.shown {
                 shown.set(name, *value);
             }
             cpus.push(shown);
         }
-        for (name, value) in &self.registers.typed {
+        for (name, value) in &self.info.registers.typed {
             if !cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, name, *value)) {
                 let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
                 return Err(Error::failed(
@@ -240,14 +244,16 @@ impl Session<'_> {
 
     /// What the core itself tells of the processor, where no program does; and whether that leaves an ARM's profile open.
     fn by_core(&self, issues: &mut Vec<Issue>) -> (Option<Frames>, bool) {
-        if self.core.frames.is_some() {
-            return (self.core.frames, false);
+        if self.info.core.frames.is_some() {
+            return (self.info.core.frames, false);
         }
-        let Some((endian, architecture)) = self.core.endian.zip(self.core.architecture) else { return (None, false) };
+        let Some((endian, architecture)) = self.info.core.endian.zip(self.info.core.architecture) else {
+            return (None, false);
+        };
         if architecture != Architecture::Arm {
             return (Some(Frames::new(architecture, endian)), false);
         }
-        let status = self.core.read(architecture).first().and_then(|r| r.get("cpsr"));
+        let status = self.info.core.read(architecture).first().and_then(|r| r.get("cpsr"));
         let Some(status) = status else { return (None, false) };
         let profile = cpu::profile(status);
         let architecture = profile.unwrap_or(Architecture::Arm);
@@ -260,8 +266,8 @@ impl Session<'_> {
 }
 
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
-fn judge(kernel: &mut Kernel, identity: &mut Identity, elf: Option<&Elf>, load: LoadOffset) {
-    identity.entries = elf.and_then(|elf| Entries::of(elf, load, kernel.threads.iter().filter_map(|t| t.entry)));
+fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo) {
+    identity.entries = info.compare_entries(kernel.threads.iter().filter_map(|t| t.entry));
     if identity.is_another() {
         kernel.forget_running();
     }

@@ -8,51 +8,34 @@ use super::{Exceptions, Symbol, Symbols};
 use crate::abi::Addr;
 use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
-/// What the formats and the kernel readers ask for: found in one pass over the table, together with the names of the
-/// vector table.
-const WANTED: [&str; 25] = [
-    "_tx_trace_header_ptr",
-    "_tx_trace_registry_start_ptr",
-    "_tx_trace_registry_end_ptr",
-    "_tx_trace_buffer_start_ptr",
-    "_tx_trace_buffer_end_ptr",
-    "_tx_trace_buffer_current_ptr",
-    "_tx_trace_event_enable_bits",
-    "_tx_trace_simulated_time",
-    "_tx_trace_full_notify_function",
-    "_tx_trace_total_registry_entries",
-    "_tx_trace_available_registry_entries",
-    "_tx_trace_registry_search_start",
-    "_tx_trace_initialize",
-    "_tx_trace_buffer",
-    "tx_trace_buffer",
-    "_tx_thread_current_ptr",
-    "_tx_thread_execute_ptr",
-    "_tx_thread_system_state",
-    "_tx_thread_created_ptr",
-    "_tx_thread_created_count",
-    "_tx_timer_system_clock",
-    "_tx_version_id",
-    "_tx_linux_time_stamp",
-    "_ux_version_id",
-    "SystemCoreClock",
-];
-
 /// The symbols of a program, moved by its load offset; types from its debug information.
+#[derive(Clone)]
 pub struct ElfSymbols {
     elf: Arc<Elf>,
     load_offset: u64,
-    dwarf: Dwarf,
-    exceptions: OnceLock<Option<Exceptions>>,
+    dwarf: Arc<Dwarf>,
+    exceptions: Arc<OnceLock<Option<Exceptions>>>,
 }
 
 impl ElfSymbols {
     /// Over `elf`, loaded `load_offset` above where it was linked (0 unless it is position-independent; wraps).
     #[must_use]
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
-        drop(elf.lookup_many(&[&WANTED[..], &TABLES].concat()));
-        let dwarf = Dwarf::new(Arc::clone(&elf));
-        Self { elf, load_offset, dwarf, exceptions: OnceLock::new() }
+        let dwarf = Arc::new(Dwarf::new(Arc::clone(&elf)));
+        Self { elf, load_offset, dwarf, exceptions: Arc::default() }
+    }
+
+    /// Finds symbols that will be asked for, and the vector table's, in one pass over the symbol table.
+    #[must_use]
+    pub fn expecting(self, names: &[&str]) -> Self {
+        drop(self.elf.lookup_many(&[names, &TABLES].concat()));
+        self
+    }
+
+    /// The same program at another place; what was read of it is shared.
+    #[must_use]
+    pub fn at(&self, load_offset: u64) -> Self {
+        Self { load_offset, ..self.clone() }
     }
 
     /// The program.
@@ -63,14 +46,8 @@ impl ElfSymbols {
 
     /// Its debug information.
     #[must_use]
-    pub const fn dwarf(&self) -> &Dwarf {
+    pub fn dwarf(&self) -> &Dwarf {
         &self.dwarf
-    }
-
-    /// What is added to its addresses.
-    #[must_use]
-    pub const fn load_offset(&self) -> u64 {
-        self.load_offset
     }
 
     fn linked(&self, address: Addr) -> Addr {

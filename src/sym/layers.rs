@@ -1,15 +1,17 @@
 //! Several sources of names as one.
 
+use std::sync::Arc;
+
 use super::{Symbol, Symbols};
 use crate::abi::Addr;
 
-/// Asks one source after the other; the first that knows answers. What the user told goes first.
-#[derive(Default)]
-pub struct Layers<'a> {
-    sources: Vec<Box<dyn Symbols + 'a>>,
+/// Asks one source after the other; the first that knows answers. What the user typed goes first.
+#[derive(Clone, Default)]
+pub struct Layers {
+    sources: Vec<Arc<dyn Symbols>>,
 }
 
-impl<'a> Layers<'a> {
+impl Layers {
     /// No names at all.
     #[must_use]
     pub fn new() -> Self {
@@ -18,13 +20,13 @@ impl<'a> Layers<'a> {
 
     /// Puts `source` behind all that are there.
     #[must_use]
-    pub fn then(mut self, source: impl Symbols + 'a) -> Self {
-        self.sources.push(Box::new(source));
+    pub fn then(mut self, source: impl Symbols + 'static) -> Self {
+        self.sources.push(Arc::new(source));
         self
     }
 }
 
-impl Symbols for Layers<'_> {
+impl Symbols for Layers {
     fn lookup(&self, name: &str) -> Option<Symbol> {
         self.sources.iter().find_map(|s| s.lookup(name))
     }

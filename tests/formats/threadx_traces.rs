@@ -593,7 +593,7 @@ fn a_symbol_without_size_leads_to_the_header_in_every_shape() {
         let capture = located.capture(&mut memory, &symbols, Extent::All).unwrap();
         let t = capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap();
         assert_eq!((located.at.header, t.len()), (BASE, 16), "big {big}, pointers of {pointer}, wide {wide}");
-        let bits = located.known("_tx_trace_event_enable_bits");
+        let bits = located.kernel.enable_bits;
         // How wide a ULONG is beside long pointers is not known, and only in big-endian order does it matter.
         assert_eq!(bits, (pointer == 4 || !big).then_some(0xFFFF_FFFF), "pointers of {pointer}, wide {wide}");
         assert!(codes(&t).iter().all(|c| !c.starts_with("current")), "{:?}", t.issues);

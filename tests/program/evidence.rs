@@ -19,7 +19,7 @@ use serde_json::Value;
 use tx_trace::bytes::Bytes;
 use tx_trace::error::Error;
 use tx_trace::mem::segments::{Block, Segments};
-use tx_trace::session::{Evidence, Inputs, Lent, Session};
+use tx_trace::session::{Evidence, Inputs};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -175,7 +175,7 @@ fn a_target_without_a_trace_still_leaves_evidence() {
 
 /// A session over memory that is none.
 fn over(memory: &mut Segments) -> Result<Evidence, Error> {
-    let mut session = Session::over(Inputs::default(), Lent::Memory(memory, "nothing".into())).unwrap();
+    let mut session = Inputs::default().over("nothing", memory).unwrap();
     session.evidence(&[])
 }
 

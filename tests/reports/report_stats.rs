@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::decode::threadx;
 use crate::support::flat::Flat;
+use crate::support::threadx::variables;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::{Name, Wish, reports};
 use tx_trace::catalogue::{ArgKind, Effect};
@@ -55,7 +56,7 @@ fn decode(b: &Buffer, catalogue: &Catalogue, cores: u64) -> Trace {
             how: "the test".to_owned(),
             by_symbols: true,
         },
-        known: vec![("cores", cores)],
+        kernel: variables(&[("cores", cores)]),
     };
     let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
     capture.decode(catalogue, &DecodeOptions::default()).unwrap()

@@ -19,6 +19,7 @@ mod kernels;
 use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::flat::Flat;
+use crate::support::threadx::variables;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::{Name, Wish, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
@@ -89,7 +90,7 @@ fn decode(buffer: &Buffer, known: &[(&'static str, u64)]) -> (Trace, Catalogue) 
             how: "the test".to_owned(),
             by_symbols: true,
         },
-        known: known.to_vec(),
+        kernel: variables(known),
     };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
     let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();

@@ -3,6 +3,7 @@
 use tx_trace::abi::{Endian, Width};
 use tx_trace::catalogue::Names;
 use tx_trace::error::Error;
+use tx_trace::format::threadx::symbols::Variables;
 use tx_trace::format::threadx::{Place, ThreadX};
 use tx_trace::format::{Capture, DecodeOptions, Extent, Format, Located, Location};
 use tx_trace::mem::Memory;
@@ -25,8 +26,18 @@ pub fn located(b: &Buffer, known: &[(&'static str, u64)]) -> Place {
             how: "the test".to_owned(),
             by_symbols: true,
         },
-        known: known.to_vec(),
+        kernel: variables(known),
     }
+}
+
+/// The kernel's variables with these values; `cores` is the length of the array of running threads.
+pub fn variables(known: &[(&'static str, u64)]) -> Variables {
+    let mut variables = Variables::default();
+    for (name, value) in known {
+        variables.set(name, *value);
+    }
+    variables.cores = known.iter().find(|(name, _)| *name == "cores").map(|(_, count)| *count);
+    variables
 }
 
 pub fn capture_of(

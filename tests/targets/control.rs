@@ -30,7 +30,7 @@ use tx_trace::control::{Action, Change, Plan, State, check, plan};
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::serve::Server;
-use tx_trace::session::{Inputs, Lent, Session, SourceSpec};
+use tx_trace::session::{Inputs, Session, SourceSpec};
 
 const RAM: u64 = 0x2000_0000;
 
@@ -76,7 +76,7 @@ impl Target {
     fn ask<T>(&self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
         let mut memory = self.memory();
         let inputs = Inputs { elf: Some(fixture("cm3.elf")), ..Inputs::default() };
-        question(&mut Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap())
+        question(&mut inputs.over("ram", &mut memory).unwrap())
     }
 
     fn plan(&self, action: Action) -> Result<Plan, Error> {
@@ -163,7 +163,7 @@ fn a_mark_is_the_event_that_the_kernel_would_insert() {
     let watchdog = Target::at("watchdog") as u32;
     assert_eq!(marked.slot(1), [watchdog, 0x8001_0001, 5001, stamp, 1, 2, 3, 4]);
     assert_ne!(marked.slot(1), old);
-    assert!(marked.state().header.unwrap().sound);
+    assert!(marked.state().sound().is_some());
     assert_eq!(
         marked.word(Target::at("_tx_trace_buffer_current_ptr")),
         target.word(Target::at("_tx_trace_buffer_current_ptr")) + 32
@@ -250,8 +250,8 @@ fn words_and_pointers_of_other_machines() {
         let inputs = Inputs { elf: Some(fixture(elf)), source: SourceSpec::Core(fixture(core)), ..Inputs::default() };
         let mut session = Session::open(inputs).unwrap();
         let mut state = State::read(&mut session).unwrap();
-        let header = state.header.unwrap();
-        assert!(header.sound && state.used == Some(256) && state.registry == Some((24, 5)), "{elf}");
+        let header = state.sound().unwrap().header;
+        assert!(state.used == Some(256) && state.registry == Some((24, 5)), "{elf}");
         let current = state.current.unwrap();
         // As if it were paused.
         state.current = Some(tx_trace_variable(&current, 0));
@@ -269,7 +269,7 @@ fn words_and_pointers_of_other_machines() {
         let copy = &mark.changes[2];
         let next = (current.value + 32) as u32;
         let next = if elf == "be.elf" { next.to_be_bytes() } else { next.to_le_bytes() };
-        assert_eq!((copy.address, copy.bytes.as_slice()), (header.address + 32, &next[..]), "{elf}");
+        assert_eq!((copy.address, copy.bytes.as_slice()), (header + 32, &next[..]), "{elf}");
         assert_eq!(mark.changes[1].bytes.len(), pointer);
     }
 }

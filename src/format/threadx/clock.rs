@@ -4,15 +4,12 @@ use super::super::DecodeOptions;
 use super::coherence::FEWEST;
 use super::entry::Codec;
 use super::survey::{Mark, Survey};
+use super::symbols::LINUX_TIME;
 use crate::code::Code;
-use crate::sym::Symbols;
 use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
 /// Nanoseconds that start over each second: `clock_gettime().tv_nsec` on hosted ports.
 pub(super) const SECOND_IN_NS: u64 = 1_000_000_000;
-/// The variable that ThreadX's port to Linux reads the time into. Its nanoseconds are the stamps, unless a project has
-/// another source.
-pub(super) const LINUX: &str = "_tx_linux_time_stamp";
 /// Ticks of the kernel in a second that projects choose.
 const TICK_RATES: [u64; 3] = [10, 100, 1000];
 
@@ -37,11 +34,6 @@ pub(super) enum Port {
     Hosted,
     /// The program has what the port to Linux has.
     Linux,
-}
-
-/// The variable of the program that tells its port, and where it is.
-pub(super) fn of_port(symbols: &dyn Symbols) -> Option<(&'static str, u64)> {
-    symbols.lookup(LINUX).map(|symbol| (LINUX, symbol.address))
 }
 
 /// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says.
@@ -81,7 +73,7 @@ pub(super) fn find(
             Some(Period::Linux) => {
                 period = Some(SECOND_IN_NS);
                 reason.push_str(&format!(
-                    "; no stamp reaches 10^9 and the program has {LINUX}: ThreadX's port to Linux, whose clock is nanoseconds that restart each second (--hz 1G if it has no other)",
+                    "; no stamp reaches 10^9 and the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock is nanoseconds that restart each second (--hz 1G if it has no other)",
                 ));
             }
             Some(Period::Reload(ticks)) => {
@@ -175,7 +167,7 @@ fn direction(survey: &Survey, options: &DecodeOptions, port: Port) -> (Direction
         None if port == Port::Linux && survey.events <= FEW && survey.most < SECOND_IN_NS => (
             Direction::Up,
             Known::Detected,
-            format!("the program has {LINUX}: ThreadX's port to Linux, whose clock counts up"),
+            format!("the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock counts up"),
         ),
         None if decided => (
             voted,

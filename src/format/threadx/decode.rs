@@ -4,18 +4,17 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::super::DecodeOptions;
+use super::capture::{Capture, Torn};
 use super::clock;
 use super::coherence::{self, Doubts, Odd, Stretches, View};
 use super::cores;
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
-use super::held::Capture;
-use super::layout;
+use super::layout::{self, TraceLayout};
 use super::order::{Ring, Slots};
 use super::pointer::{Judge, Ordered};
-use super::ring::Geometry;
 use super::survey::{self, Ids, Survey};
-use super::{mask, order_name, parse, registry};
+use super::{mask, order_name, registry};
 use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::code::Code;
@@ -24,7 +23,7 @@ use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Pla
 
 /// One capture in ring order, before its events are looked at together.
 struct Prepared {
-    g: Geometry,
+    g: TraceLayout,
     codec: Codec,
     ring: Ring,
     survey: Survey,
@@ -62,31 +61,26 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
 }
 
 fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prepared, Error> {
-    let damaged = || Error::failed(Code::HeaderDamaged, "the captured header is no trace header", "try --scan");
-    let head = capture.blocks("header").next().ok_or_else(damaged)?;
-    let (_, raw) = parse::header(&head.bytes, capture.endian, capture.word).map_err(|_| damaged())?;
-    let raw = raw.mended(capture);
     let mut issues = capture.issues.clone();
-    // What the layout has to complain of was said when it was read.
-    let g = Geometry::new(head.address, capture.endian, capture.word, &raw, capture.value("current"), &mut Vec::new());
-    let objects = registry::read(capture, &g, &mut issues);
-    let mut codec = Codec { endian: capture.endian, word: capture.word, mask: g.time_mask, cores: 1 };
-    let mut facts = facts(capture, &g, &raw);
+    let g = capture.layout;
+    let objects = registry::read(capture, &mut issues);
+    let mut codec = Codec { endian: g.endian, word: g.word, mask: g.time_mask, cores: 1 };
+    let mut facts = facts(capture);
     let cores = cores(capture, &Slots::of(capture, &g, codec), codec, ids, &mut facts, &mut issues);
     codec.cores = cores;
     codec.mask = mask::believed(&Slots::of(capture, &g, codec), codec, &mut issues);
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
     let survey = |ring: &Ring| Survey::of(ring, codec, direction, ids, options.previous, &[]);
-    let ordered = if capture.is_newer {
-        let ring = Ring::newer(capture, &g, codec);
+    let ordered = if capture.is_batch {
+        let ring = Ring::batch(capture);
         Ordered { survey: survey(&ring), ring, stretches: None }
     } else if options.previous {
         let ring = previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?;
         Ordered { survey: survey(&ring), ring, stretches: None }
     } else {
         let judge = Judge { slots: &slots, g: &g, codec, ids, options };
-        judge.order(capture, &torn(capture, &g), &mut issues)
+        judge.order(capture, &torn(capture), &mut issues)
     };
     let Ordered { ring, survey, stretches } = ordered;
     Ok(Prepared { g, codec, ring, survey, stretches, objects, cores, facts, issues })
@@ -139,19 +133,20 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let Prepared { g, codec, ring, mut survey, stretches, objects, cores, mut facts, mut issues } = prepared;
-    let port = match capture.value(clock::LINUX) {
-        Some(_) => clock::Port::Linux,
-        None if survey.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) => {
-            clock::Port::Hosted
-        }
-        None => clock::Port::Any,
+    let kernel = &capture.place.kernel;
+    let port = if kernel.has_linux_time {
+        clock::Port::Linux
+    } else if survey.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
+        clock::Port::Hosted
+    } else {
+        clock::Port::Any
     };
-    let mut found = clock::find(&survey, codec, options, capture.value("core_clock"), port, &mut issues);
+    let mut found = clock::find(&survey, codec, options, kernel.core_clock, port, &mut issues);
     facts.append(&mut found.facts);
     let doubts =
         if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, (&survey, stretches)) };
     if !options.previous {
-        doubts.tell(&odd(&survey, capture, &g, &objects), &mut issues);
+        doubts.tell(&odd(&survey, capture, &objects), &mut issues);
     }
     found.clock.doubts = doubts.count();
     tell_gaps(&survey, &mut issues);
@@ -161,8 +156,8 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     let seen = survey.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
     let about = About {
         format: "threadx",
-        endian: capture.endian,
-        word: capture.word,
+        endian: g.endian,
+        word: g.word,
         pointer: capture.place.at.pointer,
         base: g.header,
         capacity: g.capacity,
@@ -194,7 +189,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         previous,
     };
     let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
-    trace.issues.extend(registry::full(capture, &g, &trace, catalogue));
+    trace.issues.extend(registry::full(capture, &trace, catalogue));
     trace
 }
 
@@ -215,10 +210,10 @@ fn doubts(
 }
 
 /// Events that no kernel inserts so.
-fn odd(survey: &Survey, capture: &Capture, g: &Geometry, objects: &ObjectTable) -> Odd {
+fn odd(survey: &Survey, capture: &Capture, objects: &ObjectTable) -> Odd {
     let mut strangers: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.
-    if registry::has_room(capture, g) {
+    if registry::has_room(capture) {
         let unknown =
             survey.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
         let last =
@@ -239,7 +234,7 @@ fn cores(
     facts: &mut Vec<(&'static str, String)>,
     issues: &mut Vec<Issue>,
 ) -> u16 {
-    match capture.value("cores") {
+    match capture.place.kernel.cores {
         Some(1) => 1,
         Some(n) => {
             facts.push(("cores", format!("{n}: _tx_thread_current_ptr is an array of as many")));
@@ -262,12 +257,11 @@ fn cores(
 }
 
 /// Slots that were being written while they were read.
-fn torn(capture: &Capture, g: &Geometry) -> Vec<Range<u64>> {
-    let (Some(first), Some(count)) = (capture.value("torn_first"), capture.value("torn_count")) else {
-        return Vec::new();
-    };
+fn torn(capture: &Capture) -> Vec<Range<u64>> {
+    let Some(Torn { first, count }) = capture.torn else { return Vec::new() };
+    let capacity = capture.layout.capacity;
     let end = first.saturating_add(count);
-    vec![first..end.min(g.capacity), 0..end.saturating_sub(g.capacity)]
+    vec![first..end.min(capacity), 0..end.saturating_sub(capacity)]
 }
 
 /// The slots of the run before a reset.
@@ -291,7 +285,7 @@ fn previous_run(
             Code::NoPreviousRun,
             format!(
                 "no slot of the trace at {:#x} holds an event of the run before the last start",
-                capture.value("header").unwrap_or(0)
+                capture.layout.header
             ),
             "they are there only until this run has filled the buffer, and where RAM outlived the reset",
         ));
@@ -359,7 +353,7 @@ fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
 
 /// Events that the mask leaves out are still filled in late: into the slot at the current pointer, which is the oldest.
 fn oldest_doubt(capture: &Capture, ring: &Ring, issues: &mut Vec<Issue>) -> u8 {
-    let Some(bits) = capture.value("enable_bits") else { return 0 };
+    let Some(bits) = capture.place.kernel.enable_bits else { return 0 };
     let mut doubt = 0u8;
     let mut off = Vec::new();
     for (bit, word, name) in [(0x1, 0b1000, "internal"), (0x2, 0b0010, "block pool"), (0x4, 0b0010, "byte pool")] {
@@ -408,7 +402,8 @@ fn infer_contexts(contexts: &mut Contexts, objects: &ObjectTable) -> Inferred {
     inferred
 }
 
-fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'static str, String)> {
+fn facts(capture: &Capture) -> Vec<(&'static str, String)> {
+    let g = &capture.layout;
     let mut facts = vec![
         ("found by", capture.place.at.how.clone()),
         (
@@ -418,16 +413,16 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
                 order_name(g.endian),
                 g.word.bytes(),
                 g.objects,
-                layout::object_size(g.word, g.name_size),
+                g.object_size(),
                 g.name_size,
                 g.capacity,
-                layout::entry_size(g.word)
+                g.entry_size()
             ),
         ),
     ];
     // TraceX takes events to lie right behind the registry, and an entry's name not to be filled up.
     let entry = 16u64.saturating_add(u64::from(g.name_size));
-    let registry = g.objects.saturating_mul(layout::object_size(g.word, g.name_size) as u64);
+    let registry = g.registry_len() as u64;
     let read = registry.checked_div(entry).unwrap_or(0).saturating_mul(entry);
     let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read);
     if gap > 0 && g.word == Width::W4 {
@@ -436,12 +431,12 @@ fn facts(capture: &Capture, g: &Geometry, raw: &parse::RawHeader) -> Vec<(&'stat
     if super::usbx::is_old(capture) {
         facts.push(("USBX", "before 6.1.8 by _ux_version_id: its events have the numbers of then".to_owned()));
     }
-    if raw.base != g.header & g.word.max() {
+    if g.fields.base != g.header & g.word.max() {
         facts.push((
             "copy",
             format!(
                 "the header lies at {:#x} and says {:#x}: a copy of a buffer, decoded as it stands",
-                g.header, raw.base
+                g.header, g.fields.base
             ),
         ));
     } else if capture.place.at.pointer == Some(Width::W8) && g.word == Width::W4 {

@@ -1,16 +1,20 @@
-//! The three structures of a ThreadX trace buffer, in the two widths of `ULONG`.
+//! The three structures of a ThreadX trace buffer in the two widths of `ULONG`, and where they lie in one trace.
 //!
 //! ```text
 //!            ULONG 4                         ULONG 8
 //! header     48: id mask base registry       96: the same, every word 8 bytes; the two 16-bit
 //!                u16 u16 registry_end            numbers (reserved, name size) with 4 bytes of padding
 //!                start end current 3 x mark
-//! registry   16 + name: 4 bytes, pointer,    32 + name: 4 bytes, 4 of padding, pointer, two parameters
-//!                two parameters, name
+//! registry   16 + name: 4 bytes, pointer,    32 + name: 4 bytes, 4 of padding, pointer, two parameters,
+//!                two parameters, name            name
 //! entry      32: eight words                 64: eight words
 //! ```
 
-use crate::abi::Width;
+use super::header::Header;
+use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
+use crate::mem::Region;
+use crate::trace::{Issue, Place};
 
 /// The header's first word: `TXTB`.
 pub const MAGIC: u32 = 0x5458_5442;
@@ -24,9 +28,12 @@ pub const CONTEXT_INIT: u64 = 0xF0F0_F0F0;
 pub const ENTRY_WORDS: usize = 8;
 /// The longest object name that a sane kernel is built with; the default is 32.
 pub const MAX_NAME: u16 = 4096;
-
 /// The length of object names in most kernels.
 pub const USUAL_NAME: u16 = 32;
+/// The largest buffer that is believed: 4 GiB hold 134 million events.
+pub const MAX_BUFFER: u64 = 1 << 32;
+/// The most registry entries that are believed; the largest seen in the field has a few hundred.
+const MAX_OBJECTS: u64 = 65_536;
 
 /// Bytes of the header.
 #[must_use]
@@ -60,4 +67,272 @@ pub const fn object_head(word: Width) -> usize {
 pub fn object_size(word: Width, name_size: u16) -> usize {
     let unpadded = object_head(word).saturating_add(usize::from(name_size));
     unpadded.next_multiple_of(word.bytes())
+}
+
+/// Where header, registry and ring of one trace lie, in addresses of the target and numbers of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceLayout {
+    /// Byte order.
+    pub endian: Endian,
+    /// Width of a stored word: the kernel's `ULONG`.
+    pub word: Width,
+    /// Address of the header, at full width.
+    pub header: Addr,
+    /// The header as it is stored.
+    pub stored: Header,
+    /// The same after its repair, where it is damaged.
+    pub fields: Header,
+    /// Address of the first registry entry.
+    pub registry: Addr,
+    /// Number of registry entries.
+    pub objects: u64,
+    /// Bytes of an object's name.
+    pub name_size: u16,
+    /// Address of the first slot.
+    pub ring: Addr,
+    /// Number of slots.
+    pub capacity: u64,
+    /// The slot that the next event goes to: the oldest one once the ring has wrapped. `None` where the pointer leads
+    /// nowhere.
+    pub current: Option<u64>,
+    /// The slots that the kernel's own pointer and the header's copy of it lead to.
+    pub pointers: (Option<u64>, Option<u64>),
+    /// Valid bits of a time stamp.
+    pub time_mask: u64,
+}
+
+impl TraceLayout {
+    /// The layout that a header at `header` describes. `current` is the kernel's own pointer where it was read: the
+    /// header's copy is written after it, and stays when the trace is disabled.
+    #[must_use]
+    pub fn new(header: Addr, (endian, word): (Endian, Width), fields: Header, current: Option<u64>) -> Self {
+        let name_size = name_size(&fields, word).unwrap_or_else(|guess| guess);
+        let object = object_size(word, name_size) as u64;
+        let start = fields.offset(fields.buffer_start, word);
+        let size = fields.offset(fields.buffer_end, word).saturating_sub(start);
+        let mut this = Self {
+            endian,
+            word,
+            header,
+            stored: fields,
+            fields,
+            registry: header.wrapping_add(fields.offset(fields.registry_start, word)),
+            objects: registry_bytes(&fields, word).checked_div(object).unwrap_or(0).min(MAX_OBJECTS),
+            name_size,
+            ring: header.wrapping_add(start),
+            capacity: size.checked_div(entry_size(word) as u64).unwrap_or(0),
+            current: None,
+            pointers: (None, None),
+            time_mask: fields.time_mask,
+        };
+        let (kernel, copy) = this.pointer_offsets(current);
+        this.pointers = (kernel.and_then(|at| this.begins(at)), this.begins(copy));
+        this.current = kernel.and_then(|at| this.holding(at)).or_else(|| this.holding(copy));
+        this
+    }
+
+    /// What a header says that cannot be, and what was taken instead.
+    pub(super) fn issues(&self, current: Option<u64>) -> Vec<Issue> {
+        let mut issues = Vec::new();
+        let bytes = registry_bytes(&self.fields, self.word);
+        if let (Err(taken), true) = (name_size(&self.fields, self.word), bytes > 0) {
+            let stated = self.fields.name_size;
+            let message = format!(
+                "the header says object names have {stated} bytes, which does not divide its registry of {bytes} bytes; {taken} is taken"
+            );
+            issues.push(Issue::new(Code::NameSize, message).at(Place::address(self.header)));
+        }
+        let objects = bytes.checked_div(self.object_size() as u64).unwrap_or(0);
+        if objects > MAX_OBJECTS {
+            let message = format!("the header claims {objects} objects; the first {MAX_OBJECTS} are read");
+            issues.push(Issue::new(Code::RegistryTooLarge, message).at(Place::address(self.header)));
+        }
+        // The header's copy is looked at where the kernel's pointer is not known, or leads nowhere.
+        let (kernel, copy) = self.pointer_offsets(current);
+        let copy = kernel.is_none_or(|at| self.holding(at).is_none()).then_some(copy);
+        issues.extend(kernel.into_iter().chain(copy).filter_map(|offset| self.pointer_issue(offset)));
+        issues
+    }
+
+    fn pointer_issue(&self, offset: u64) -> Option<Issue> {
+        let Some(slot) = offset.checked_div(self.entry_size() as u64).filter(|slot| *slot <= self.capacity) else {
+            let message = "the current pointer does not lead into the ring; order is recovered from the time stamps";
+            let issue = Issue::new(Code::CurrentPointer, message);
+            return Some(issue.at(Place::address(self.header)));
+        };
+        let message = format!("the current pointer does not lead to the start of an entry; slot {slot} is taken");
+        let issue = Issue::new(Code::CurrentUnaligned, message);
+        let place = Place::address(self.ring.wrapping_add(offset));
+        self.begins(offset).is_none().then(|| issue.at(place))
+    }
+
+    /// Bytes from the ring's start to where the kernel's pointer and the header's copy of it lead. The kernel's is a full
+    /// address, the copy may be a low half.
+    fn pointer_offsets(&self, current: Option<u64>) -> (Option<u64>, u64) {
+        let start = self.ring.wrapping_sub(self.header);
+        let copy = self.fields.offset(self.fields.current, self.word).wrapping_sub(start);
+        (current.map(|p| p.wrapping_sub(self.ring)), copy)
+    }
+
+    /// The slot that holds the byte so far into the ring. One past the last slot is where no kernel leaves its pointer, but
+    /// dumps edited by hand do: the first one.
+    fn holding(&self, offset: u64) -> Option<u64> {
+        let slot = offset.checked_div(self.entry_size() as u64).filter(|slot| *slot <= self.capacity)?;
+        Some(if slot == self.capacity { 0 } else { slot })
+    }
+
+    /// The same, where the slot begins there.
+    fn begins(&self, offset: u64) -> Option<u64> {
+        let whole = offset.checked_rem(self.entry_size() as u64) == Some(0);
+        self.holding(offset).filter(|_| whole)
+    }
+
+    /// Bytes of a slot.
+    #[must_use]
+    pub const fn entry_size(&self) -> usize {
+        entry_size(self.word)
+    }
+
+    /// Bytes of a registry entry.
+    #[must_use]
+    pub fn object_size(&self) -> usize {
+        object_size(self.word, self.name_size)
+    }
+
+    /// Bytes of the registry that are read.
+    #[must_use]
+    pub fn registry_len(&self) -> usize {
+        usize::try_from(self.objects).ok().and_then(|n| n.checked_mul(self.object_size())).unwrap_or(0)
+    }
+
+    /// The slots of the kernel's pointer and of the header's copy where no kernel leaves them so: it stores its own first,
+    /// so that the copy may be one slot behind.
+    #[must_use]
+    pub fn differing(&self) -> Option<(u64, u64)> {
+        let (kernel, header) = (self.pointers.0?, self.pointers.1?);
+        (kernel != header && kernel != self.after(header, 1)).then_some((kernel, header))
+    }
+
+    /// Address of a slot.
+    #[must_use]
+    pub const fn address(&self, slot: u64) -> Addr {
+        self.ring.wrapping_add(slot.wrapping_mul(entry_size(self.word) as u64))
+    }
+
+    /// The slot that holds an address in the ring.
+    #[must_use]
+    pub fn slot_of(&self, address: Addr) -> u64 {
+        address.wrapping_sub(self.ring).checked_div(self.entry_size() as u64).unwrap_or(0)
+    }
+
+    /// The slot that a pointer in the header leads to.
+    #[must_use]
+    pub fn slot_of_pointer(&self, pointer: u64) -> Option<u64> {
+        let start = self.ring.wrapping_sub(self.header);
+        self.holding(self.fields.offset(pointer, self.word).wrapping_sub(start))
+    }
+
+    /// The slot that begins at an address; `None` where that is no slot of the ring.
+    #[must_use]
+    pub fn slot_at(&self, address: Addr) -> Option<u64> {
+        self.begins(address.wrapping_sub(self.ring)).filter(|slot| self.address(*slot) == address)
+    }
+
+    /// Bytes of `slots` slots.
+    #[must_use]
+    pub fn bytes(&self, slots: u64) -> usize {
+        usize::try_from(slots.saturating_mul(self.entry_size() as u64)).unwrap_or(usize::MAX)
+    }
+
+    /// The slot so many behind another, around the ring.
+    #[must_use]
+    pub fn after(&self, slot: u64, count: u64) -> u64 {
+        slot.saturating_add(count).checked_rem(self.capacity).unwrap_or(0)
+    }
+
+    /// Slots from one to another, around the ring.
+    #[must_use]
+    pub fn distance(&self, from: u64, to: u64) -> u64 {
+        to.saturating_add(self.capacity).saturating_sub(from).checked_rem(self.capacity).unwrap_or(0)
+    }
+
+    /// The slot so many before another, around the ring.
+    #[must_use]
+    pub fn before(&self, slot: u64, count: u64) -> u64 {
+        self.distance(count.checked_rem(self.capacity).unwrap_or(0), slot)
+    }
+
+    /// The sequence number of a slot: its place in ring order from the oldest.
+    #[must_use]
+    pub fn seq(&self, slot: u64, current: u64, wrapped: bool) -> u64 {
+        if !wrapped {
+            return slot;
+        }
+        if slot >= current {
+            slot.saturating_sub(current)
+        } else {
+            slot.saturating_add(self.capacity).saturating_sub(current)
+        }
+    }
+
+    /// The address, at full width, that a pointer in the header means.
+    #[must_use]
+    pub const fn place(&self, pointer: u64) -> Addr {
+        self.header.wrapping_add(self.fields.offset(pointer, self.word))
+    }
+
+    /// The pointer that the header would hold for an address.
+    #[must_use]
+    pub const fn pointer_to(&self, address: Addr) -> u64 {
+        self.fields.base.wrapping_add(address.wrapping_sub(self.header)) & self.word.max()
+    }
+
+    /// Address of the header's copy of the current pointer: its ninth word, where the two 16-bit numbers count as one.
+    #[must_use]
+    pub const fn current_at(&self) -> Addr {
+        self.header.wrapping_add((self.word.bytes() as u64).wrapping_mul(8))
+    }
+
+    /// The first byte behind the ring.
+    #[must_use]
+    pub const fn ring_end(&self) -> Addr {
+        self.address(self.capacity)
+    }
+
+    /// The whole buffer: header, registry and ring.
+    #[must_use]
+    pub const fn region(&self) -> Region {
+        Region { start: self.header, len: self.ring_end().wrapping_sub(self.header) }
+    }
+
+    /// The part of the buffer that shares a byte with `region`.
+    #[must_use]
+    pub const fn part_at(&self, region: Region) -> Option<&'static str> {
+        let end = region.start.saturating_add(region.len);
+        if region.start >= self.ring_end() || end <= self.header {
+            None
+        } else if region.start < self.registry {
+            Some("header")
+        } else if region.start < self.ring {
+            Some("registry")
+        } else {
+            Some("ring")
+        }
+    }
+}
+
+fn registry_bytes(fields: &Header, word: Width) -> u64 {
+    let start = fields.offset(fields.registry_start, word);
+    fields.offset(fields.registry_end, word).saturating_sub(start)
+}
+
+/// The size of names that the header states, where whole entries with such names fill its registry; else a likely one.
+fn name_size(fields: &Header, word: Width) -> Result<u16, u16> {
+    let bytes = registry_bytes(fields, word);
+    let whole = |name: u16| bytes.checked_rem(object_size(word, name) as u64) == Some(0);
+    let stated = fields.name_size;
+    if (1..=MAX_NAME).contains(&stated) && whole(stated) {
+        return Ok(stated);
+    }
+    Err(if whole(USUAL_NAME) { USUAL_NAME } else { stated.clamp(1, MAX_NAME) })
 }

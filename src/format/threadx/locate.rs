@@ -1,8 +1,12 @@
 //! Where the trace lies, found with as few reads as can be.
 
 use super::super::{Hints, Location};
-use super::held::Place;
-use super::{layout, parse};
+use super::capture::Place;
+use super::symbols::{
+    BUFFERS, CORE_CLOCK, CURRENT_THREAD, ENABLE_BITS, HEADER, KERNEL, LINUX_TIME, POINTERS, REGISTRY_START, RING_START,
+    TOTAL_ENTRIES, Variables,
+};
+use super::{header, layout};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::code::Code;
@@ -10,29 +14,8 @@ use crate::error::Error;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
 use crate::sym::{Symbol, Symbols};
 
-/// The kernel's pointers into the trace. They are set together by `tx_trace_enable` and lie together in `.bss`.
-const POINTERS: [&str; 6] = [
-    HEADER,
-    "_tx_trace_registry_start_ptr",
-    "_tx_trace_registry_end_ptr",
-    "_tx_trace_buffer_start_ptr",
-    "_tx_trace_buffer_end_ptr",
-    "_tx_trace_buffer_current_ptr",
-];
-const HEADER: &str = "_tx_trace_header_ptr";
-/// Names that an application may have given its buffer; ThreadX itself has none.
-const BUFFERS: [&str; 2] = ["_tx_trace_buffer", "tx_trace_buffer"];
-/// What is there in a kernel without the trace: with any of them the ELF is of a ThreadX program.
-const KERNEL: [&str; 4] =
-    ["_tx_version_id", "_tx_thread_created_ptr", "_tx_trace_initialize", "_tx_thread_current_ptr"];
-/// The running thread: read together with the pointers, for the line that says who runs now.
-const CURRENT_THREAD: &str = "_tx_thread_current_ptr";
-/// Each core has one where this is an array: so many at most.
-const MOST_CORES: u64 = 64;
-/// Which events are inserted.
-const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
-/// CMSIS's name for the processor's clock in Hz.
-const CORE_CLOCK: &str = "SystemCoreClock";
+/// The most cores, each with a running thread of its own.
+const MAX_CORES: u64 = 64;
 /// Variables that lie within so many bytes are read at once: one packet more costs more than the bytes between.
 const TOGETHER: u64 = 256;
 /// The most reads that variables may cost: two, and two more for the trace itself.
@@ -40,59 +23,88 @@ const READS: usize = 2;
 
 /// Finds the header by option, by the kernel's pointers, or by the name of the buffer.
 pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
-    let endian = hints.endian.unwrap_or(Endian::Little);
-    let at = |header, how| Location { header, endian: hints.endian, pointer: hints.pointer, how, by_symbols: true };
-    if let Some(at) = hints.given() {
-        let mut place = Place { at, known: Vec::new() };
-        read_beside(memory, symbols, hints, endian, &mut place);
-        return Ok(place);
-    }
-    let mut tried = Vec::new();
+    let mut place = match hints.given() {
+        Some(at) => beside(memory, symbols, hints, at),
+        None => by_symbols(memory, symbols, hints)?,
+    };
+    place.kernel.has_linux_time = symbols.lookup(LINUX_TIME).is_some();
+    Ok(place)
+}
+
+fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Place, Error> {
     if let Some(symbol) = symbols.lookup(HEADER) {
-        let told = Width::from_bytes(symbol.size).or(hints.pointer);
-        let found = match (hints.endian, told) {
-            (Some(_), Some(_)) => None,
-            (order, width) => shape(memory, symbol.address, order, width),
-        };
-        let (endian, width) = found.unwrap_or((endian, told.unwrap_or(Width::W4)));
-        let mut place = Place { at: at(0, String::new()), known: Vec::new() };
-        place.at.endian = found.map(|(e, _)| e).or(hints.endian);
-        place.at.pointer = Some(width);
-        read_pointers(memory, symbols, &symbol, width, endian, &mut place)?;
-        let value = place.known(HEADER).unwrap_or(0);
-        if value == 0 {
-            return Err(never_enabled(symbol.address));
-        }
-        place.at.header = value;
-        place.at.how = format!("{HEADER} at {:#x} holds {:#x}", symbol.address, place.at.header);
-        return Ok(place);
+        return by_header_pointer(memory, symbols, hints, &symbol);
     }
-    tried.push(format!("{HEADER}: no such symbol"));
-    if let Some(found) = by_neighbours(memory, symbols, hints, endian, &mut tried) {
+    let mut tried = vec![format!("{HEADER}: no such symbol")];
+    if let Some(found) = by_neighbours(memory, symbols, hints, &mut tried) {
         return Ok(found);
     }
     for name in BUFFERS {
         if let Some(symbol) = symbols.lookup(name) {
-            let at = at(symbol.address, format!("the buffer {name} at {:#x}", symbol.address));
-            return Ok(Place { at, known: Vec::new() });
+            let how = format!("the buffer {name} at {:#x}", symbol.address);
+            return Ok(place(symbol.address, hints.endian, hints.pointer, how));
         }
         tried.push(format!("{name}: no such symbol"));
     }
-    let mut error = if let Some(name) = KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
-        Error::not_found(
+    Err(match KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
+        Some(name) => Error::not_found(
             Code::TraceNotBuiltIn,
             format!("this ELF is a ThreadX program ({name} is there) built without its event trace ({HEADER} is not)"),
             "build the kernel and the application with TX_ENABLE_EVENT_TRACE; a buffer of another name: --symbol _tx_trace_buffer=ADDR",
-        )
-    } else {
-        Error::not_found(
+        ),
+        None => Error::not_found(
             Code::NoTraceSymbol,
             format!("no symbol tells where the trace is ({HEADER} and its neighbours, _tx_trace_buffer)"),
             "give the unstripped ELF with --elf, or the place with --header ADDR or --symbol NAME=ADDR, or search the memory with --scan",
-        )
+        ),
+    }
+    .tried(tried))
+}
+
+fn place(header: Addr, endian: Option<Endian>, pointer: Option<Width>, how: String) -> Place {
+    Place::new(Location { header, endian, pointer, how, by_symbols: true })
+}
+
+/// The header that the kernel's pointer leads to.
+fn by_header_pointer(
+    memory: &mut dyn Memory,
+    symbols: &dyn Symbols,
+    hints: &Hints,
+    symbol: &Symbol,
+) -> Result<Place, Error> {
+    let known = Width::from_bytes(symbol.size).or(hints.pointer);
+    let found = match (hints.endian, known) {
+        (Some(_), Some(_)) => None,
+        (order, width) => shape(memory, symbol.address, order, width),
     };
-    error.tried = tried;
-    Err(error)
+    let (order, width) = match found {
+        Some((order, width)) => (Some(order), width),
+        None => (hints.endian, known.unwrap_or(Width::W4)),
+    };
+    let endian = order.unwrap_or(Endian::Little);
+    let all = variables(symbols, width);
+    let mut kernel = Variables::default();
+    if let Err(e) = read_variables(memory, &all, endian, &mut kernel) {
+        if e.is_fatal() {
+            return Err(e.explain(HEADER));
+        }
+        // The neighbours cannot be read, which only happens at the edge of a dump.
+        let alone = memory.read_bytes(symbol.address, width.bytes()).map_err(|e| unreadable(&e))?;
+        kernel.header = endian.word(width, &alone, 0);
+    }
+    let header = kernel.header.filter(|header| *header != 0).ok_or_else(|| never_enabled(symbol.address))?;
+    let how = format!("{HEADER} at {:#x} holds {header:#x}", symbol.address);
+    Ok(Place { kernel, ..place(header, order, Some(width), how) })
+}
+
+fn unreadable(e: &ReadError) -> Error {
+    let error = e.explain(HEADER);
+    if !matches!(e.kind, ReadErrorKind::Unmapped) {
+        return error;
+    }
+    error.hint(
+        "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan",
+    )
 }
 
 fn never_enabled(at: Addr) -> Error {
@@ -103,11 +115,22 @@ fn never_enabled(at: Addr) -> Error {
     )
 }
 
-fn pointer_width(symbol: &Symbol, hints: &Hints) -> Width {
-    Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4)
+/// The header came from an option: what the kernel says of its own trace counts only where it is the one that was asked
+/// for.
+fn beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, at: Location) -> Place {
+    // The running thread may be an array, one pointer a core: its size is no pointer's.
+    let width = symbols.lookup(HEADER).and_then(|symbol| Width::from_bytes(symbol.size)).or(hints.pointer);
+    let all = variables(symbols, width.unwrap_or(Width::W4));
+    let mut kernel = Variables::default();
+    // Without them the header alone is read.
+    drop(read_variables(memory, &all, hints.endian.unwrap_or(Endian::Little), &mut kernel));
+    if kernel.header != Some(at.header) {
+        kernel.drop_trace();
+    }
+    Place { at, kernel }
 }
 
-/// A variable of the kernel that is worth a look.
+/// A variable of the kernel that is read.
 struct Variable {
     name: &'static str,
     address: Addr,
@@ -121,7 +144,10 @@ struct Variable {
 impl Variable {
     fn of(symbols: &dyn Symbols, name: &'static str, width: Width) -> Option<Self> {
         let symbol = symbols.lookup(name)?;
-        Some(Self { name, address: symbol.address, width, count: 1, sized: symbol.size > 0 })
+        let is_array = name == CURRENT_THREAD;
+        let count = symbol.size.checked_div(width.bytes() as u64).filter(|_| is_array).unwrap_or(1);
+        let count = count.clamp(1, MAX_CORES);
+        Some(Self { name, address: symbol.address, width, count, sized: symbol.size > 0 })
     }
 
     const fn end(&self) -> Addr {
@@ -129,18 +155,11 @@ impl Variable {
     }
 }
 
-/// What is worth a look, most wanted first.
+/// What is read, most wanted first.
 fn variables(symbols: &dyn Symbols, width: Width) -> Vec<Variable> {
-    let mut all: Vec<Variable> = POINTERS.into_iter().filter_map(|n| Variable::of(symbols, n, width)).collect();
-    if let Some(symbol) = symbols.lookup(CURRENT_THREAD) {
-        let count = symbol.size.checked_div(width.bytes() as u64).unwrap_or(0).clamp(1, MOST_CORES);
-        all.push(Variable { name: CURRENT_THREAD, address: symbol.address, width, count, sized: symbol.size > 0 });
-    }
-    if let Some(ulong) = ulong(symbols, ENABLE_BITS, width) {
-        all.extend(Variable::of(symbols, ENABLE_BITS, ulong));
-    }
-    all.extend(Variable::of(symbols, CORE_CLOCK, Width::W4));
-    all
+    let pointers = POINTERS.into_iter().chain([CURRENT_THREAD]).map(|name| (name, Some(width)));
+    let others = [(ENABLE_BITS, ulong(symbols, ENABLE_BITS, width)), (CORE_CLOCK, Some(Width::W4))];
+    pointers.chain(others).filter_map(|(name, width)| Variable::of(symbols, name, width?)).collect()
 }
 
 /// The width of a variable that is a ULONG: as its symbol says, else that of short pointers. With long ones it may be
@@ -152,7 +171,7 @@ fn ulong(symbols: &dyn Symbols, name: &str, pointer: Width) -> Option<Width> {
 
 /// Stretches of memory that hold the variables: the first ones are always read, later ones where they cost no more
 /// than [`READS`] in all. Decided by addresses alone, so that every source is read by the same plan.
-fn stretches(all: &[Variable]) -> Vec<(Addr, Addr)> {
+fn stretches(all: &[Variable]) -> Vec<(Addr, usize)> {
     let mut stretches: Vec<(Addr, Addr)> = Vec::new();
     for v in all {
         let joined = stretches.iter_mut().find_map(|s| {
@@ -165,103 +184,56 @@ fn stretches(all: &[Variable]) -> Vec<(Addr, Addr)> {
             stretches.push((v.address, v.end()));
         }
     }
-    stretches
+    let len = |(low, high): (Addr, Addr)| usize::try_from(high.saturating_sub(low)).unwrap_or(0);
+    stretches.into_iter().map(|s| (s.0, len(s))).collect()
 }
 
-/// Reads the header pointer, and with it what costs no packet of its own.
-fn read_pointers(
+/// Reads variables, with all that cost no packet of their own. Fails where the first stretch cannot be read.
+fn read_variables(
     memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-    header: &Symbol,
-    width: Width,
-    endian: Endian,
-    place: &mut Place,
-) -> Result<(), Error> {
-    let all = variables(symbols, width);
-    let stretches = stretches(&all);
-    let wanted: Vec<(Addr, usize)> =
-        stretches.iter().map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0))).collect();
-    let results = memory.read_batch(&wanted);
-    if let Some(Err(e)) = results.first() {
-        if e.is_fatal() {
-            return Err(e.explain(HEADER));
-        }
-        // The neighbours cannot be read, which only happens at the edge of a dump.
-        match memory.read_bytes(header.address, width.bytes()) {
-            Ok(alone) => place.known.push((HEADER, endian.word(width, &alone, 0).unwrap_or(0))),
-            Err(e) => {
-                let mut error = e.explain(HEADER);
-                if matches!(e.kind, ReadErrorKind::Unmapped) {
-                    error.hint =
-                        "this ELF may be of another build, or the dump leaves out the kernel's variables (.bss): --header ADDR, or --scan".to_owned();
-                }
-                return Err(error);
-            }
-        }
-    }
-    take_known(&all, &wanted, &results, endian, place);
-    Ok(())
-}
-
-/// Keeps every variable that lies in what was read.
-fn take_known(
     all: &[Variable],
-    wanted: &[(Addr, usize)],
-    results: &[Result<Bytes, ReadError>],
     endian: Endian,
-    place: &mut Place,
-) {
-    for ((low, _), bytes) in wanted.iter().zip(results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
+    kernel: &mut Variables,
+) -> Result<(), ReadError> {
+    let wanted = stretches(all);
+    let results = memory.read_batch(&wanted);
+    for ((low, _), bytes) in wanted.iter().zip(&results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
         for v in all.iter().filter(|v| v.address >= *low) {
-            let offset = usize::try_from(v.address.saturating_sub(*low)).unwrap_or(usize::MAX);
-            for i in 0..v.count {
-                let step = usize::try_from(i).unwrap_or(usize::MAX).saturating_mul(v.width.bytes());
-                if let Some(value) = endian.word(v.width, bytes, offset.saturating_add(step)) {
-                    place.known.push((v.name, value));
-                }
-            }
-            // Without a size nothing tells an array from a pointer.
-            if v.name == CURRENT_THREAD && v.sized && offset < bytes.len() {
-                place.known.push(("cores", v.count));
-            }
+            take(v, bytes, v.address.saturating_sub(*low), endian, kernel);
         }
     }
+    results.into_iter().next().map_or(Ok(()), |first| first.map(drop))
 }
 
-/// Reads the same variables where the header came from an option: what the kernel says of its own trace only where it
-/// is the one that was asked for.
-fn read_beside(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian, place: &mut Place) {
-    // The running thread may be an array, one pointer a core: its size is no pointer's.
-    let width = match symbols.lookup(HEADER) {
-        Some(symbol) => pointer_width(&symbol, hints),
-        None => hints.pointer.unwrap_or(Width::W4),
-    };
-    let all = variables(symbols, width);
-    let wanted: Vec<(Addr, usize)> = stretches(&all)
-        .iter()
-        .map(|&(low, high)| (low, usize::try_from(high.saturating_sub(low)).unwrap_or(0)))
-        .collect();
-    let results = memory.read_batch(&wanted);
-    take_known(&all, &wanted, &results, endian, place);
-    if place.known(HEADER) != Some(place.at.header) {
-        place.known.retain(|(name, _)| matches!(*name, CURRENT_THREAD | CORE_CLOCK | "cores"));
+/// Takes the values of a variable that begins so far into what was read.
+fn take(v: &Variable, bytes: &Bytes, offset: u64, endian: Endian, kernel: &mut Variables) {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    for i in 0..usize::try_from(v.count).unwrap_or(0) {
+        let at = offset.saturating_add(i.saturating_mul(v.width.bytes()));
+        if let Some(value) = endian.word(v.width, bytes, at) {
+            kernel.set(v.name, value);
+        }
+    }
+    // Without a size nothing distinguishes an array from a pointer.
+    if v.name == CURRENT_THREAD && v.sized && offset < bytes.len() {
+        kernel.cores = Some(v.count);
     }
 }
 
-/// Symbols came as NAME=ADDR, and nothing tells the byte order or how wide pointers are: the shape in which the pointer
+/// Symbols came as NAME=ADDR, and nothing shows the byte order or how wide pointers are: the shape in which the pointer
 /// leads to a header is right.
 fn shape(memory: &mut dyn Memory, at: Addr, order: Option<Endian>, width: Option<Width>) -> Option<(Endian, Width)> {
     let bytes = memory.read_bytes(at, 8).or_else(|_| memory.read_bytes(at, 4)).ok()?;
     let leads = |memory: &mut dyn Memory, header: Addr| {
         [Width::W8, Width::W4].into_iter().any(|w| {
             let head = memory.read_bytes(header, layout::header_size(w));
-            head.is_ok_and(|head| parse::detect(&head).is_some())
+            head.is_ok_and(|head| header::detect(&head).is_some())
         })
     };
     // Short first: of a long pointer to low memory in little-endian order that half is all there is.
-    let widths = [Width::W4, Width::W8].into_iter().filter(|w| width.is_none_or(|told| told == *w));
+    let widths = [Width::W4, Width::W8].into_iter().filter(|w| width.is_none_or(|known| known == *w));
     for width in widths {
-        for endian in [Endian::Little, Endian::Big].into_iter().filter(|e| order.is_none_or(|told| told == *e)) {
+        for endian in [Endian::Little, Endian::Big].into_iter().filter(|e| order.is_none_or(|known| known == *e)) {
             let header = endian.word(width, &bytes, 0).filter(|h| *h != 0);
             if header.is_some_and(|header| leads(memory, header)) {
                 return Some((endian, width));
@@ -277,49 +249,49 @@ fn by_neighbours(
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
     hints: &Hints,
-    endian: Endian,
     tried: &mut Vec<String>,
 ) -> Option<Place> {
-    for name in ["_tx_trace_registry_start_ptr", "_tx_trace_buffer_start_ptr"] {
+    let endian = hints.endian.unwrap_or(Endian::Little);
+    for name in [REGISTRY_START, RING_START] {
         let Some(symbol) = symbols.lookup(name) else {
             tried.push(format!("{name}: no such symbol"));
             continue;
         };
-        let width = pointer_width(&symbol, hints);
-        let Ok(bytes) = memory.read_bytes(symbol.address, width.bytes()) else {
-            tried.push(format!("{name} at {:#x}: cannot be read", symbol.address));
-            continue;
-        };
-        let value = endian.word(width, &bytes, 0).unwrap_or(0);
-        if value == 0 {
-            tried.push(format!("{name} at {:#x} is 0", symbol.address));
-            continue;
-        }
-        let entries = registry_entries(memory, symbols, hints, endian).unwrap_or(0);
-        for word in [Width::W4, Width::W8] {
-            let behind = if name.contains("registry") {
-                Some(0)
-            } else {
-                entries.checked_mul(layout::object_size(word, 32) as u64)
-            };
-            let back = behind.and_then(|b| b.checked_add(layout::header_size(word) as u64));
-            let Some(header) = back.and_then(|b| value.checked_sub(b)) else { continue };
-            let Ok(head) = memory.read_bytes(header, layout::header_size(word)) else { continue };
-            if parse::detect(&head).is_some_and(|(_, w, _)| w == word) {
-                let how = format!("{name} at {:#x} holds {value:#x}; the header lies before it", symbol.address);
-                let at = Location { header, endian: hints.endian, pointer: Some(width), how, by_symbols: true };
-                return Some(Place { at, known: Vec::new() });
+        let at = symbol.address;
+        let width = Width::from_bytes(symbol.size).or(hints.pointer).unwrap_or(Width::W4);
+        let value = memory.read_bytes(at, width.bytes()).ok().map(|bytes| endian.word(width, &bytes, 0).unwrap_or(0));
+        let why = match value {
+            None => format!("{name} at {at:#x}: cannot be read"),
+            Some(0) => format!("{name} at {at:#x} is 0"),
+            Some(value) => {
+                let entries =
+                    if name == RING_START { registry_entries(memory, symbols, hints, endian) } else { Some(0) };
+                if let Some(header) = header_before(memory, value, entries.unwrap_or(0)) {
+                    let how = format!("{name} at {at:#x} holds {value:#x}; the header lies before it");
+                    return Some(place(header, hints.endian, Some(width), how));
+                }
+                format!("{name} at {at:#x} holds {value:#x}: no header before it")
             }
-        }
-        tried.push(format!("{name} at {:#x} holds {value:#x}: no header before it", symbol.address));
+        };
+        tried.push(why);
     }
     None
 }
 
+/// The header that lies so many registry entries before an address.
+fn header_before(memory: &mut dyn Memory, address: Addr, entries: u64) -> Option<Addr> {
+    [Width::W4, Width::W8].into_iter().find_map(|word| {
+        let size = layout::header_size(word);
+        let registry = entries.checked_mul(layout::object_size(word, layout::USUAL_NAME) as u64)?;
+        let header = address.checked_sub(registry.checked_add(size as u64)?)?;
+        let head = memory.read_bytes(header, size).ok()?;
+        header::detect(&head).filter(|(_, found, _)| *found == word).map(|_| header)
+    })
+}
+
 fn registry_entries(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, endian: Endian) -> Option<u64> {
-    const ENTRIES: &str = "_tx_trace_total_registry_entries";
-    let symbol = symbols.lookup(ENTRIES)?;
-    let width = ulong(symbols, ENTRIES, hints.pointer.unwrap_or(Width::W4))?;
+    let symbol = symbols.lookup(TOTAL_ENTRIES)?;
+    let width = ulong(symbols, TOTAL_ENTRIES, hints.pointer.unwrap_or(Width::W4))?;
     let bytes = memory.read_bytes(symbol.address, width.bytes()).ok()?;
     endian.word(width, &bytes, 0)
 }

@@ -1,32 +1,31 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
+mod behind;
+mod capture;
 mod clock;
 mod coherence;
 mod cores;
 mod decode;
 mod entries;
 mod entry;
-mod held;
+mod follow;
+pub mod header;
 mod kernel_ticks;
 pub mod layout;
 mod locate;
 mod mask;
-mod mend;
 mod met;
-mod newer;
 mod order;
-mod parse;
 mod pointer;
 mod read;
 mod registry;
-mod ring;
+mod repair;
 mod search;
 mod survey;
+pub mod symbols;
 mod usbx;
-mod walk;
 
-pub use held::Place;
-pub use parse::{RawHeader, detect, object};
+pub use capture::Place;
 
 use super::{Capture, Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::{Endian, Width};
@@ -44,12 +43,16 @@ impl Format for ThreadX {
         "threadx"
     }
 
+    fn symbols(&self) -> &'static [&'static str] {
+        symbols::ALL
+    }
+
     fn catalogue(&self, names: Names) -> Catalogue {
         Catalogue::threadx(names)
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        parse::detect(head).is_some()
+        header::detect(head).is_some()
     }
 
     fn cut_short(&self, bytes: &[u8]) -> Option<String> {
@@ -73,11 +76,11 @@ impl Format for ThreadX {
     }
 
     fn at(&self, at: Location) -> Box<dyn Located> {
-        Box::new(Place { at, known: Vec::new() })
+        Box::new(Place::new(at))
     }
 
     fn join(&self, buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Box<dyn Capture>, Error> {
-        Ok(Box::new(held::Joined::read(buffers, symbols)?))
+        Ok(Box::new(capture::Joined::read(buffers, symbols)?))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::super::Extent;
+use super::capture::Capture;
 use super::entry::Codec;
-use super::held::Capture;
-use super::ring::Geometry;
+use super::layout::TraceLayout;
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::code::Code;
@@ -34,20 +34,19 @@ pub(super) struct Ring {
 /// Captured stretches of whole slots inside the ring.
 pub(super) struct Slots<'a> {
     parts: Vec<(u64, Bytes)>,
-    g: &'a Geometry,
+    g: &'a TraceLayout,
     codec: Codec,
 }
 
 impl<'a> Slots<'a> {
     /// What a capture holds of the ring.
-    pub fn of(capture: &Capture, g: &'a Geometry, codec: Codec) -> Self {
+    pub fn of(capture: &Capture, g: &'a TraceLayout, codec: Codec) -> Self {
         let mut parts: Vec<(u64, Bytes)> = Vec::new();
-        for block in capture.blocks("ring") {
-            let first = g.slot_of(block.address);
-            let room = g.capacity.saturating_sub(first);
-            let count = (block.bytes.len() as u64).checked_div(codec.size() as u64).unwrap_or(0).min(room);
-            if let Some(bytes) = block.bytes.cut(0, g.bytes(count)).filter(|_| count > 0) {
-                parts.push((first, bytes));
+        for part in &capture.ring {
+            let room = g.capacity.saturating_sub(part.slot);
+            let count = (part.bytes.len() as u64).checked_div(codec.size() as u64).unwrap_or(0).min(room);
+            if let Some(bytes) = part.bytes.cut(0, g.bytes(count)).filter(|_| count > 0) {
+                parts.push((part.slot, bytes));
             }
         }
         parts.sort_by_key(|(first, _)| *first);
@@ -149,7 +148,7 @@ impl Ring {
     /// Puts the slots in order: the oldest is at the current pointer once the ring has wrapped.
     pub fn order(
         slots: &Slots<'_>,
-        g: &Geometry,
+        g: &TraceLayout,
         torn: &[Range<u64>],
         direction: Direction,
         issues: &mut Vec<Issue>,
@@ -183,11 +182,11 @@ impl Ring {
     }
 
     /// Slots that were captured in the order in which they were written.
-    pub fn newer(capture: &Capture, g: &Geometry, codec: Codec) -> Self {
+    pub fn batch(capture: &Capture) -> Self {
         let (mut runs, mut held): (Vec<Run>, u64) = (Vec::new(), 0);
-        for block in capture.blocks("ring") {
-            let count = block.bytes.len().checked_div(codec.size()).unwrap_or(0);
-            runs.push(Run { first_seq: held, first_slot: g.slot_of(block.address), count, bytes: block.bytes.clone() });
+        for part in &capture.ring {
+            let count = part.bytes.len().checked_div(capture.layout.entry_size()).unwrap_or(0);
+            runs.push(Run { first_seq: held, first_slot: part.slot, count, bytes: part.bytes.clone() });
             held = held.saturating_add(count as u64);
         }
         Self { runs, held, wrapped: false, complete: false }
@@ -347,7 +346,7 @@ impl Slots<'_> {
     }
 }
 
-fn in_progress(g: &Geometry, slot: u64) -> Issue {
+fn in_progress(g: &TraceLayout, slot: u64) -> Issue {
     Issue::new(Code::InsertionInProgress, "an event was being inserted when the target stopped; it is left out")
         .at(Place::address(g.address(slot)))
 }

@@ -1,12 +1,12 @@
 //! Whether the current pointer leads to where the stamps say that the oldest event is.
 
 use super::super::{DecodeOptions, Extent};
+use super::capture::Capture;
 use super::clock;
 use super::coherence::{Stretches, View};
 use super::entry::Codec;
-use super::held::Capture;
+use super::layout::TraceLayout;
 use super::order::{Ring, Slots, rough_clock};
-use super::ring::Geometry;
 use super::survey::{Ids, Survey};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place};
@@ -22,7 +22,7 @@ pub(super) struct Ordered {
 /// What is needed to judge an order.
 pub(super) struct Judge<'a> {
     pub slots: &'a Slots<'a>,
-    pub g: &'a Geometry,
+    pub g: &'a TraceLayout,
     pub codec: Codec,
     pub ids: &'a Ids,
     pub options: &'a DecodeOptions,
@@ -95,8 +95,8 @@ impl Judge<'_> {
 
     /// The slots in the order in which they were written, as the pointers say where the stamps do not say otherwise.
     pub fn order(&self, capture: &Capture, torn: &[std::ops::Range<u64>], issues: &mut Vec<Issue>) -> Ordered {
-        let settled = if capture.value("torn_first").is_none() { self.settle(issues) } else { None };
-        let g = Geometry { current: settled.or(self.g.current), ..*self.g };
+        let settled = if capture.torn.is_none() { self.settle(issues) } else { None };
+        let g = TraceLayout { current: settled.or(self.g.current), ..*self.g };
         // By the stamps alone: a wrong --direction is the user's to find out.
         let ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
         let mut ordered = self.survey(ring);
@@ -117,7 +117,7 @@ impl Judge<'_> {
     }
 }
 
-fn misplaced(g: &Geometry, slot: u64, certain: bool) -> Issue {
+fn misplaced(g: &TraceLayout, slot: u64, certain: bool) -> Issue {
     let issue = if certain {
         Issue::new(
             Code::CurrentMisplaced,

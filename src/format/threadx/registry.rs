@@ -2,34 +2,30 @@
 
 use std::collections::HashSet;
 
-use super::held::Capture;
+use super::capture::Capture;
+use super::header::{self, RegistryEntry};
 use super::layout;
-use super::parse;
-use super::ring::Geometry;
 use super::survey;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
 use crate::code::Code;
 use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
-/// The registry's entries as they lie in memory.
-fn entries<'c>(capture: &'c Capture, g: &Geometry) -> impl Iterator<Item = (Addr, parse::RawObject<'c>)> {
-    let (endian, word, name_size) = (g.endian, g.word, g.name_size);
-    let size = layout::object_size(word, name_size);
-    let block = capture.blocks("registry").next();
-    block.into_iter().flat_map(move |block| {
-        block.bytes.chunks_exact(size).enumerate().map_while(move |(index, entry)| {
-            let (_, raw) = parse::object(entry, endian, word, name_size).ok()?;
-            Some((block.address.wrapping_add(index.saturating_mul(size) as u64), raw))
-        })
+/// The registry's entries with their addresses.
+fn entries(capture: &Capture) -> impl Iterator<Item = (Addr, RegistryEntry<'_>)> {
+    let layout = &capture.layout;
+    let size = layout.object_size();
+    capture.registry.chunks_exact(size).enumerate().map_while(move |(index, entry)| {
+        let (_, entry) = header::entry(entry, layout.endian, layout.word, layout.name_size).ok()?;
+        Some((layout.registry.wrapping_add(index.saturating_mul(size) as u64), entry))
     })
 }
 
 /// Every object that is or was registered.
-pub(super) fn read(capture: &Capture, g: &Geometry, issues: &mut Vec<Issue>) -> ObjectTable {
+pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
     let mut table = ObjectTable::default();
     let (mut unterminated, mut place) = (0u64, None);
-    for (address, raw) in entries(capture, g).filter(|(_, raw)| raw.kind != 0) {
+    for (address, raw) in entries(capture).filter(|(_, raw)| raw.kind != 0) {
         // What lies behind the terminator is a rest of an older name.
         let name = match raw.name.iter().position(|b| *b == 0) {
             Some(end) => raw.name.get(..end).unwrap_or(&[]),
@@ -91,22 +87,22 @@ pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
 
 /// True where an entry was never used: the kernel takes it before any that was, so every object since the trace was
 /// enabled is there.
-pub(super) fn has_room(capture: &Capture, g: &Geometry) -> bool {
-    entries(capture, g).any(|(_, raw)| raw.available == 1 && raw.kind == 0 && raw.pointer == 0)
+pub(super) fn has_room(capture: &Capture) -> bool {
+    entries(capture).any(|(_, raw)| raw.available == 1 && raw.kind == 0 && raw.pointer == 0)
 }
 
 /// The most objects that are counted: a damaged trace makes any number of them.
 const COUNTED: usize = 1 << 16;
 
-/// The kernel says nothing when an object finds no place in the registry. Where no entry is free, and events speak of
-/// objects that have none, that is what happened.
-pub(super) fn full(capture: &Capture, g: &Geometry, trace: &Trace, catalogue: &Catalogue) -> Option<Issue> {
-    if entries(capture, g).any(|(_, raw)| raw.available != 0) {
+/// The kernel says nothing when an object finds no place in the registry. Where no entry is free, and events name objects
+/// that have none, that is what happened.
+pub(super) fn full(capture: &Capture, trace: &Trace, catalogue: &Catalogue) -> Option<Issue> {
+    if entries(capture).any(|(_, raw)| raw.available != 0) {
         return None;
     }
     // What could not be read may name them all.
-    let all = usize::try_from(g.objects).ok()?;
-    if entries(capture, g).count() != all {
+    let all = usize::try_from(capture.layout.objects).ok()?;
+    if entries(capture).count() != all {
         return None;
     }
     let mut missing = HashSet::new();

@@ -1,9 +1,9 @@
 //! Headers in memory that nobody points to.
 
-use super::layout::{self, MAGIC};
-use super::walk::Behind;
-use super::{Found, Haystack, mend, parse};
-use crate::abi::{Endian, Width};
+use super::behind::Behind;
+use super::header;
+use super::layout::{MAGIC, TraceLayout};
+use super::{Found, Haystack, repair};
 
 /// Damaged headers that are looked at closely: memory that is full of their marks would take hours.
 const TRIES: u32 = 1024;
@@ -36,19 +36,15 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
 /// damaged ones.
 fn candidate(bytes: &[u8], start: usize, tries: &mut u32) -> Option<(bool, u32, Found)> {
     let rest = bytes.get(start..)?;
-    let (endian, word, raw) = parse::detect(rest)?;
-    let (is_sound, evidence) = (raw.is_sound(word), raw.evidence(word));
+    let (endian, word, stored) = header::detect(rest)?;
+    let (is_sound, evidence) = (stored.is_sound(word), stored.evidence(word));
     if !is_sound {
         *tries = tries.checked_sub(1)?;
     }
-    let raw = if is_sound { raw } else { mend::guess(&raw, &Behind { bytes: rest, endian, word })? };
-    Some((is_sound, evidence, at_offset(start, endian, word, &raw)))
-}
-
-fn at_offset(offset: usize, endian: Endian, word: Width, raw: &parse::RawHeader) -> Found {
-    let size = raw.offset(raw.buffer_end, word).saturating_sub(raw.offset(raw.buffer_start, word));
-    let capacity = size.checked_div(layout::entry_size(word) as u64).unwrap_or(0);
-    Found { offset, base: raw.base, capacity, endian, word, events: None }
+    let behind = Behind { bytes: rest, endian, word };
+    let fields = if is_sound { stored } else { repair::guess(stored, &behind)? };
+    let capacity = TraceLayout::new(0, (endian, word), fields, None).capacity;
+    Some((is_sound, evidence, Found { offset: start, base: fields.base, capacity, endian, word, events: None }))
 }
 
 /// Where a header may begin whose first word, or whose marks, are at `at`.

@@ -1,7 +1,7 @@
 //! USBX before 6.1.8 numbered some of its events one lower: told by the version string of the program.
 
+use super::capture::Capture;
 use super::entry::Codec;
-use super::held::Capture;
 use crate::catalogue::Catalogue;
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -17,27 +17,26 @@ const VERSION: &str = "_ux_version_id";
 /// Bytes of it that are looked at.
 const LENGTH: usize = 160;
 
-/// Reads the version, but only where events hang on it: it costs a packet.
-pub(super) fn capture(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &mut Capture) {
-    let Some(symbol) = symbols.lookup(VERSION) else { return };
-    let codec = Codec { endian: capture.endian, word: capture.word, mask: u64::MAX, cores: 1 };
-    let hangs = capture.blocks("ring").any(|block| {
-        let ids = block.bytes.chunks_exact(codec.size()).map(|slot| codec.read(slot).id & 0xFF_FFFF);
-        ids.into_iter().any(|id| MOVED.contains(&id) || PUMP.contains(&id))
+/// Reads the version, but only where events depend on it: it costs a packet.
+pub(super) fn version(memory: &mut dyn Memory, symbols: &dyn Symbols, capture: &Capture) -> Option<u64> {
+    let symbol = symbols.lookup(VERSION)?;
+    let layout = &capture.layout;
+    let codec = Codec { endian: layout.endian, word: layout.word, mask: u64::MAX, cores: 1 };
+    let depends = capture.ring.iter().any(|part| {
+        let mut ids = part.bytes.chunks_exact(codec.size()).map(|slot| codec.read(slot).id & 0xFF_FFFF);
+        ids.any(|id| MOVED.contains(&id) || PUMP.contains(&id))
     });
-    if !hangs {
-        return;
+    if !depends {
+        return None;
     }
-    let length = usize::try_from(symbol.size).unwrap_or(0).clamp(1, LENGTH);
-    let length = if symbol.size == 0 { LENGTH } else { length };
-    let Ok(text) = memory.read_bytes(symbol.address, length).or_else(|_| memory.read_bytes(symbol.address, 32)) else {
-        return;
-    };
-    capture.values.extend(version(&text).map(|v| ("usbx", v)));
+    let stated = usize::try_from(symbol.size).unwrap_or(0);
+    let length = if stated == 0 { LENGTH } else { stated.min(LENGTH) };
+    let text = memory.read_bytes(symbol.address, length).or_else(|_| memory.read_bytes(symbol.address, 32));
+    parse(&text.ok()?)
 }
 
 /// `... Version 6.1.7 ...` as 0x060107.
-fn version(text: &[u8]) -> Option<u64> {
+fn parse(text: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(text);
     let behind = text.split("ersion ").nth(1)?;
     let end = behind.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(behind.len());
@@ -49,7 +48,7 @@ fn version(text: &[u8]) -> Option<u64> {
 
 /// True where the numbers are those of before 6.1.8.
 pub(super) fn is_old(capture: &Capture) -> bool {
-    capture.value("usbx").is_some_and(|v| v < TODAY)
+    capture.usbx.is_some_and(|v| v < TODAY)
 }
 
 /// The catalogue with the numbers of before 6.1.8: 855 was both get and set of a configuration, and what follows stood
@@ -70,10 +69,10 @@ mod tests {
     #[test]
     fn versions_are_read_from_the_banner() {
         let banner = b"Copyright (c) Microsoft Corporation * USBX Generic Version 6.1.7 *\0";
-        assert_eq!(version(banner), Some(0x06_01_07));
-        assert_eq!(version(b"Version 6.4"), Some(0x06_04_00));
-        assert_eq!(version(b"Version x"), None);
-        assert_eq!(version(b""), None);
+        assert_eq!(parse(banner), Some(0x06_01_07));
+        assert_eq!(parse(b"Version 6.4"), Some(0x06_04_00));
+        assert_eq!(parse(b"Version x"), None);
+        assert_eq!(parse(b""), None);
     }
 
     #[test]

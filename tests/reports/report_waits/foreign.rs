@@ -60,7 +60,7 @@ fn a_system_that_is_not_threadx() {
             how: "the test".to_owned(),
             by_symbols: true,
         },
-        known: Vec::new(),
+        kernel: variables(&[]),
     };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
     let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();

@@ -81,7 +81,7 @@ fn checked(
     let symbols = symbols.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
     let inputs = Inputs { elf: elf.map(|elf| elf.write(&scratch)), symbols, ..Inputs::default() };
     let mut memory = target.memory();
-    let mut session = Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap();
+    let mut session = inputs.over("ram", &mut memory).unwrap();
     let state = State::read(&mut session)?;
     let plan = plan(&mut session, &state, action)?;
     check(&mut session, &state, plan, ranges).map(|checked| checked.changes().len())
@@ -381,7 +381,7 @@ fn a_mark_took_the_cycle_counter_of_a_trace_with_another_clock() {
         let scratch = tools::Scratch::new();
         let inputs = Inputs { elf: Some(program.write(&scratch)), ..Inputs::default() };
         let mut memory = target.memory();
-        let mut session = Session::over(inputs, Lent::Memory(&mut memory, "ram".into())).unwrap();
+        let mut session = inputs.over("ram", &mut memory).unwrap();
         let state = State::read(&mut session).unwrap();
         let plan = plan(&mut session, &state, MARK).unwrap();
         (target.after(&plan.changes).slot(1)[3], plan.notes.join("; "))

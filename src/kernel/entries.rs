@@ -1,13 +1,12 @@
 //! Whether the functions that threads were created with are the ELF's: under that of another build their addresses lie
 //! somewhere within other functions.
 
-use super::LoadOffset;
 use crate::abi::Addr;
 use crate::code::Code;
-use crate::elf::{Elf, ElfKind, Machine, SymbolKind};
+use crate::elf::{Elf, Machine, SymbolKind};
 use crate::trace::Issue;
 
-/// Thread entries held against the functions of the ELF.
+/// Thread entries compared with the functions of the ELF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entries {
     /// Entries that are the first byte of a function.
@@ -20,16 +19,12 @@ pub struct Entries {
 
 impl Entries {
     /// Compares them; `None` where no entry lies in a function whose size is known. Entries elsewhere may be a module's.
-    pub(super) fn of(elf: &Elf, load: LoadOffset, entries: impl IntoIterator<Item = Addr>) -> Option<Self> {
-        if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
-            // Where it was loaded is not known.
-            return None;
-        }
-        // On ARM bit 0 of a pointer to a function tells Thumb.
+    pub fn of(elf: &Elf, load_offset: u64, entries: impl IntoIterator<Item = Addr>) -> Option<Self> {
+        // On ARM bit 0 of a pointer to a function is set for Thumb code.
         let thumb = u64::from(elf.machine() == Machine::ARM);
         let mut found = Self { same: 0, compared: 0, first: None };
         for entry in entries {
-            let at = entry.wrapping_sub(load.value) & elf.width().max() & !thumb;
+            let at = entry.wrapping_sub(load_offset) & elf.width().max() & !thumb;
             // What lies behind a label of unknown size need not belong to it.
             let Some(function) = elf.covering(at).filter(|f| f.kind == SymbolKind::Function && f.sized) else {
                 continue;

@@ -1,8 +1,8 @@
 //! What a trace's registry says of the kernel's objects.
 
+use super::{Kind, Root};
 use crate::abi::{Addr, Width};
-use crate::kernel::{Kind, Root};
-use crate::trace::Trace;
+use crate::trace::{Object, Trace};
 
 /// The registry's name of an object. It may hold but the lower half of an address.
 #[must_use]
@@ -13,9 +13,10 @@ pub fn registered(trace: &Trace, address: Addr) -> Option<String> {
 
 /// The control blocks that it names. Where it holds but the lower halves of addresses, the upper is taken to be that of
 /// the trace: whoever reads a control block there checks the word that it begins with.
-pub(super) fn roots(trace: &Trace) -> Vec<Root> {
+#[must_use]
+pub fn registered_blocks(trace: &Trace) -> Vec<Root> {
     let upper = if trace.about.word == Width::W4 { trace.about.base & !Width::W4.max() } else { 0 };
-    let root = |o: &crate::trace::Object| {
+    let root = |o: &Object| {
         let kind = Kind::ALL.into_iter().find(|k| Some(k.name().replace(' ', "_").as_str()) == o.type_name);
         (o.is_thread || kind.is_some()).then_some(Root { kind, address: o.address | upper })
     };

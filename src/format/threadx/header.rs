@@ -1,4 +1,4 @@
-//! Syntax: bytes to raw headers and registry entries, on nom. What they mean is decided elsewhere.
+//! Syntax: bytes to headers and registry entries as they are stored, on nom. What they mean is decided elsewhere.
 
 use nom::bytes::complete::take;
 use nom::number::Endianness;
@@ -8,9 +8,9 @@ use nom::{IResult, Parser};
 use super::layout::{self, MAGIC};
 use crate::abi::{Endian, Width};
 
-/// The header as it lies in memory; pointers are of the stored width, and cut to it.
+/// The header as it is stored: pointers are of the stored width, and cut to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RawHeader {
+pub struct Header {
     /// `TXTB` in a sound header.
     pub id: u64,
     /// Valid bits of a time stamp.
@@ -33,9 +33,9 @@ pub struct RawHeader {
     pub marked: bool,
 }
 
-/// One registry entry as it lies in memory.
+/// One registry entry as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawObject<'a> {
+pub struct RegistryEntry<'a> {
     /// 1 where the slot is free: never used, or its object was unregistered.
     pub available: u8,
     /// Object type, 0 where never used.
@@ -72,7 +72,7 @@ fn word(endian: Endian, width: Width) -> impl Fn(&[u8]) -> IResult<&[u8], u64> {
 ///
 /// # Errors
 /// Fewer bytes than a header has.
-pub fn header(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], RawHeader> {
+pub fn parse(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], Header> {
     let w = word(endian, width);
     let (i, (id, time_mask, base, registry_start)) = (&w, &w, &w, &w).parse(i)?;
     let (i, (_reserved1, name_size)) = (u16(order(endian)), u16(order(endian))).parse(i)?;
@@ -82,7 +82,7 @@ pub fn header(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], RawHeade
     let marked = marks == layout::MARKS;
     Ok((
         i,
-        RawHeader {
+        Header {
             id,
             time_mask,
             base,
@@ -101,7 +101,7 @@ pub fn header(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], RawHeade
 ///
 /// # Errors
 /// Fewer bytes than an entry has.
-pub fn object(i: &[u8], endian: Endian, width: Width, name_size: u16) -> IResult<&[u8], RawObject<'_>> {
+pub fn entry(i: &[u8], endian: Endian, width: Width, name_size: u16) -> IResult<&[u8], RegistryEntry<'_>> {
     let w = word(endian, width);
     let (i, (available, kind, reserved1, reserved2)) = (byte, byte, byte, byte).parse(i)?;
     let (i, _padding) = take(width.bytes().saturating_sub(4)).parse(i)?;
@@ -110,10 +110,10 @@ pub fn object(i: &[u8], endian: Endian, width: Width, name_size: u16) -> IResult
     let padding = layout::object_size(width, name_size)
         .saturating_sub(layout::object_head(width).saturating_add(usize::from(name_size)));
     let (i, _padding) = take(padding).parse(i)?;
-    Ok((i, RawObject { available, kind, reserved1, reserved2, pointer, param1, param2, name }))
+    Ok((i, RegistryEntry { available, kind, reserved1, reserved2, pointer, param1, param2, name }))
 }
 
-impl RawHeader {
+impl Header {
     /// Bytes from the header's start to where this pointer leads. Pointers are used only as differences: on a 64-bit
     /// target with a 32-bit `ULONG` they are low halves.
     #[must_use]
@@ -136,10 +136,17 @@ impl RawHeader {
             && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)
     }
 
-    /// True where the mask is one of a clock: every port's has all bits below its highest.
+    /// True where the time mask is one of a clock: that of every port has all bits below its highest.
     #[must_use]
     pub const fn has_clock(&self) -> bool {
         self.time_mask != 0 && self.time_mask & self.time_mask.wrapping_add(1) == 0
+    }
+
+    /// True where all but the current pointer is as in another header: it is that of the same trace.
+    #[must_use]
+    pub fn is_of_trace(&self, other: &Self) -> bool {
+        let Self { current, marked, .. } = *other;
+        Self { current, marked, ..*self } == *other
     }
 
     /// True where the registry lies right behind the header, as it does.
@@ -147,8 +154,8 @@ impl RawHeader {
         self.offset(self.registry_start, width) == layout::header_size(width) as u64
     }
 
-    /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. Nothing where
-    /// neither that, nor the marks, nor the registry behind the header tell of one.
+    /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. 0 where
+    /// neither that, nor the marks, nor the registry behind the header show one.
     pub(super) fn evidence(&self, width: Width) -> u32 {
         let named = self.id == u64::from(MAGIC);
         let behind = self.leads_to_registry(width);
@@ -169,13 +176,14 @@ pub const MAX_BUFFER: u64 = 1 << 32;
 /// So much of a header is no accident: the first word and one thing more, or two others and what follows from them.
 const ENOUGH: u32 = 5;
 
-/// What `bytes` begin with: the header in the byte order and width in which it is sound, or else in which most of it is there.
+/// The header that `bytes` begin with, in the byte order and width in which it is sound, or else in which most of it is
+/// there.
 #[must_use]
-pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, RawHeader)> {
+pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, Header)> {
     let mut best = None;
     for width in [Width::W4, Width::W8] {
         for endian in [Endian::Little, Endian::Big] {
-            let Ok((_, raw)) = header(bytes, endian, width) else { continue };
+            let Ok((_, raw)) = parse(bytes, endian, width) else { continue };
             if raw.is_sound(width) {
                 return Some((endian, width, raw));
             }

@@ -1,8 +1,10 @@
-//! What is known of a trace between its steps: the place with the kernel's variables, and the bytes that were read.
+//! What is known of a trace between the steps: where it lies, with the kernel's variables, and the bytes that were read.
 
 use super::super::{self as format, DecodeOptions, Extent, Follow, Hints, Located, Location, merged};
-use super::{clock, decode, locate, newer, parse, read, usbx};
-use crate::abi::{Addr, Endian, Width};
+use super::layout::TraceLayout;
+use super::symbols::Variables;
+use super::{decode, follow, locate, read, usbx};
+use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::error::Error;
@@ -16,9 +18,8 @@ use crate::trace::{Issue, Trace};
 pub struct Place {
     /// What every format knows of it.
     pub at: Location,
-    /// What was read on the way and need not be read again: name of a kernel variable and its value; its address where it
-    /// is enough that it is there.
-    pub known: Vec<(&'static str, u64)>,
+    /// The kernel's variables that were read on the way.
+    pub kernel: Variables,
 }
 
 impl Place {
@@ -27,15 +28,13 @@ impl Place {
     /// # Errors
     /// As [`format::Format::locate`].
     pub fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Self, Error> {
-        let mut place = locate::locate(memory, symbols, hints)?;
-        place.known.extend(clock::of_port(symbols));
-        Ok(place)
+        locate::locate(memory, symbols, hints)
     }
 
-    /// The value of a kernel variable that was read while locating.
+    /// A trace of which only the location is known.
     #[must_use]
-    pub fn known(&self, name: &str) -> Option<u64> {
-        self.known.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+    pub fn new(at: Location) -> Self {
+        Self { at, kernel: Variables::default() }
     }
 }
 
@@ -54,54 +53,78 @@ impl Located for Place {
     }
 }
 
-/// Bytes that were read, and from where.
+/// Slots that lie behind each other in memory.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
-    /// What they are: `header`, `registry`, `ring`.
-    pub role: &'static str,
-    /// Address of the first byte.
-    pub address: Addr,
-    /// The bytes.
+pub(super) struct Part {
+    /// The first of them.
+    pub slot: u64,
+    /// Their bytes: whole slots.
     pub bytes: Bytes,
 }
 
-/// Captured bytes with their addresses.
+/// Slots that were written while they were read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Torn {
+    pub first: u64,
+    /// How many, around the ring.
+    pub count: u64,
+}
+
+/// The bytes of a trace.
 #[derive(Debug, Clone)]
 pub(super) struct Capture {
-    /// Byte order.
-    pub endian: Endian,
-    /// Width of a stored word.
-    pub word: Width,
-    /// The bytes.
-    pub blocks: Vec<Block>,
-    /// Values that do not lie in the blocks.
-    pub values: Vec<(&'static str, u64)>,
-    /// What went wrong while reading.
-    pub issues: Vec<Issue>,
     /// How the trace was found.
     pub place: Place,
+    pub layout: TraceLayout,
+    /// What could be read of the registry, from its start.
+    pub registry: Bytes,
+    /// What was read of the ring.
+    pub ring: Vec<Part>,
+    pub torn: Option<Torn>,
+    /// The version of USBX, a byte a part, where the meaning of events depends on it.
+    pub usbx: Option<u64>,
+    /// What went wrong while reading.
+    pub issues: Vec<Issue>,
     /// What was asked for.
     pub extent: Extent,
-    /// True where it holds what [`Follow`] read, and not one part of the ring.
-    pub is_newer: bool,
+    /// True where [`Follow`] read it: its slots are in the order in which they were written.
+    pub is_batch: bool,
 }
 
 impl Capture {
+    /// Nothing yet of the trace with this layout.
+    pub fn new(place: &Place, layout: TraceLayout, extent: Extent) -> Self {
+        Self {
+            place: place.clone(),
+            layout,
+            registry: Bytes::from(Vec::new()),
+            ring: Vec::new(),
+            torn: None,
+            usbx: None,
+            issues: Vec::new(),
+            extent,
+            is_batch: false,
+        }
+    }
+
     /// Reads what `extent` asks for.
     fn read(memory: &mut dyn Memory, symbols: &dyn Symbols, place: &Place, extent: Extent) -> Result<Self, Error> {
         let mut capture = read::capture(memory, place, extent)?;
-        usbx::capture(memory, symbols, &mut capture);
+        capture.usbx = usbx::version(memory, symbols, &capture);
         Ok(capture)
     }
 
-    /// The blocks of this role, in the order in which they were put.
-    pub fn blocks<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Block> {
-        self.blocks.iter().filter(move |b| b.role == role)
+    /// The bytes of a slot, where it was read.
+    pub fn slot(&self, slot: u64) -> Option<Bytes> {
+        self.ring.iter().find_map(|part| {
+            let offset = self.layout.bytes(slot.checked_sub(part.slot)?);
+            part.bytes.cut(offset, self.layout.entry_size())
+        })
     }
 
-    /// The value of this name.
-    pub fn value(&self, name: &str) -> Option<u64> {
-        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+    /// The first word of a slot, where it was read: 0 in one that was never used.
+    pub fn context(&self, slot: u64) -> Option<u64> {
+        self.layout.endian.word(self.layout.word, &self.slot(slot)?, 0)
     }
 }
 
@@ -115,19 +138,13 @@ impl format::Capture for Capture {
         decode::decode(self, catalogue, options)
     }
 
+    /// The ring ends where the header says, whatever could be read of it.
     fn ranges(&self) -> Vec<Region> {
-        // The ring ends where the header says, whatever could be read of it.
-        let header = self.blocks("header").next();
-        let whole = header.and_then(|block| {
-            let (_, word, raw) = parse::detect(&block.bytes).filter(|(_, word, raw)| raw.is_sound(*word))?;
-            Some(Region { start: block.address, len: raw.offset(raw.buffer_end, word) })
-        });
-        let held = self.blocks.iter().map(|b| Region { start: b.address, len: b.bytes.len() as u64 });
-        whole.map_or_else(|| merged(held), |range| vec![range])
+        vec![self.layout.region()]
     }
 
     fn running(&self) -> Vec<Addr> {
-        self.values.iter().filter(|(n, _)| *n == "running").map(|(_, v)| *v).collect()
+        self.place.kernel.running.clone()
     }
 
     fn issues(&self) -> &[Issue] {
@@ -135,7 +152,7 @@ impl format::Capture for Capture {
     }
 
     fn follow(&self) -> Option<Box<dyn Follow>> {
-        newer::cursor(self).map(|cursor| Box::new(cursor) as Box<dyn Follow>)
+        follow::Cursor::of(self).map(|cursor| Box::new(cursor) as Box<dyn Follow>)
     }
 }
 
@@ -146,9 +163,8 @@ pub(super) struct Joined(Vec<Capture>);
 impl Joined {
     /// Reads all of them.
     pub fn read(buffers: Vec<(Location, Segments)>, symbols: &dyn Symbols) -> Result<Self, Error> {
-        let read = |(at, mut memory): (Location, Segments)| {
-            Capture::read(&mut memory, symbols, &Place { at, known: Vec::new() }, Extent::All)
-        };
+        let read =
+            |(at, mut memory): (Location, Segments)| Capture::read(&mut memory, symbols, &Place::new(at), Extent::All);
         Ok(Self(buffers.into_iter().map(read).collect::<Result<_, _>>()?))
     }
 }
@@ -166,7 +182,7 @@ impl format::Capture for Joined {
         merged(self.0.iter().flat_map(format::Capture::ranges))
     }
 
-    /// Decoding tells those of each buffer.
+    /// Decoding gives those of each buffer.
     fn issues(&self) -> &[Issue] {
         &[]
     }

@@ -1,30 +1,6 @@
-//! The kernel's variables of the trace, and the names of the classes of its mask.
+//! The names of the classes of the event mask.
 
 use crate::catalogue::classes;
-
-pub const HEADER: &str = "_tx_trace_header_ptr";
-pub const REGISTRY_START: &str = "_tx_trace_registry_start_ptr";
-pub const BUFFER_START: &str = "_tx_trace_buffer_start_ptr";
-pub const BUFFER_END: &str = "_tx_trace_buffer_end_ptr";
-pub const CURRENT: &str = "_tx_trace_buffer_current_ptr";
-pub const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
-pub const AVAILABLE: &str = "_tx_trace_available_registry_entries";
-pub const SIMULATED: &str = "_tx_trace_simulated_time";
-pub const THREAD: &str = "_tx_thread_current_ptr";
-pub const STATE: &str = "_tx_thread_system_state";
-
-/// The variables that tell whether the trace is compiled in.
-pub const ALL: [&str; 9] = [
-    HEADER,
-    REGISTRY_START,
-    "_tx_trace_registry_end_ptr",
-    BUFFER_START,
-    BUFFER_END,
-    CURRENT,
-    ENABLE_BITS,
-    "_tx_trace_total_registry_entries",
-    AVAILABLE,
-];
 
 /// A class without what all share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
 fn short(class: &str) -> String {

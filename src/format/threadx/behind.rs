@@ -1,4 +1,4 @@
-//! What the bytes behind a damaged header tell: how long the registry is, and where the events stop.
+//! What the bytes behind a damaged header show: how long the registry is, and where the events stop.
 
 use std::collections::HashSet;
 

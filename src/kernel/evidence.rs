@@ -1,0 +1,52 @@
+//! What of a kernel is needed to look at it later: its memory, and the functions that it names.
+
+use super::{Kernel, Kind};
+use crate::abi::Addr;
+use crate::cpu::Registers;
+use crate::mem::Region;
+
+/// Bytes that are taken for a name, in parts: names lie among constants, near the end of which there may be less than the
+/// longest of them.
+const NAME: u64 = 64;
+const NAME_PART: usize = 16;
+/// The longest stack.
+const MAX_STACK: u64 = 64 << 20;
+
+impl Kernel {
+    /// Control blocks and stacks, each with what it is.
+    #[must_use]
+    pub fn regions(&self) -> Vec<(&'static str, Region)> {
+        let thread = self.layout.thread.len;
+        let threads = self.threads.iter().map(|t| Region { start: t.address, len: thread });
+        let len = |kind: Kind| self.layout.object(kind).map_or(0, |s| s.len);
+        let objects = self.objects.iter().map(|o| Region { start: o.address, len: len(o.kind) });
+        let blocks = threads.chain(objects).map(|region| ("control blocks", region));
+        let stacks = self.threads.iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len });
+        blocks.chain(stacks.filter(|r| r.len <= MAX_STACK).map(|region| ("stack", region))).collect()
+    }
+
+    /// Where the names of objects are.
+    #[must_use]
+    pub fn name_regions(&self) -> Vec<Region> {
+        let threads = self.threads.iter().filter_map(|t| t.name_at);
+        let names = threads.chain(self.objects.iter().filter_map(|o| o.name_at));
+        let part = |at: Addr, offset: u64| Region { start: at.saturating_add(offset), len: NAME_PART as u64 };
+        names.flat_map(|at| (0..NAME).step_by(NAME_PART).map(move |offset| part(at, offset))).collect()
+    }
+
+    /// Addresses of code that threads, timers and CPUs have: some carry the Thumb bit.
+    #[must_use]
+    pub fn code(&self) -> Vec<Addr> {
+        let threads = self.threads.iter().flat_map(|thread| {
+            let lr = thread.position.registers.as_ref().and_then(Registers::lr);
+            [thread.entry, thread.position.pc, lr].into_iter().flatten()
+        });
+        let timers = self.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
+        threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).collect()
+    }
+
+    /// The addresses of all control blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = Addr> {
+        self.threads.iter().map(|t| t.address).chain(self.objects.iter().map(|o| o.address))
+    }
+}

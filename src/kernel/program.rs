@@ -1,0 +1,262 @@
+//! Whether an ELF is that of the program whose kernel is in memory: the kernel's version, and the names and entries of its
+//! threads.
+
+use super::{Entries, Layout, THREAD_ID};
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOBITS, SHT_NOTE, Section, Segment};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::trace::{Issue, Object, Trace};
+
+/// The variables that are asked for whatever is read of a kernel.
+pub const SYMBOLS: &[&str] = &[
+    "_tx_thread_current_ptr",
+    "_tx_thread_execute_ptr",
+    "_tx_thread_system_state",
+    "_tx_thread_created_ptr",
+    "_tx_thread_created_count",
+    "_tx_timer_system_clock",
+    VERSION,
+];
+/// What the names of the kernel's variables and functions begin with.
+pub const PREFIX: &str = "_tx_";
+/// Constants that tell which kernel it is.
+pub const CONSTANTS: [&str; 2] = [VERSION, "_tx_build_options"];
+/// The kernel's version string.
+const VERSION: &str = "_tx_version_id";
+/// The mask of events that the kernel inserts.
+const ENABLE_BITS: &str = "_tx_trace_event_enable_bits";
+
+/// The most threads that are compared.
+const MAX_THREADS: usize = 32;
+/// Bytes of a control block that are read: the name's pointer was at 40 to 128 in the kernels that were measured.
+const BLOCK: usize = 160;
+/// The type of a thread's control block, and the members with its name and its function.
+const THREAD: &str = "TX_THREAD_STRUCT";
+const NAME: &str = "tx_thread_name";
+const ENTRY: &str = "tx_thread_entry";
+/// The longest version string.
+const LONGEST: usize = 160;
+
+/// The version string of the kernel in memory.
+pub fn version(memory: &mut dyn Memory, symbols: &dyn Symbols) -> Option<String> {
+    text_at(memory, symbols.lookup(VERSION)?.address, LONGEST)
+}
+
+/// The mask of events that the kernel inserts; `word` is the width of its `ULONG` where the symbol has no size.
+pub fn enable_bits(memory: &mut dyn Memory, symbols: &dyn Symbols, endian: Endian, word: Width) -> Option<u64> {
+    let symbol = symbols.lookup(ENABLE_BITS)?;
+    let width = Width::from_bytes(symbol.size).unwrap_or(word);
+    endian.word(width, &memory.read_bytes(symbol.address, width.bytes()).ok()?, 0)
+}
+
+/// Thread control blocks point to their names, which lie in the program's constants: under the ELF of another build
+/// they read as something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreement {
+    /// Names that are the same in the registry and behind the control block's pointer.
+    pub same: usize,
+    /// Names that could be compared.
+    pub compared: usize,
+}
+
+impl Agreement {
+    /// True where the ELF is of the program in memory. One renamed thread is a change of source; most names wrong is
+    /// another layout.
+    #[must_use]
+    pub const fn holds(self) -> bool {
+        self.same.saturating_mul(2) > self.compared
+    }
+
+    /// The sentence that a mismatch deserves.
+    #[must_use]
+    pub fn issue(self) -> Option<Issue> {
+        (!self.holds()).then(|| {
+            Issue::new(
+                Code::ElfMismatch,
+                format!(
+                    "{} of {} thread names agree: this ELF is of another build; names and lines from it are wrong",
+                    self.same, self.compared
+                ),
+            )
+        })
+    }
+}
+
+/// A program, to be compared with the kernel in memory.
+#[derive(Clone, Copy)]
+pub struct Program<'a> {
+    /// Its ELF.
+    pub elf: &'a Elf,
+    /// Run-time address less link address; wraps.
+    pub load_offset: u64,
+    /// Its symbols and debug information.
+    pub symbols: &'a dyn Symbols,
+}
+
+impl Program<'_> {
+    /// The version strings of the kernel in the ELF and in memory, where they differ.
+    pub fn other_version(&self, memory: &mut dyn Memory) -> Option<(String, String)> {
+        let symbol = self.symbols.lookup(VERSION)?;
+        let Constant::Text(ours) = constant(self.elf, symbol.address, self.load_offset) else { return None };
+        let ours = String::from_utf8(ours).ok()?;
+        let there = version(memory, self.symbols)?;
+        (!there.starts_with(ours.get(..LONGEST).unwrap_or(&ours))).then_some((ours, there))
+    }
+
+    /// Compares the names of threads in memory with the ELF's constants. `None` where they cannot be compared: addresses
+    /// are cut, control blocks are not there, or names lie in RAM.
+    pub fn names(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<Agreement> {
+        let blocks = Blocks::read(memory, self.elf.width(), trace)?;
+        // Ports and options of the kernel move the name's pointer: it lies where most names are right. Only where they are
+        // not, the debug information is asked, which in a large program takes longer than all else.
+        let all: Vec<usize> = (0..BLOCK).step_by(blocks.pointer.bytes()).collect();
+        let best = all.iter().map(|at| self.names_at(&blocks, *at)).max_by_key(|s| s.same);
+        if let Some(best) = best.filter(|b| b.holds()) {
+            return Some(best);
+        }
+        let declared = self.symbols.member_offset(THREAD, NAME).and_then(|o| usize::try_from(o).ok());
+        if declared.map_or(all, |at| vec![at]).into_iter().any(|at| self.made_up(memory, &blocks, at)) {
+            return None;
+        }
+        // What cannot be compared is no disagreement.
+        let measured = Layout::measured(Some(blocks.endian), Some(blocks.pointer));
+        let usual = measured.iter().filter_map(|layout| usize::try_from(layout.thread.offset(NAME)?).ok());
+        let offsets: Vec<usize> = declared.map_or_else(|| usual.collect(), |at| vec![at]);
+        let best = offsets.into_iter().map(|at| self.names_at(&blocks, at)).max_by_key(|s| (s.same, s.compared));
+        best.filter(|b| b.compared > 0)
+    }
+
+    /// How many names agree where the pointer to the name lies at `offset`.
+    fn names_at(&self, blocks: &Blocks, offset: usize) -> Agreement {
+        let mut score = Agreement { same: 0, compared: 0 };
+        for (name, at) in blocks.words(offset) {
+            let there = at.map_or(Constant::NotHere, |at| constant(self.elf, at, self.load_offset));
+            let same = matches!(&there, Constant::Text(text) if is_name(text, name));
+            score.same = score.same.saturating_add(usize::from(same));
+            score.compared = score.compared.saturating_add(usize::from(!matches!(there, Constant::NotHere)));
+        }
+        score
+    }
+
+    /// True where the names that the pointers at `offset` lead to were made up as the program ran: they are in no ELF, and
+    /// say nothing of it. Two threads are enough.
+    fn made_up(&self, memory: &mut dyn Memory, blocks: &Blocks, offset: usize) -> bool {
+        blocks.words(offset).take(2).all(|(name, at)| {
+            let Some(at) = at else { return false };
+            // A name among what the ELF has for constants is no such name, whatever memory has there.
+            let made_up = !matches!(constant(self.elf, at, self.load_offset), Constant::Text(_));
+            let text = text_at(memory, at, LONGEST).filter(|_| made_up);
+            text.is_some_and(|text| is_name(text.as_bytes(), name))
+        })
+    }
+
+    /// Compares the entries of threads in memory with the ELF's functions. `None` where they cannot be compared.
+    pub fn entries(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<Entries> {
+        let blocks = Blocks::read(memory, self.elf.width(), trace)?;
+        let offsets: Vec<u64> = match self.symbols.member_offset(THREAD, ENTRY) {
+            Some(at) => vec![at],
+            None => {
+                let measured = Layout::measured(Some(blocks.endian), Some(blocks.pointer));
+                measured.iter().filter_map(|layout| layout.thread.offset(ENTRY)).collect()
+            }
+        };
+        let at = |offset: u64| {
+            let entries = blocks.words(usize::try_from(offset).ok()?).filter_map(|(_, entry)| entry);
+            Entries::of(self.elf, self.load_offset, entries)
+        };
+        offsets.into_iter().filter_map(at).max_by_key(|e| (e.same, e.compared))
+    }
+}
+
+/// The control blocks of live threads with the names that the trace has for them: only those that begin as one does.
+struct Blocks {
+    endian: Endian,
+    pointer: Width,
+    all: Vec<(String, Bytes)>,
+}
+
+impl Blocks {
+    /// `None` where the trace holds addresses cut, which cannot be followed.
+    fn read(memory: &mut dyn Memory, pointer: Width, trace: &Trace) -> Option<Self> {
+        if pointer != trace.about.word {
+            return None;
+        }
+        let endian = trace.about.endian;
+        let named = |o: &&Object| o.is_thread && !o.deleted && !o.name.is_empty();
+        let threads: Vec<_> = trace.objects.iter().filter(named).take(MAX_THREADS).collect();
+        let wanted: Vec<(Addr, usize)> = threads.iter().map(|o| (o.address, BLOCK)).collect();
+        let read = memory.read_batch(&wanted);
+        // The first word is a ULONG, of the width of a stored word.
+        let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
+        let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
+        Some(Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() })
+    }
+
+    /// The name of each, and its word at `offset`.
+    fn words(&self, offset: usize) -> impl Iterator<Item = (&str, Option<Addr>)> {
+        self.all.iter().map(move |(name, block)| (name.as_str(), self.endian.word(self.pointer, block, offset)))
+    }
+}
+
+/// What an ELF has at an address.
+enum Constant {
+    /// A string.
+    Text(Vec<u8>),
+    /// No string: what would be there in the program that ran.
+    Other,
+    /// Nothing can be said of this address: the program writes there, or the ELF holds no bytes of it, as one of debug
+    /// information alone.
+    NotHere,
+}
+
+/// What the ELF has at a run-time address among what the program does not write.
+fn constant(elf: &Elf, at: u64, load_offset: u64) -> Constant {
+    let at = at.wrapping_sub(load_offset);
+    let (start, bytes) = match elf.section_holding(at) {
+        Some(section) if section.flags & SHF_WRITE != 0 || section.kind == SHT_NOBITS => return Constant::NotHere,
+        Some(section) => (section.addr, elf.section_bytes(&section)),
+        None if elf.sections().any(|s| s.flags & SHF_ALLOC != 0) => {
+            let fixed = |s: &Section| s.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC;
+            let constants = |s: &Section| fixed(s) && !matches!(s.kind, SHT_NOBITS | SHT_NOTE);
+            return if elf.sections().any(|s| constants(&s)) { Constant::Other } else { Constant::NotHere };
+        }
+        // An ELF without section headers.
+        None => {
+            let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
+            let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
+            let Some(segment) = elf.segments().find(|p| fixed(p) && holds(p)) else { return Constant::Other };
+            (segment.vaddr, elf.segment_bytes(&segment))
+        }
+    };
+    let rest = usize::try_from(at.wrapping_sub(start)).ok().and_then(|into| bytes.get(into..));
+    let text = rest.and_then(|rest| rest.get(..rest.iter().take(LONGEST).position(|b| *b == 0)?));
+    text.map_or(Constant::Other, |text| Constant::Text(text.to_vec()))
+}
+
+/// True where a string is a name of the registry, which cuts long ones.
+fn is_name(text: &[u8], name: &str) -> bool {
+    let text = String::from_utf8_lossy(text);
+    text == name || (name.len() >= 31 && text.starts_with(name))
+}
+
+/// A string of at most `max` bytes; what lies behind its end need not be readable.
+fn text_at(memory: &mut dyn Memory, address: u64, max: usize) -> Option<String> {
+    let mut text = Vec::new();
+    let mut at = address;
+    while text.len() < max {
+        let bytes = memory.read_bytes(at, 16).or_else(|_| memory.read_bytes(at, 1)).ok()?;
+        match bytes.iter().position(|b| *b == 0) {
+            Some(end) => {
+                text.extend_from_slice(bytes.get(..end)?);
+                break;
+            }
+            None => text.extend_from_slice(&bytes),
+        }
+        at = at.checked_add(bytes.len() as u64)?;
+    }
+    text.truncate(max);
+    (!text.is_empty() && text.is_ascii()).then(|| String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,298 @@
+//! What was opened: memory, and all that is known of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::code::Compared;
+use super::events::EventNames;
+use super::stop::CoreNotes;
+use super::{GivenRegisters, Inputs, RemoteInput, offset, open};
+use crate::abi::{Addr, Endian, Width};
+use crate::bytes::Bytes;
+use crate::elf::{Elf, ElfKind};
+use crate::error::Error;
+use crate::format::{Format, Hints, Located};
+use crate::mem::Memory;
+use crate::mem::cache::Cache;
+use crate::mem::remote::Remote;
+use crate::mem::segments::Segments;
+use crate::rsp::Client;
+use crate::sym::{ElfSymbols, Layers, Noted, Symbols};
+use crate::trace::Issue;
+
+/// An open target: its memory, what is known of it, and, once that was asked for, where its trace lies.
+pub struct Target<'m> {
+    pub(super) memory: Source<'m>,
+    pub(super) info: TargetInfo,
+    /// What was noticed while opening and locating.
+    pub(super) issues: Vec<Issue>,
+    pub(super) place: Option<(&'static dyn Format, Box<dyn Located>)>,
+    /// The live target, to connect to it again.
+    pub(super) link: Option<RemoteInput>,
+}
+
+/// All that is known of a target but its memory: the program and its symbols, what a core's notes hold, what was typed.
+/// Cheap to clone: files and what was read of them are shared.
+#[derive(Clone, Default)]
+pub struct TargetInfo {
+    /// What people call the source.
+    pub(super) name: String,
+    /// The program's file.
+    pub(super) elf_path: PathBuf,
+    /// The program's ELF with its symbols.
+    pub(super) program: Option<ElfSymbols>,
+    /// Symbols that were typed.
+    pub(super) pairs: Vec<(String, Addr)>,
+    /// What an evidence core says of the program.
+    pub(super) noted: Option<Arc<Noted>>,
+    /// The symbols of all of these.
+    pub(super) symbols: Layers,
+    /// `None` until something says it.
+    pub(super) load: Option<LoadOffset>,
+    pub(super) hints: Hints,
+    /// Take it for a trace of this format.
+    pub(super) only: Option<&'static dyn Format>,
+    /// Search all memory.
+    pub(super) scan: bool,
+    /// Registers that were typed, or that a debugger showed.
+    pub(super) registers: GivenRegisters,
+    /// The registers that a core's notes hold.
+    pub(super) core: Arc<CoreNotes>,
+    /// How much of the code in the memory of files is the ELF's.
+    pub(super) code: Compared,
+    /// What the application calls its events.
+    pub(super) events: EventNames,
+    /// Bare trace buffers, oldest first.
+    pub(super) buffers: Vec<Buffer>,
+    /// What was noticed in the program's files.
+    pub(super) issues: Vec<Issue>,
+}
+
+/// A bare trace buffer.
+#[derive(Clone)]
+pub(super) struct Buffer {
+    /// What people call it.
+    pub name: String,
+    pub bytes: Bytes,
+    /// The address that it claims.
+    pub base: Addr,
+}
+
+/// What was added to the addresses of the ELF, and how that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadOffset {
+    /// Run-time address less link address; wraps.
+    pub value: u64,
+    /// How it is known; empty where nothing had to be known.
+    pub how: &'static str,
+}
+
+impl LoadOffset {
+    /// Its value; `None` where the program moves and nothing says where it was loaded.
+    pub(super) fn known(self, elf: &Elf) -> Option<u64> {
+        (elf.kind() != ElfKind::Dyn || !self.how.is_empty()).then_some(self.value)
+    }
+}
+
+/// The memory of a target.
+pub(super) enum Source<'m> {
+    /// A stub.
+    Stub(Box<Cache<Remote>>),
+    /// A stub of somebody else, who goes on using it.
+    BorrowedStub(Box<Cache<&'m mut Remote>>),
+    /// A connection that reads memory of a live target, and nothing else.
+    Backend(Box<Cache<Box<dyn Memory>>>),
+    /// Memory that does not change by itself.
+    Files(Box<dyn Memory + 'm>),
+}
+
+impl Source<'_> {
+    pub fn memory(&mut self) -> &mut dyn Memory {
+        match self {
+            Self::Stub(cache) => cache.as_mut(),
+            Self::BorrowedStub(cache) => cache.as_mut(),
+            Self::Backend(cache) => cache.as_mut(),
+            Self::Files(memory) => memory.as_mut(),
+        }
+    }
+
+    /// The memory without what was remembered of it.
+    pub fn fresh(&mut self) -> &mut dyn Memory {
+        match self {
+            Self::Stub(cache) => cache.inner_mut(),
+            Self::BorrowedStub(cache) => *cache.inner_mut(),
+            Self::Backend(cache) => cache.inner_mut().as_mut(),
+            Self::Files(memory) => memory.as_mut(),
+        }
+    }
+
+    const fn is_live(&self) -> bool {
+        !matches!(self, Self::Files(_))
+    }
+}
+
+/// A memory that somebody else has open and goes on using.
+pub enum Borrowed<'m> {
+    /// That of a live target.
+    Stub(&'m mut Remote),
+    /// Any other.
+    Memory(&'m mut dyn Memory),
+}
+
+impl TargetInfo {
+    /// What people call the source.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// The ELF file, where one was given.
+    pub(super) fn elf(&self) -> Option<&Elf> {
+        self.program.as_ref().map(|program| &**program.elf())
+    }
+
+    pub(super) fn load_offset(&self) -> LoadOffset {
+        self.load.unwrap_or_default()
+    }
+
+    /// Puts the sources of symbols together. A name that was typed goes first.
+    pub(super) fn gather_symbols(&mut self) {
+        let mut symbols = Layers::new();
+        if !self.pairs.is_empty() {
+            symbols = symbols.then(crate::sym::Pairs::new(self.pairs.clone()));
+        }
+        if let Some(program) = &self.program {
+            symbols = symbols.then(program.at(self.load_offset().value));
+        }
+        if let Some(noted) = &self.noted {
+            // Under an ELF's own: it knows more.
+            symbols = symbols.then(Arc::clone(noted));
+        }
+        self.symbols = symbols;
+    }
+
+    /// Asks a stub where the program was loaded, where nothing else says it.
+    pub(super) fn ask_load_offset(&mut self, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) {
+        if self.load.is_none() {
+            self.load = Some(offset::ask(self.elf(), remote, issues));
+        }
+        self.gather_symbols();
+    }
+}
+
+impl<'m> Target<'m> {
+    /// Opens files, or whatever [`Inputs`] name.
+    ///
+    /// # Errors
+    /// [`Error`] when a file, a stub or the combination of them cannot be used.
+    pub fn open(inputs: impl Into<Inputs>) -> Result<Self, Error> {
+        open::open(inputs.into())
+    }
+
+    /// A target over a memory that is open already. Nothing that was read before is taken for what is there now.
+    #[must_use]
+    pub fn over(mut info: TargetInfo, memory: Borrowed<'m>) -> Self {
+        let mut issues = Vec::new();
+        let memory = match memory {
+            Borrowed::Stub(remote) => {
+                remote.client_mut().name().clone_into(&mut info.name);
+                info.ask_load_offset(Some(remote), &mut issues);
+                Source::BorrowedStub(Box::new(Cache::new(remote)))
+            }
+            Borrowed::Memory(memory) => Source::Files(Box::new(memory)),
+        };
+        issues.extend(info.issues.iter().cloned());
+        Self { memory, info, issues, place: None, link: None }
+    }
+
+    /// Takes the memory of files out, to be read by somebody else, and what is known of it; `None` for a stub.
+    #[must_use]
+    pub fn into_memory(self) -> Option<(Box<dyn Memory + 'm>, TargetInfo)> {
+        let Source::Files(memory) = self.memory else { return None };
+        Some((memory, self.info))
+    }
+
+    /// What people call the source.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// True for a stub: the target may run on, and every read costs a packet.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.memory.is_live()
+    }
+
+    /// Names and addresses.
+    #[must_use]
+    pub fn symbols(&self) -> &dyn Symbols {
+        &self.info.symbols
+    }
+
+    /// The ELF file, where one was given.
+    #[must_use]
+    pub fn elf(&self) -> Option<&Elf> {
+        self.info.elf()
+    }
+
+    /// What was added to the ELF's addresses.
+    #[must_use]
+    pub fn load_offset(&self) -> LoadOffset {
+        self.info.load_offset()
+    }
+
+    /// What the application calls its events, and how that is known.
+    #[must_use]
+    pub const fn event_names(&self) -> &EventNames {
+        &self.info.events
+    }
+
+    /// Names of events that somebody asks for: they are looked for in the ELF too.
+    pub fn ask_events(&mut self, names: Vec<String>) {
+        self.info.events.ask(names);
+    }
+
+    /// The stub's client, for counting and for leaving.
+    pub fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match &mut self.memory {
+            Source::Stub(cache) => Some(cache.inner_mut()),
+            Source::BorrowedStub(cache) => Some(cache.inner_mut()),
+            Source::Backend(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// The memory and the names at once.
+    pub fn parts(&mut self) -> (&mut dyn Memory, &dyn Symbols) {
+        (self.memory.memory(), &self.info.symbols)
+    }
+
+    /// What can be written: a live target of our own. One that is borrowed is only read.
+    pub fn writable(&mut self) -> Option<&mut Cache<Remote>> {
+        match &mut self.memory {
+            Source::Stub(cache) => Some(cache),
+            Source::BorrowedStub(_) | Source::Backend(_) | Source::Files(_) => None,
+        }
+    }
+
+    /// The target's byte order and the width of its addresses, where the program shows them.
+    #[must_use]
+    pub const fn machine(&self) -> (Option<Endian>, Option<Width>) {
+        (self.info.hints.endian, self.info.hints.pointer)
+    }
+
+    /// What was noticed while opening and locating, also where there is no trace.
+    #[must_use]
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
+    /// Takes the stub's client out: nothing more is to be read, names stay.
+    #[must_use]
+    pub fn disconnect(&mut self) -> Option<Client> {
+        match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
+            Source::Stub(cache) => Some(cache.into_inner().into_client()),
+            Source::BorrowedStub(_) | Source::Backend(_) | Source::Files(_) => None,
+        }
+    }
+}
