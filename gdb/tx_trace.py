@@ -29,13 +29,13 @@ HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() els
 SLICE = 0.2
 # Room for a read of 4096 bytes: hex digits and a frame.
 PACKET_SIZE = 0x2004
-# What the child says first where it wants GDB's memory. Anything else is text.
+# What the child sends first where it reads GDB's memory. Anything else is text.
 GREETING = b"+$qSupported"
 # A table as wide as it gets.
 UNLIMITED = 10000
-# Who defines one of these holds the trace; the first tells for certain.
+# The file that defines one of these holds the trace; the first is certain.
 TRACE_SYMBOLS = ("_tx_trace_header_ptr", "_tx_thread_created_ptr", "_tx_version_id")
-# In front of the place where `follow` ended, among what the program says.
+# In front of the place where `follow` ended, on the program's stderr.
 PLACE = "tx-trace-place: "
 FILE_OPTIONS = ("--elf", "--core", "--image", "--trace", "--events", "--output", "-o")
 
@@ -60,13 +60,13 @@ def find_binary():
     if found:
         return os.path.abspath(found)
     raise gdb.GdbError(
-        "tx-trace: the program tx-trace is not on the PATH: say where it is by "
+        "tx-trace: the program tx-trace is not on the PATH: set its place with "
         "`set tx-trace binary FILE`, or set TX_TRACE_BIN before GDB starts"
     )
 
 
 def file_of_symbol(name):
-    """The file that defines a symbol; None where none does, "" where GDB does not say which."""
+    """The file that defines a symbol; None where none does, "" where GDB does not name it."""
     for lookup in ("lookup_global_symbol", "lookup_static_symbol"):
         try:
             symbol = getattr(gdb, lookup)(name)
@@ -87,7 +87,7 @@ def file_of_symbol(name):
 
 
 def trace_elf():
-    """The file with the symbols of the trace; whether it is the program, whose entry GDB tells."""
+    """The file with the symbols of the trace; whether it is the program, whose entry GDB shows."""
     main = gdb.current_progspace().filename
     objfiles = [o for o in gdb.objfiles() if o.is_valid()]
     if not main and objfiles:
@@ -175,7 +175,7 @@ def write(text, stream=None):
 
 
 def warn(text):
-    """Talk, as against data."""
+    """Diagnostics, as against data."""
     gdb.flush(gdb.STDOUT)
     write(text, gdb.STDERR)
 
@@ -256,7 +256,7 @@ class Link:
             text = gdb.execute("info registers", False, True)
         except gdb.error:
             return b""
-        # In every version of GDB only this tells which registers there are; a Cortex-M's stack
+        # In every version of GDB only this lists the registers; a Cortex-M's stack
         # pointers it leaves out.
         names = re.findall(r"^([A-Za-z0-9_.]+)(?:\s|$)", text, re.MULTILINE)
         lines = []
@@ -294,7 +294,7 @@ class Child:
 
     def __init__(self, words, env, may_write):
         try:
-            # In a session of its own: Ctrl-C is GDB's to hear, and GDB's to pass on.
+            # In a session of its own: GDB receives Ctrl-C, and passes it on.
             self.process = subprocess.Popen(
                 words,
                 env=env,
@@ -312,15 +312,15 @@ class Child:
         for fd in (self.to, self.out, self.err):
             os.set_blocking(fd, False)
         self.link = Link(may_write)
-        # None until its first bytes tell whether it reads memory through us.
+        # None until its first bytes show whether it reads memory through us.
         self.linked = None
         self.unsent = b""
         self.first = b""
-        self.talk = b""
+        self.diagnostics = b""
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def run(self):
-        """Serves it until it ends; returns its exit status and what it had to say."""
+        """Serves it until it ends; returns its exit status and its stderr."""
         try:
             open_fds = {self.out, self.err}
             while open_fds:
@@ -333,22 +333,22 @@ class Child:
                     if not data:
                         open_fds.discard(fd)
                     elif fd == self.err:
-                        self.talk += data
+                        self.diagnostics += data
                     else:
-                        self.hear(data)
+                        self.receive(data)
                 if not readable and self.process.poll() is not None:
-                    # Somebody that it started holds its pipes.
+                    # A process that it started holds its pipes.
                     break
-            self.tell(self.first, True)
+            self.show(self.first, True)
             while True:
                 try:
-                    return self.process.wait(SLICE), self.talk.decode("utf-8", "replace")
+                    return self.process.wait(SLICE), self.diagnostics.decode("utf-8", "replace")
                 except subprocess.TimeoutExpired:
                     pass
         finally:
             self.end()
 
-    def hear(self, data):
+    def receive(self, data):
         """Bytes from its stdout: packets, or plain text."""
         if self.linked is None:
             self.first += data
@@ -357,15 +357,15 @@ class Child:
             self.linked = self.first.startswith(GREETING)
             data, self.first = self.first, b""
         if not self.linked:
-            self.tell(data)
+            self.show(data)
             return
         reply, text = self.link.feed(data)
         self.unsent += reply
         # Before the text: GDB's pager may hold us for long.
         self.send()
-        self.tell(text)
+        self.show(text)
 
-    def tell(self, text, final=False):
+    def show(self, text, final=False):
         """Prints."""
         text = self.decoder.decode(text, final)
         if text:
@@ -387,7 +387,7 @@ class Child:
         process = self.process
         try:
             if process.poll() is None and not self.linked:
-                # It may hold a target of its own, and wants to leave that in order.
+                # It may have a target of its own, and leaves that in order.
                 self.signal(signal.SIGINT)
                 deadline = time.monotonic() + 2
                 while process.poll() is None and time.monotonic() < deadline:
@@ -415,11 +415,11 @@ def receive(fd):
         return b""
 
 
-def failure(talk):
-    """Splits what a child that failed has said: what came before, and why it failed."""
-    lines = talk.rstrip("\n").split("\n")
+def failure(diagnostics):
+    """Splits the stderr of a child that failed: what came before, and why it failed."""
+    lines = diagnostics.rstrip("\n").split("\n")
     if lines[0].startswith("error: "):
-        # The command line was wrong: the reason, without the lesson in usage.
+        # The command line was wrong: the reason, without the usage.
         reason = ["tx-trace: " + lines[0][len("error: ") :]]
         for line in lines[1:]:
             if line.startswith(("Usage:", "For more information")):
@@ -443,7 +443,7 @@ def set_status(status):
 
 
 def forward(words, from_tty):
-    """Runs the program with these words; returns what it said and is not for people."""
+    """Runs the program with these words; returns the place where `follow` ended."""
     if words[:1] == ["control"] and words[1:2] in (["enable"], ["disable"]):
         call_kernel(words[1:], from_tty)
         return None
@@ -452,35 +452,35 @@ def forward(words, from_tty):
 
 def run_binary(words, from_tty):
     """The same, whatever the words are."""
-    # Until it is known better: could not look.
+    # Until it is known better: an error.
     set_status(2)
     binary = find_binary()
     env = environment(from_tty)
     child = Child([binary] + words, env, may_write=words[:1] == ["control"])
     try:
-        status, talk = child.run()
+        status, diagnostics = child.run()
     except gdb.GdbError:
         raise
     except gdb.error as e:
         # The target went away, or GDB may not read it now.
         raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}") from e
     if status < 0:
-        raise gdb.GdbError(f"{talk}tx-trace: {binary} was ended by signal {-status}")
+        raise gdb.GdbError(f"{diagnostics}tx-trace: {binary} was ended by signal {-status}")
     set_status(status)
-    place, talk = split_place(talk)
+    place, diagnostics = split_place(diagnostics)
     if status >= 2:
-        before, reason = failure(talk)
+        before, reason = failure(diagnostics)
         if before:
             warn(before)
-        raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and did not say why")
-    if talk:
-        warn(talk)
+        raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and no reason")
+    if diagnostics:
+        warn(diagnostics)
     return place
 
 
-def split_place(talk):
-    """The place where `follow` ended, and the rest of what was said."""
-    lines = talk.splitlines(True)
+def split_place(diagnostics):
+    """The place where `follow` ended, and the rest of the diagnostics."""
+    lines = diagnostics.splitlines(True)
     places = [line[len(PLACE) :].strip() for line in lines if line.startswith(PLACE)]
     rest = "".join(line for line in lines if not line.startswith(PLACE))
     return (places[-1] if places else None), rest
@@ -539,7 +539,7 @@ STATUS = {
     0xFF: "TX_FEATURE_NOT_ENABLED: the kernel was built without TX_ENABLE_EVENT_TRACE",
 }
 USAGE = "control enable BUFFER SIZE [ENTRIES] [--range ADDR..ADDR] --yes, or control disable --yes"
-# Registry entries where none are told.
+# Registry entries where none are given.
 ENTRIES = "32"
 
 
@@ -552,8 +552,8 @@ def evaluate(expression):
 
 
 def first_line(error):
-    """GDB explains at length."""
-    return (str(error).splitlines() or ["GDB does not say why"])[0].rstrip(".")
+    """The first line of a long explanation of GDB's."""
+    return (str(error).splitlines() or ["GDB gives no reason"])[0].rstrip(".")
 
 
 def take_ranges(words):
@@ -607,7 +607,7 @@ def call_kernel(words, from_tty):
     set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
     if not yes:
-        raise gdb.GdbError("tx-trace: nothing is called: there is nobody to ask: add --yes")
+        raise gdb.GdbError("tx-trace: nothing is called: not a terminal: use --yes")
     refuse_macros(("unsigned", "int", "long", "void"))
     try:
         result = gdb.parse_and_eval(f"((unsigned int (*) ({types})) &'{name}') ({values})")
@@ -624,7 +624,7 @@ def call_kernel(words, from_tty):
     set_status(0 if status == 0 else 1)
 
 
-# What the program knows of itself: asked, not written down here
+# What the program knows of itself: it is asked, not written here
 
 
 def file_names(begun):
@@ -645,7 +645,7 @@ def short_class(name):
     return re.sub(r"_events?$", "", name.lower().replace("_trace_", "_"))
 
 
-class Lore:
+class HelpCache:
     """Commands, options and names of one binary; each is asked once."""
 
     def __init__(self, binary):
@@ -653,7 +653,7 @@ class Lore:
         self.answers = {}
 
     def ask(self, *words):
-        """What it prints to these words; "" where it cannot."""
+        """What it prints to these words, in lines; none where it cannot."""
         if words not in self.answers:
             try:
                 done = subprocess.run(
@@ -667,49 +667,44 @@ class Lore:
                 text = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
             except (OSError, subprocess.SubprocessError):
                 text = ""
-            self.answers[words] = text
+            self.answers[words] = text.splitlines()
         return self.answers[words]
+
+    def table(self):
+        """The program's own table: [command, what it does] and [command, option, values]."""
+        return [line.split("\t") for line in self.ask("gdb", "--commands")]
 
     def commands(self):
         """Names and what they do."""
-        block = self.ask("--help").partition("Commands:\n")[2].partition("\n\n")[0]
-        found = re.findall(r"^  ([a-z][a-z0-9-]*) +(\S.*(?:\n {4,}\S.*)*)", block, re.MULTILINE)
-        return [(name, " ".join(text.split())) for name, text in found if name != "help"]
+        return [tuple(row) for row in self.table() if len(row) == 2]
 
     def options(self, command):
-        """The options of a command."""
-        found = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", self.ask(command, "--help"), re.M)
-        return sorted(set(found))
+        """The options of a command, each with the values that it takes, where that is a list."""
+        rows = [row for row in self.table() if len(row) == 3 and row[0] == command]
+        return {option: values.split(",") if values else [] for _, option, values in rows}
 
     def values(self, command, option):
         """What an option takes, where that is a list."""
         if option in ("--event", "--class"):
             column = "name" if option == "--event" else "class"
-            rows = [line.split(",") for line in self.ask("events", "--format", "csv").splitlines()]
+            rows = [line.split(",") for line in self.ask("events", "--format", "csv")]
             if rows and column in rows[0]:
                 at = rows[0].index(column)
                 found = {row[at] for row in rows[1:] if len(row) > at and row[at]}
                 return sorted(found if option == "--event" else map(short_class, found))
             return []
-        # From the option to the next one.
-        block = r"^ +(?:-\w, )?" + re.escape(option) + r" <.*?(?=^ +(?:-\w, )?--|\Z)"
-        part = re.search(block, self.ask(command, "--help"), re.M | re.S)
-        text = part.group(0) if part else ""
-        listed = re.search(r"\[possible values: ([^\]]+)\]", text)
-        if listed:
-            return [value.strip() for value in listed.group(1).split(",")]
-        return re.findall(r"^ +- ([a-z-]+):", text, re.MULTILINE)
+        return self.options(command).get(option, [])
 
 
-LORE = {}
+HELP_CACHES = {}
 
 
-def lore():
+def help_cache():
     """Of the binary that would be run now."""
     binary = find_binary()
-    if binary not in LORE:
-        LORE[binary] = Lore(binary)
-    return LORE[binary]
+    if binary not in HELP_CACHES:
+        HELP_CACHES[binary] = HelpCache(binary)
+    return HELP_CACHES[binary]
 
 
 # GDB's commands and settings
@@ -727,8 +722,8 @@ Usage: tx-trace COMMAND [ARGUMENT]... [OPTION]...
 
 The program tx-trace does the work and reads memory through GDB, live or post mortem;
 a source that is given (--core FILE, --image FILE@ADDR, --trace FILE, --remote ENDPOINT)
-is read instead. `tx-trace --help` and `tx-trace COMMAND --help` tell all options.
-$_tx_trace_exit is 0 after success, 1 where the answer is no, 2 where it could not look."""
+is read instead. `tx-trace --help` and `tx-trace COMMAND --help` list all options.
+$_tx_trace_exit is 0 after success, 1 for not found, 2 for an error."""
 
 
 class Forward(gdb.Command):
@@ -738,7 +733,7 @@ class Forward(gdb.Command):
         self.command = command
         self.__doc__ = (
             f"{text}.\n\nUsage: tx-trace {command} [ARGUMENT]... [OPTION]...\n\n"
-            f"`tx-trace {command} --help` tells all of them.\n"
+            f"`tx-trace {command} --help` lists them all.\n"
             "Memory is read through GDB, unless --core, --image, --trace or --remote is given."
         )
         super().__init__(f"tx-trace {command}", gdb.COMMAND_DATA)
@@ -767,7 +762,7 @@ class Forward(gdb.Command):
             if equals and option.startswith("--"):
                 known = [f"{option}={name}" for name in self.values(option, value)]
             elif typed.startswith("-"):
-                known = lore().options(self.command)
+                known = sorted(help_cache().options(self.command))
             else:
                 known = self.values(before[-1] if before else "", typed)
         except gdb.GdbError:
@@ -780,7 +775,7 @@ class Forward(gdb.Command):
         """What may come after an option."""
         if option in FILE_OPTIONS:
             return file_names(begun)
-        return lore().values(self.command, option) if option.startswith("--") else []
+        return help_cache().values(self.command, option) if option.startswith("--") else []
 
 
 class Prefix(gdb.Command):
@@ -830,7 +825,7 @@ KNOWN = set()
 def register():
     """Makes GDB's sub-commands of the program's. Others are forwarded too, without help and TAB."""
     try:
-        commands = lore().commands()
+        commands = help_cache().commands()
     except gdb.GdbError:
         return
     for name, text in commands:

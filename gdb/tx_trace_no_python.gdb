@@ -6,7 +6,7 @@
 # Static data and the trace buffer are dumped into a private directory below
 # /tmp, the program tx-trace reads them there, and the directory is removed.
 # The program is found on the PATH, or named by TX_TRACE_BIN in the environment
-# of GDB. A shell sees the words: quote what it would take for its own, as in
+# of GDB. A shell sees the words: quote what it would interpret, as in
 # --event 'tx_queue_*'. At most nine words.
 
 # An ELF and a target are not trusted. Their text reaches neither a shell's command line nor a GDB expression: of what
@@ -156,7 +156,7 @@ Usage: tx-trace COMMAND [ARGUMENT]... [OPTION]...
     tx-trace show -1                        the newest event in full
 
 Without Python: static data and the trace buffer are dumped, and the program tx-trace reads the dumps.
-$_tx_trace_exit is 0 after success, 1 where the answer is no, 2 where it could not look.
+$_tx_trace_exit is 0 after success, 1 for not found, 2 for an error.
 end
 
 # These read no memory.

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tx_trace::cli::main()
+    tx_trace::main()
 }

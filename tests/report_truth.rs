@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use support::builder::{Buffer, Entry, Registered};
 use support::simulated::{Kernel, Loss, Outcome, STACK_SIZE, Setup, Who, stack};
 use support::threadx::{ALPHA, BASE, decode, decode_bytes};
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::format::{DecodeOptions, Extent};
 use tx_trace::query::{Filters, Query};
@@ -63,7 +63,7 @@ fn run(seed: u64) -> Run {
     let catalogue = Catalogue::threadx(Names::Duo);
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
     let names = vec![Name::Profile, Name::Stats, Name::Blocked, Name::Latency, Name::Stack, Name::Inversions];
-    let reports = reports(&trace, &catalogue, &query, &Wish { names, ..Wish::default() }).unwrap();
+    let reports = reports(&trace, &catalogue, &query, &ReportRequest { names, ..ReportRequest::default() }).unwrap();
     Run { kernel, first, reports }
 }
 
@@ -318,7 +318,13 @@ fn inversions_are_the_kernels_account() {
                 return Err(format!("told {row:?}, is {v:?}"));
             }
             let shares = run.kernel.shares_of(v, end);
-            let told = ["owner_ticks", "isr_ticks", "culprit_ticks"].map(|name| number(&row[at(name)]));
+            // Each culprit with its ticks: `t1 20, t3 5`.
+            let culprits = if row[at("culprits")] == Cell::Empty { String::new() } else { text(&row[at("culprits")]) };
+            let each = culprits.split(", ").filter_map(|c| c.rsplit(' ').next()?.parse::<i64>().ok());
+            let told = [number(&row[at("owner_ticks")]), number(&row[at("isr_ticks")]), each.clone().sum()];
+            if number(&row[at("culprit_ticks")]) != each.max().unwrap_or(0) {
+                return Err(format!("culprit_ticks is not that of the longest: {row:?}"));
+            }
             let unknown = number(&row[at("unknown_ticks")]);
             if told.iter().zip(shares).any(|(told, is)| !(*told..=told + unknown).contains(&is)) {
                 return Err(format!("{v:?}: told {told:?}, unknown {unknown}, is {shares:?}"));
@@ -343,7 +349,13 @@ fn of(events: &[Entry]) -> Vec<Report> {
     let buffer = Buffer { objects: objects.collect(), ..Buffer::new(BASE) }.record(events.len() + 1, events);
     let (trace, catalogue) = (decode(&buffer), Catalogue::threadx(Names::Duo));
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
-    reports(&trace, &catalogue, &query, &Wish { names: vec![Name::Profile, Name::Stats], ..Wish::default() }).unwrap()
+    reports(
+        &trace,
+        &catalogue,
+        &query,
+        &ReportRequest { names: vec![Name::Profile, Name::Stats], ..ReportRequest::default() },
+    )
+    .unwrap()
 }
 
 fn ticks(reports: &[Report], who: &str) -> i64 {
@@ -485,6 +497,6 @@ fn tx_trace_of(path: &std::path::Path) -> std::io::Result<Report> {
     let trace = decode_bytes(&Buffer::new(header), bytes, &[], Extent::All, &DecodeOptions::default());
     let (trace, catalogue) = (trace.unwrap(), Catalogue::threadx(Names::Duo));
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
-    let wish = Wish { names: vec![Name::Profile], ..Wish::default() };
+    let wish = ReportRequest { names: vec![Name::Profile], ..ReportRequest::default() };
     Ok(reports(&trace, &catalogue, &query, &wish).unwrap().remove(0))
 }

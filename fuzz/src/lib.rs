@@ -307,7 +307,7 @@ pub fn command(data: &[u8]) -> usize {
         assert!(std::fs::write(name, file).is_ok(), "the temporary folder can be written");
         let mut words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
         words.extend([name.into(), "-o".into(), out.clone().into()]);
-        let (outcome, said) = tx_trace::cli::overheard(words);
+        let (outcome, said) = tx_trace::cli::run_captured(words);
         assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{said:?}");
         let printed = std::fs::read(&out).unwrap_or_default();
         let _ = (std::fs::remove_file(name), std::fs::remove_file(out));

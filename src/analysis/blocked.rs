@@ -2,35 +2,33 @@
 //! board that is the answer.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
-use super::waits::{Ending, ending};
-use super::{Call, Change, Seen, Span, ThreadNo, Tracker, Visitor, Who, Whole, object_cell, thread_cell, word};
-use crate::abi::Addr;
+use super::intern::Interner;
+use super::scope::Scope;
+use super::tracker::{Call, Change, Ending, ObjectNo, System, ThreadNo, Who};
+use super::{columns, object_cell, thread_cell, word};
 use crate::catalogue::Effect;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Kind, Report};
 use crate::trace::{DefId, Event};
 
-/// The most kinds of waits that are told apart: a damaged trace may name any number of objects.
-const MOST_KINDS: usize = 1 << 16;
-/// The most who are told apart of those that end one kind of wait.
-const MOST_WAKERS: usize = 64;
+/// The most kinds of waits that are counted apart: a damaged trace may name any number of objects.
+const MAX_KINDS: usize = 1 << 16;
+/// The most who are counted apart of those that end one kind of wait.
+const MAX_WAKERS: usize = 64;
 /// The most threads that a note names.
-const MOST_NAMES: usize = 6;
+const MAX_NAMES: usize = 6;
 
 /// Waits that are counted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Kept {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
     thread: ThreadNo,
-    /// What is waited for; where no call names an object, the event that blocks and its code of the state.
     what: What,
-    /// The call that names the object.
-    call: Option<DefId>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What is waited for: an object in a call, or where no call names one, the event that blocks and its code of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    Object(Addr),
+    Object(ObjectNo, DefId),
     State(Option<DefId>, Option<u64>),
 }
 
@@ -61,7 +59,7 @@ struct Row {
 struct Open {
     from: i64,
     seq: u64,
-    key: Kept,
+    what: What,
     call: Option<DefId>,
     /// False where the filters keep neither the call nor the event that blocks.
     kept: bool,
@@ -69,81 +67,68 @@ struct Open {
 
 /// Adds up waits.
 #[derive(Debug, Default)]
-pub struct Blocked {
-    index: HashMap<Kept, usize>,
-    /// By thread: the row that was looked for last.
-    recent: Vec<Option<usize>>,
-    rows: Vec<(Kept, Row)>,
+pub(super) struct Blocked {
+    /// Numbers of what is waited for: object and definition in one word, or the number of a state with the highest bit set.
+    whats: Interner,
+    /// Numbers of states: code and definition.
+    states: Vec<(Option<DefId>, Option<u64>)>,
+    /// Numbers of rows: thread and number of what it waits for, in one word.
+    numbers: Interner,
+    rows: Vec<(Key, Row)>,
     open: Vec<Option<Open>>,
     /// Threads that some change was about.
     met: Vec<bool>,
-    /// The last event that the filters keep, by context.
-    last_kept: Vec<Option<u64>>,
     /// Waits whose beginning lies before the first event.
     before: u64,
     /// Waits that began before the window.
     earlier: u64,
     lost: u64,
-    begun: Option<i64>,
-    now: i64,
+}
+
+/// The most states that are counted apart.
+const MAX_STATES: usize = 256;
+
+fn place<T: Clone>(list: &mut Vec<T>, at: usize, empty: T) -> Option<&mut T> {
+    if at >= list.len() && at < 1 << 24 {
+        list.resize(at.saturating_add(1), empty);
+    }
+    list.get_mut(at)
 }
 
 impl Blocked {
-    fn place<T: Clone>(list: &mut Vec<T>, at: usize, empty: T) -> Option<&mut T> {
-        if at >= list.len() && at < 1 << 24 {
-            list.resize(at.saturating_add(1), empty);
-        }
-        list.get_mut(at)
-    }
-
-    fn row(&mut self, key: Kept) -> Option<&mut Row> {
-        let thread = key.thread.index();
-        if let Some(at) = self.recent.get(thread).copied().flatten()
-            && self.rows.get(at).is_some_and(|(own, _)| *own == key)
-        {
-            return self.rows.get_mut(at).map(|(_, row)| row);
-        }
-        let next = self.rows.len();
-        let at = match self.index.get(&key) {
-            Some(at) => *at,
-            None if next >= MOST_KINDS => {
-                self.lost = self.lost.saturating_add(1);
-                return None;
-            }
-            None => {
-                self.index.insert(key, next);
-                self.rows.push((key, Row::default()));
-                next
+    fn row(&mut self, key: Key) -> Option<&mut Row> {
+        let what = match key.what {
+            What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.0),
+            What::State(def, code) => {
+                let known = self.states.iter().position(|s| *s == (def, code));
+                if known.is_none() && self.states.len() < MAX_STATES {
+                    self.states.push((def, code));
+                }
+                let number = known.unwrap_or(self.states.len().saturating_sub(1)) as u64;
+                1 << 63 | number
             }
         };
-        if let Some(place) = Self::place(&mut self.recent, thread, None) {
-            *place = Some(at);
+        let number = u64::from(key.thread.0) << 32 | u64::from(self.whats.intern(what));
+        if self.rows.len() >= MAX_KINDS && self.numbers.find(number).is_none() {
+            self.lost = self.lost.saturating_add(1);
+            return None;
+        }
+        let at = usize::try_from(self.numbers.intern(number)).ok()?;
+        if at >= self.rows.len() {
+            self.rows.push((key, Row::default()));
         }
         self.rows.get_mut(at).map(|(_, row)| row)
     }
 
-    fn begins(&mut self, seen: &Seen<'_>, thread: ThreadNo, call: Option<Call>, code: Option<u64>, t: &Tracker<'_>) {
-        let what = call.and_then(|c| c.object).map_or(What::State(seen.event.def, code), What::Object);
-        let def = call.map(|c| c.def);
-        let key = Kept { thread, what, call: def.filter(|_| matches!(what, What::Object(_))) };
-        let context = t.thread(thread).and_then(|th| th.context).and_then(|c| usize::try_from(c.0).ok());
-        let last = context.and_then(|c| self.last_kept.get(c).copied().flatten());
-        let kept = seen.kept || !seen.inside || call.is_some_and(|c| last.is_some_and(|last| last >= c.seq));
-        let open = Open { from: seen.event.ticks, seq: seen.event.seq, key, call: def, kept };
-        if let Some(place) = Self::place(&mut self.open, thread.index(), None) {
-            *place = Some(open);
-        }
-    }
-
-    fn ends(&mut self, seen: &Seen<'_>, open: Open, waker: Option<Waker>, timed_out: bool) {
-        // What began before the window is told where the filters keep its end.
-        let earlier = self.begun.is_none_or(|begun| open.from < begun);
-        if !seen.inside || !(seen.kept || open.kept && !earlier) {
+    fn ends(&mut self, event: &Event, thread: ThreadNo, open: &Open, waker: Option<(Waker, bool)>, scope: &Scope<'_>) {
+        // What began before the window is reported where the filters keep its end.
+        let earlier = scope.is_before(open.from);
+        if !scope.inside || !(scope.keeps || open.kept && !earlier) {
             return;
         }
         self.earlier = self.earlier.saturating_add(u64::from(earlier));
-        let ticks = seen.event.ticks.saturating_sub(open.from);
-        let Some(row) = self.row(open.key) else { return };
+        let ticks = event.ticks.saturating_sub(open.from);
+        let Some(row) = self.row(Key { thread, what: open.what }) else { return };
         row.call = row.call.or(open.call);
         row.count = row.count.saturating_add(1);
         row.total = row.total.saturating_add(ticks);
@@ -151,122 +136,113 @@ impl Blocked {
         if row.max.is_none_or(|(max, _)| ticks > max) {
             row.max = Some((ticks, open.seq));
         }
+        let Some((waker, timed_out)) = waker else { return };
         row.timeouts = row.timeouts.saturating_add(u64::from(timed_out));
-        let Some(waker) = waker else { return };
         if let Some((_, n)) = row.wakers.iter_mut().find(|(w, _)| *w == waker) {
             *n = n.saturating_add(1);
-        } else if row.wakers.len() < MOST_WAKERS {
+        } else if row.wakers.len() < MAX_WAKERS {
             row.wakers.push((waker, 1));
         }
     }
 
-    fn begin(&mut self, event: &Event) {
-        self.begun.get_or_insert(event.ticks);
-        self.now = event.ticks;
-    }
-}
-
-impl Visitor for Blocked {
-    fn span(&mut self, span: &Span, _: &Tracker<'_>) {
-        self.now = self.now.max(span.to);
-    }
-
-    fn seen(&mut self, seen: &Seen<'_>, change: &Change, tracker: &Tracker<'_>) {
-        if seen.inside {
-            self.begin(seen.event);
+    fn begins(&mut self, event: &Event, thread: ThreadNo, code: Option<u64>, call: Option<Call>, kept: bool) {
+        let what = match call.and_then(|c| Some((c.object?, c.def))) {
+            Some((object, def)) => What::Object(object, def),
+            None => What::State(event.def, code),
+        };
+        let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept };
+        if let Some(place) = place(&mut self.open, thread.index(), None) {
+            *place = Some(open);
         }
+    }
+
+    #[inline]
+    pub fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
         match *change {
             Change::Blocked { thread, code, call, .. } => {
-                self.begins(seen, thread, call, code, tracker);
+                self.begins(event, thread, code, call, scope.keeps_wait(thread, call, system));
                 self.meet(thread);
             }
-            Change::Readied { thread, by, interrupt, waited, call, .. } => {
+            Change::Readied { thread, by, interrupt, waited, .. } => {
                 let open = self.open.get_mut(thread.index()).and_then(Option::take);
                 let met = self.meet(thread);
                 let Some(open) = open else {
                     // A thread that was never met may have waited, or be new.
-                    self.before = self.before.saturating_add(u64::from(!met && seen.inside && seen.kept));
+                    self.before = self.before.saturating_add(u64::from(!met && scope.inside && scope.keeps));
                     return;
                 };
-                let interrupt = seen.event.isr.map(u64::from).or(interrupt).filter(|_| by == Who::Isr);
-                let how = waited.map(|wait| ending(thread, &wait, call, tracker));
-                self.ends(seen, open, Some(Waker { who: by, interrupt }), how == Some(Ending::TimedOut));
+                let interrupt = event.isr.map(u64::from).or(interrupt).filter(|_| by == Who::Isr);
+                let timed_out = waited.is_some_and(|w| w.ending == Ending::TimedOut);
+                self.ends(event, thread, &open, Some((Waker { who: by, interrupt }, timed_out)), scope);
             }
             Change::Ended { thread, waited } => {
-                if let Some(open) = self.open.get_mut(thread.index()).and_then(Option::take)
-                    && waited.is_some()
-                {
-                    self.ends(seen, open, None, false);
+                if let Some(open) = self.open.get_mut(thread.index()).and_then(Option::take).filter(|_| waited) {
+                    self.ends(event, thread, &open, None, scope);
                 }
             }
+            Change::Gap(_) => self.open.clear(),
             _ => {}
         }
     }
 
-    fn event(&mut self, event: &Event, _: &Tracker<'_>) {
-        self.begin(event);
-        if let Ok(at) = usize::try_from(event.context.0)
-            && let Some(place) = Self::place(&mut self.last_kept, at, None)
-        {
-            *place = Some(event.seq);
-        }
-    }
-
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let to = whole.span.map_or(self.now, |(_, to)| to);
-        let still: Vec<Open> = self.open.iter().flatten().filter(|o| o.kept).copied().collect();
-        for open in &still {
-            if let Some(row) = self.row(open.key) {
+    pub fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        let to = scope.end();
+        let still: Vec<(ThreadNo, Open)> =
+            (0u32..).map(ThreadNo).zip(&self.open).filter_map(|(no, o)| Some((no, (*o)?))).collect();
+        let mut any = false;
+        for (thread, open) in still.iter().filter(|(_, o)| o.kept) {
+            any = true;
+            if let Some(row) = self.row(Key { thread: *thread, what: open.what }) {
                 row.call = row.call.or(open.call);
                 row.open = Some((to.saturating_sub(open.from), open.seq));
             }
         }
-        let mut rows: Vec<&(Kept, Row)> = self.rows.iter().collect();
+        let mut rows: Vec<&(Key, Row)> = self.rows.iter().collect();
         rows.sort_by_key(|(key, row)| {
             (row.open.is_none(), Reverse(row.open.map(|(t, _)| t)), Reverse(row.total), key.thread)
         });
         let report = Report {
             name: "blocked",
-            columns: COLUMNS.to_vec(),
-            rows: rows.into_iter().map(|(key, row)| cells(key, row, tracker)).collect(),
-            notes: self.notes(whole, &still, tracker),
+            columns: columns(&COLUMNS),
+            rows: rows.into_iter().map(|(key, row)| cells(key, row, system)).collect(),
+            notes: self.notes(scope, any, system),
         };
         vec![report]
     }
 }
 
-const COLUMNS: [Column; 13] = [
-    Column { name: "thread", kind: Kind::Thread },
-    Column { name: "object", kind: Kind::Object },
-    Column { name: "call", kind: Kind::Event },
-    Column { name: "open", kind: Kind::Ticks },
-    Column { name: "since", kind: Kind::Seq },
-    Column { name: "count", kind: Kind::Count },
-    Column { name: "total", kind: Kind::Ticks },
-    Column { name: "woken_by", kind: Kind::Thread },
-    Column { name: "max", kind: Kind::Ticks },
-    Column { name: "max_seq", kind: Kind::Seq },
-    Column { name: "timeouts", kind: Kind::Count },
-    Column { name: "min", kind: Kind::Ticks },
-    Column { name: "woken", kind: Kind::Count },
+const COLUMNS: [(&str, Kind); 13] = [
+    ("thread", Kind::Thread),
+    ("object", Kind::Object),
+    ("call", Kind::Event),
+    ("open", Kind::Ticks),
+    ("since", Kind::Seq),
+    ("count", Kind::Count),
+    ("total", Kind::Ticks),
+    ("woken_by", Kind::Thread),
+    ("max", Kind::Ticks),
+    ("max_seq", Kind::Seq),
+    ("timeouts", Kind::Count),
+    ("min", Kind::Ticks),
+    ("woken", Kind::Count),
 ];
 
-fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
+fn cells(key: &Key, row: &Row, system: &System<'_>) -> Vec<Cell> {
     let object = match key.what {
-        What::Object(address) => object_cell(address, tracker),
-        What::State(def, code) => tracker.state_word(def, code).map_or(Cell::Empty, Cell::Text),
+        What::Object(object, _) => object_cell(object, system),
+        What::State(def, code) => system.state_word(def, code).map_or(Cell::Empty, Cell::Text),
     };
     let most = row.wakers.iter().rev().max_by_key(|(_, n)| *n);
     let finished = |ticks: i64| if row.count > 0 { Cell::Ticks(ticks) } else { Cell::Empty };
     vec![
-        thread_cell(key.thread, tracker),
+        thread_cell(key.thread, system),
         object,
-        row.call.map_or(Cell::Empty, |def| Cell::Text(tracker.catalogue[def].name.clone())),
+        row.call.map_or(Cell::Empty, |def| Cell::Text(system.catalogue[def].name.clone())),
         row.open.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         Cell::Count(row.count),
         finished(row.total),
-        most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, tracker)),
+        most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, system)),
         row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
         if row.timeouts > 0 { Cell::Count(row.timeouts) } else { Cell::Empty },
@@ -275,9 +251,9 @@ fn cells(key: &Kept, row: &Row, tracker: &Tracker<'_>) -> Vec<Cell> {
     ]
 }
 
-fn waker_cell(waker: Waker, tracker: &Tracker<'_>) -> Cell {
+fn waker_cell(waker: Waker, system: &System<'_>) -> Cell {
     match (waker.who, waker.interrupt) {
-        (Who::Thread(no), _) => thread_cell(no, tracker),
+        (Who::Thread(no), _) => thread_cell(no, system),
         (Who::Isr, number) => Cell::Isr(number),
         (who, _) => Cell::Text(word(who).to_owned()),
     }
@@ -286,27 +262,27 @@ fn waker_cell(waker: Waker, tracker: &Tracker<'_>) -> Cell {
 impl Blocked {
     /// Notes a thread; true where it was met before.
     fn meet(&mut self, thread: ThreadNo) -> bool {
-        Self::place(&mut self.met, thread.index(), false).is_some_and(|met| std::mem::replace(met, true))
+        place(&mut self.met, thread.index(), false).is_some_and(|met| std::mem::replace(met, true))
     }
 
-    fn notes(&self, whole: &Whole, still: &[Open], tracker: &Tracker<'_>) -> Vec<String> {
-        let mut notes = whole.notes();
-        if whole.filtered {
+    fn notes(&self, scope: &Scope<'_>, still: bool, system: &System<'_>) -> Vec<String> {
+        let mut notes = scope.notes();
+        if scope.filtered {
             notes.push(
                 "a wait is listed where the filters keep the call, the event that blocks or the event that wakes; \
                  its time is whole"
                     .to_owned(),
             );
         }
-        if !still.is_empty() {
+        if still {
             notes.push(
                 "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max"
                     .to_owned(),
             );
         }
-        if !tracker.catalogue.tells(Effect::Block) {
+        if !system.catalogue.has_effect(Effect::Block) {
             notes.push("waits: not told by this trace; no event of this system says that a thread blocks".to_owned());
-        } else if self.rows.iter().any(|(_, r)| r.count > 0) && !tracker.tells_patience() {
+        } else if self.rows.iter().any(|(_, r)| r.count > 0) && !system.states_waits() {
             notes.push("timeouts: not told by this trace; no event says how long a caller will wait".to_owned());
         }
         if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
@@ -326,15 +302,15 @@ impl Blocked {
             ));
         }
         if self.lost > 0 {
-            notes.push(format!("more than {MOST_KINDS} kinds of waits: {} waits are not counted", self.lost));
+            notes.push(format!("more than {MAX_KINDS} kinds of waits: {} waits are not counted", self.lost));
         }
         let mut silent =
-            tracker.trace.objects.iter().filter(|o| {
-                o.is_thread && !o.deleted && !tracker.threads().any(|(_, thread)| thread.address == o.address)
+            system.trace.objects.iter().filter(|o| {
+                o.is_thread && !o.deleted && !system.threads().any(|(_, thread)| thread.address == o.address)
             });
         let names: Vec<String> = silent
             .by_ref()
-            .take(MOST_NAMES)
+            .take(MAX_NAMES)
             .map(|o| if o.name.is_empty() { format!("{:#x}", o.address) } else { o.name.clone() })
             .collect();
         if !names.is_empty() {

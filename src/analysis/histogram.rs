@@ -6,12 +6,24 @@ const STEPS: usize = 64;
 /// Its logarithm.
 const BITS: u32 = 6;
 
+/// So many numbers are kept as they are, before any are counted: most threads of a large system have few.
+const FEW: usize = 16;
+
 /// Counts durations. A power of two takes its 64 counts when the first of its numbers comes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Histogram {
+    /// The numbers, while they are few.
+    few: Vec<u64>,
     powers: Vec<Vec<u64>>,
     count: u64,
     ends: Option<(u64, u64)>,
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (self.counted(), other.counted());
+        (a.powers, a.count, a.ends) == (b.powers, b.count, b.ends)
+    }
 }
 
 /// Which power of two a number is counted with, and which of its steps.
@@ -35,11 +47,35 @@ fn middle(power: usize, step: usize) -> u64 {
 impl Histogram {
     /// Counts a number.
     pub fn add(&mut self, value: u64) {
-        let (power, step) = place(value);
-        self.count_at(power, step, 1);
+        if self.powers.is_empty() && self.few.len() < FEW {
+            self.few.push(value);
+        } else {
+            self.count_few();
+            self.count_one(value);
+        }
         self.count = self.count.saturating_add(1);
         let (low, high) = self.ends.unwrap_or((value, value));
         self.ends = Some((low.min(value), high.max(value)));
+    }
+
+    /// Counts what was kept.
+    fn count_few(&mut self) {
+        for value in std::mem::take(&mut self.few) {
+            self.count_one(value);
+        }
+    }
+
+    /// The same with every number counted.
+    fn counted(&self) -> Self {
+        let mut all = self.clone();
+        all.count_few();
+        all
+    }
+
+    #[inline]
+    fn count_one(&mut self, value: u64) {
+        let (power, step) = place(value);
+        self.count_at(power, step, 1);
     }
 
     fn count_at(&mut self, power: usize, step: usize, more: u64) {
@@ -57,6 +93,8 @@ impl Histogram {
 
     /// Adds what another has counted.
     pub fn merge(&mut self, other: &Self) {
+        self.count_few();
+        other.few.iter().for_each(|value| self.count_one(*value));
         for (power, steps) in other.powers.iter().enumerate() {
             for (step, n) in steps.iter().enumerate().filter(|(_, n)| **n > 0) {
                 self.count_at(power, step, *n);
@@ -98,6 +136,9 @@ impl Histogram {
         }
         if rank == 1 {
             return Some(low);
+        }
+        if !self.few.is_empty() {
+            return self.counted().percentile(percent);
         }
         let mut below = 0u128;
         for (power, steps) in self.powers.iter().enumerate() {

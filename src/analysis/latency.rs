@@ -7,7 +7,9 @@ mod spans;
 mod threads;
 mod timing;
 
-use super::{Change, Tracker, Visitor, Whole, Wish};
+use super::ReportRequest;
+use super::scope::Scope;
+use super::tracker::{Change, System};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::report::Report;
@@ -15,7 +17,7 @@ use crate::trace::{Event, Trace};
 
 /// In the making.
 #[derive(Debug)]
-pub struct Latency {
+pub(super) struct Latency {
     threads: threads::Threads,
     interrupts: interrupts::Interrupts,
     every: Option<every::Every>,
@@ -23,49 +25,41 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// What is wanted, held against the catalogue.
+    /// Checks what is asked for against the catalogue.
     ///
     /// # Errors
     /// Where an event or a field does not exist.
-    pub fn new(trace: &Trace, catalogue: &Catalogue, wish: &Wish) -> Result<Self, Error> {
+    pub fn new(trace: &Trace, catalogue: &Catalogue, request: &ReportRequest) -> Result<Self, Error> {
         Ok(Self {
             threads: threads::Threads::default(),
             interrupts: interrupts::Interrupts::default(),
-            every: every::Every::new(&wish.every, catalogue)?,
-            spans: spans::Spans::new(&wish.spans, trace, catalogue)?,
+            every: every::Every::new(&request.every, catalogue)?,
+            spans: spans::Spans::new(&request.spans, trace, catalogue)?,
         })
     }
 }
 
 impl Latency {
-    /// Tells those who were asked for by name.
-    fn asked(&mut self, event: &Event, tracker: &Tracker<'_>) {
+    #[inline]
+    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+        self.threads.change(event, change);
+        self.interrupts.change(event, change, system);
+    }
+
+    #[inline]
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
         if let Some(every) = &mut self.every {
             every.event(event);
         }
         if let Some(spans) = &mut self.spans {
-            spans.event(event, tracker);
-        }
-    }
-}
-
-impl Visitor for Latency {
-    fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
-        self.threads.change(event, change);
-        self.interrupts.change(event, change, tracker);
-    }
-
-    #[inline]
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        if self.every.is_some() || self.spans.is_some() {
-            self.asked(event, tracker);
+            spans.event(event, system);
         }
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let mut all = vec![self.threads.report(whole, tracker), self.interrupts.report(whole, tracker)];
-        all.extend(self.every.as_ref().map(|e| e.report(whole, tracker)));
-        all.extend(self.spans.as_ref().map(|s| s.report(whole, tracker)));
+    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        let mut all = vec![self.threads.report(scope, system), self.interrupts.report(scope, system)];
+        all.extend(self.every.map(|e| e.report(scope, system)));
+        all.extend(self.spans.map(|s| s.report(scope, system)));
         all
     }
 }

@@ -1,35 +1,39 @@
-//! REPORTS: one pass over the events feeds all of them through one tracker. They ask for effects, never for ids, so that
-//! they serve every system; only `tracex/` knows the ids of the system whose viewer it imitates.
+//! REPORTS: one pass over the events feeds one [`Tracker`], and all reports consume what it finds: spans, changes, calls
+//! with outcomes. They ask for effects, never for ids, so that they serve every system; only `tracex/` knows the ids of the
+//! system whose viewer it imitates.
 
-pub mod addresses;
-pub mod blocked;
-pub mod change;
+mod blocked;
+mod cells;
 pub mod histogram;
-pub mod inversions;
-pub mod latency;
-pub mod outcome;
-pub mod profile;
-pub mod roles;
-pub mod services;
-pub mod stack;
-pub mod state;
-pub mod stats;
+mod intern;
+mod inversions;
+mod latency;
+mod outcome;
+mod profile;
+mod scope;
+mod services;
+mod stack;
+mod stats;
 mod times;
 pub mod tracex;
-pub mod usage;
-pub mod waits;
+pub mod tracker;
+mod usage;
 
 use std::ops::ControlFlow;
 
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::Query;
-use crate::report::{Cell, Report};
-use crate::trace::{Event, Trace};
+use crate::report::Report;
+use crate::trace::Trace;
 
-pub use change::{Call, Change, Patience, Span, State, ThreadNo, Told, Wait, Who};
+pub use cells::share;
 pub use outcome::{Outcome, Outcomes, Waker};
-pub use state::Tracker;
+pub use tracker::{Consumer, Tracker};
+
+use cells::{address_cell, columns, many, object_cell, thread_cell, who_cell, word};
+use scope::Scope;
+use tracker::{Step, System, Wants};
 
 /// The reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +68,36 @@ impl Name {
         Self::Latency,
         Self::Use,
     ];
+
+    /// What this report needs of the tracker; `None` where it looks at events alone.
+    const fn wants(self) -> Option<Wants> {
+        match self {
+            Self::Services | Self::Stack => None,
+            Self::Profile => Some(Wants { changes: false, calls: false }),
+            Self::Stats | Self::Latency => Some(Wants { changes: true, calls: false }),
+            Self::Inversions | Self::Blocked | Self::Use => Some(Wants::ALL),
+        }
+    }
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "profile",
+            Self::Stats => "stats",
+            Self::Services => "services",
+            Self::Stack => "stack",
+            Self::Inversions => "inversions",
+            Self::Blocked => "blocked",
+            Self::Latency => "latency",
+            Self::Use => "use",
+        }
+    }
 }
 
-/// What is wanted.
+/// Which reports to make, and of what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct ReportRequest {
     /// These reports, in this order.
     pub names: Vec<Name>,
     /// By the definitions of the vendor's viewer.
@@ -82,264 +111,124 @@ pub struct Wish {
 /// Makes the reports.
 ///
 /// # Errors
-/// Where a wish names what is not there.
-pub fn reports(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, wish: &Wish) -> Result<Vec<Report>, Error> {
-    if wish.tracex {
-        return tracex::reports(trace, catalogue, query, &wish.names);
+/// Where the request names what is not there.
+pub fn reports(
+    trace: &Trace,
+    catalogue: &Catalogue,
+    query: &Query<'_>,
+    request: &ReportRequest,
+) -> Result<Vec<Report>, Error> {
+    if request.tracex {
+        return tracex::reports(trace, catalogue, query, &request.names);
     }
-    let mut visitors: Vec<Box<dyn Visitor>> = Vec::new();
-    for name in &wish.names {
-        visitors.push(match name {
-            Name::Profile => Box::<profile::Profile>::default(),
-            Name::Stats => Box::<stats::Stats>::default(),
-            Name::Services => Box::<services::Services>::default(),
-            Name::Stack => Box::<stack::Stack>::default(),
-            Name::Inversions => Box::<inversions::Inversions>::default(),
-            Name::Blocked => Box::<blocked::Blocked>::default(),
-            Name::Latency => Box::new(latency::Latency::new(trace, catalogue, wish)?),
-            Name::Use => Box::new(usage::Use::new(trace, catalogue)),
-        });
-    }
-    Ok(run(trace, catalogue, query, &mut visitors))
-}
-
-/// A report in the making.
-pub trait Visitor {
-    /// Somebody had a core up to this event.
-    fn span(&mut self, span: &Span, tracker: &Tracker<'_>) {
-        let _ = (span, tracker);
-    }
-
-    /// The event changes something. The tracker already knows.
-    fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
-        let _ = (event, change, tracker);
-    }
-
-    /// The same for what goes on over several events: each change up to the end of the window, whatever the filters keep.
-    fn seen(&mut self, seen: &Seen<'_>, change: &Change, tracker: &Tracker<'_>) {
-        let _ = (seen, change, tracker);
-    }
-
-    /// An event that the filters keep, after its changes.
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let _ = (event, tracker);
-    }
-
-    /// All of these for one event. No report writes it for itself: made anew for each of them, it costs one call an event,
-    /// and what a report does not look at costs nothing.
-    fn step(&mut self, step: &Step<'_>, tracker: &Tracker<'_>) {
-        let event = step.seen.event;
-        step.spans.iter().for_each(|s| self.span(s, tracker));
-        if step.in_sight {
-            step.changes.iter().for_each(|c| self.seen(&step.seen, c, tracker));
-        }
-        if step.seen.kept {
-            step.changes.iter().for_each(|c| self.change(event, c, tracker));
-            self.event(event, tracker);
-        }
-    }
-
-    /// Everything was seen.
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report>;
-}
-
-/// An event and whether it counts.
-#[derive(Debug, Clone, Copy)]
-pub struct Seen<'e> {
-    /// The event.
-    pub event: &'e Event,
-    /// False before the window.
-    pub inside: bool,
-    /// True where the filters keep it.
-    pub kept: bool,
-}
-
-/// What reports are told of one event.
-#[derive(Debug, Clone, Copy)]
-pub struct Step<'s> {
-    /// The event.
-    pub seen: Seen<'s>,
-    /// Who had its core up to it, within the window.
-    pub spans: &'s [Span],
-    /// What it changes.
-    pub changes: &'s [Change],
-    /// False behind the window.
-    pub in_sight: bool,
-}
-
-/// What was looked at.
-#[derive(Debug, Clone, Default)]
-pub struct Whole {
-    /// Number of events in the trace.
-    pub events: u64,
-    /// Number of events that the filters keep.
-    pub kept: u64,
-    /// Ticks of the first event and of the last.
-    pub span: Option<(i64, i64)>,
-    /// True where filters leave something out: reports say so.
-    pub filtered: bool,
-    /// True where the trace has lost its beginning: states before the first event that tells are unknown.
-    pub wrapped: bool,
-    /// Number of cores.
-    pub cores: u16,
-    /// How far events tell of interrupts, in the whole trace.
-    pub announced: Announced,
-}
-
-/// How far a trace tells when interrupts begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Announced {
-    /// True where an event says that an interrupt begins.
-    any: bool,
-    /// True where an interrupt inserted events, and none of its beginning.
-    bare: bool,
-    /// True behind the oldest events, if these are of an interrupt: what says that it begins may be overwritten.
-    behind_first: bool,
-}
-
-impl Announced {
-    /// Takes what an event changes.
-    fn see(&mut self, changes: &[Change]) {
-        let bare = changes.iter().any(|c| matches!(c, Change::Unannounced));
-        self.bare |= bare && self.behind_first;
-        self.behind_first |= !bare;
-        self.any |= changes.iter().any(|c| matches!(c, Change::Entered { .. }));
-    }
-
-    /// What is not told, in words; `None` where every interrupt that inserted events said that it began.
-    const fn missing(self) -> Option<&'static str> {
-        match self {
-            Self { any: false, .. } => Some("interrupts are not announced in this trace"),
-            Self { bare: true, .. } => Some("some interrupts are not announced in this trace"),
-            Self { any: true, bare: false, .. } => None,
-        }
-    }
-}
-
-impl Whole {
-    /// Ticks from the first event to the last.
-    #[must_use]
-    pub fn ticks(&self) -> i64 {
-        self.span.map_or(0, |(from, to)| to.saturating_sub(from))
-    }
-
-    /// What every report says of its window.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.filtered {
-            notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
-        }
-        notes
-    }
-
-    /// Whose the time of an interrupt is that no event announces; `None` where all are announced.
-    fn interrupted_time(&self) -> Option<String> {
-        let said = self.announced.missing()?;
-        Some(format!("{said}: their time counts as that of the thread (or idle time) that they interrupt, or wake"))
-    }
-}
-
-/// So many of something.
-fn many(n: u64, one: &str, more: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { more })
-}
-
-/// Runs reports over a trace in one pass. The tracker sees every event, so that states are right; reports see what the
-/// filters keep, and the time between events that the filters' range keeps.
-#[must_use]
-pub fn run(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, visitors: &mut [Box<dyn Visitor>]) -> Vec<Report> {
-    let mut tracker = Tracker::new(trace, catalogue);
-    let mut whole = Whole {
-        filtered: !query.keeps_all(),
-        wrapped: trace.about.wrapped,
-        cores: trace.about.cores,
-        ..Whole::default()
+    let has = |name| request.names.contains(&name);
+    let mut all = Reports {
+        scope: Scope::new(trace, query),
+        profile: has(Name::Profile).then(profile::Profile::default),
+        stats: has(Name::Stats).then(|| stats::Stats::new(catalogue)),
+        services: has(Name::Services).then(|| services::Services::new(trace)),
+        stack: has(Name::Stack).then(stack::Stack::default),
+        inversions: has(Name::Inversions).then(|| inversions::Inversions::new(trace)),
+        blocked: has(Name::Blocked).then(blocked::Blocked::default),
+        latency: if has(Name::Latency) { Some(latency::Latency::new(trace, catalogue, request)?) } else { None },
+        usage: has(Name::Use).then(|| usage::Use::new(trace, catalogue)),
     };
-    let mut told = Told::default();
-    let all = query.keeps_all();
-    let mut take = |event: &Event, next: Option<&Event>| {
-        whole.events = whole.events.saturating_add(1);
-        let in_range = all || query.is_in_range(event);
-        let kept = all || in_range && query.keeps(event);
-        tracker.step(event, next, &mut told);
-        whole.announced.see(&told.changes);
-        match whole.span {
-            Some((from, to)) if in_range => {
-                if told.spans.iter().any(|s| s.from < from) {
-                    told.spans.retain(|s| s.from >= from);
-                }
-                whole.span = Some((from.min(event.ticks), to.max(event.ticks)));
-            }
-            // The time up to the first event of the window lies outside it.
-            before => {
-                told.spans.clear();
-                whole.span = before.or(in_range.then_some((event.ticks, event.ticks)));
-            }
-        }
-        whole.kept = whole.kept.saturating_add(u64::from(kept));
-        let step = Step {
-            seen: Seen { event, inside: in_range, kept },
-            spans: &told.spans,
-            changes: &told.changes,
-            in_sight: in_range || whole.span.is_none(),
-        };
-        visitors.iter_mut().for_each(|v| v.step(&step, &tracker));
-    };
-    // Each event is taken when the one after it is known.
-    let mut last: Option<Event> = None;
+    let wants = request.names.iter().filter_map(|n| n.wants());
+    let wants = wants.reduce(|a, b| Wants { changes: a.changes || b.changes, calls: a.calls || b.calls });
+    let mut tracker = Tracker::new(trace, catalogue, wants.unwrap_or_default());
     trace.visit_ahead(|event| {
-        if let Some(before) = last.replace(*event) {
-            take(&before, Some(event));
+        match wants {
+            Some(_) => tracker.event(event, &mut all),
+            None => all.step(&Step { event, spans: &[], changes: &[] }, tracker.system()),
         }
         ControlFlow::Continue(())
     });
-    if let Some(last) = last {
-        take(&last, None);
+    tracker.finish(&mut all);
+    let mut reports: Vec<Report> = Vec::new();
+    for name in &request.names {
+        reports.extend(all.finish(*name, tracker.system()));
     }
-    let mut reports: Vec<Report> = visitors.iter_mut().flat_map(|v| v.finish(&whole, &tracker)).collect();
     times::judge(&mut reports, &trace.clock);
-    reports
+    Ok(reports)
 }
 
-/// Part of a whole in percent; 0 of nothing.
-#[must_use]
-pub fn share(part: i64, whole: i64) -> f64 {
-    #[allow(clippy::cast_precision_loss, reason = "a share is shown with two decimals")]
-    if whole > 0 { part as f64 * 100.0 / whole as f64 } else { 0.0 }
+/// The reports that are being made.
+struct Reports<'q> {
+    scope: Scope<'q>,
+    profile: Option<profile::Profile>,
+    stats: Option<stats::Stats>,
+    services: Option<services::Services>,
+    stack: Option<stack::Stack>,
+    inversions: Option<inversions::Inversions>,
+    blocked: Option<blocked::Blocked>,
+    latency: Option<latency::Latency>,
+    usage: Option<usage::Use>,
 }
 
-/// A thread as a cell.
-#[must_use]
-pub fn thread_cell(no: ThreadNo, tracker: &Tracker<'_>) -> Cell {
-    let Some(thread) = tracker.thread(no) else { return Cell::Empty };
-    Cell::Named(thread.address, tracker.name(no).map(str::to_owned))
-}
-
-/// An object as a cell.
-#[must_use]
-pub fn object_cell(address: crate::abi::Addr, tracker: &Tracker<'_>) -> Cell {
-    let name = tracker.trace.objects.at(address).map(|o| o.name.clone()).filter(|n| !n.is_empty());
-    Cell::Named(address, name)
-}
-
-/// A word for who has a core.
-#[must_use]
-pub const fn word(who: Who) -> &'static str {
-    match who {
-        Who::Thread(_) => "thread",
-        Who::Isr => "isr",
-        Who::Idle => "idle",
-        Who::Init => "init",
-        Who::Unknown => "unknown",
+impl Consumer for Reports<'_> {
+    /// States must be right, so the tracker sees every event; reports see what the filters keep, and the time between
+    /// events that the filters' range keeps.
+    #[inline]
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        let (event, changes) = (step.event, step.changes);
+        let spans = self.scope.take(step);
+        let scope = &self.scope;
+        if let Some(profile) = &mut self.profile {
+            spans.clone().for_each(|s| profile.span(s));
+        }
+        if let Some(stats) = &mut self.stats {
+            spans.clone().for_each(|s| stats.span(s));
+        }
+        if let Some(inversions) = &mut self.inversions {
+            spans.for_each(|s| inversions.span(s, system));
+        }
+        // What goes on over several events is followed up to the end of the window, whatever the filters keep.
+        if !changes.is_empty() && scope.in_sight {
+            if let Some(inversions) = &mut self.inversions {
+                changes.iter().for_each(|c| inversions.change(event, c, scope, system));
+            }
+            if let Some(blocked) = &mut self.blocked {
+                changes.iter().for_each(|c| blocked.change(event, c, scope, system));
+            }
+        }
+        if !scope.keeps {
+            return;
+        }
+        if let Some(stats) = &mut self.stats {
+            changes.iter().for_each(|c| stats.change(event, c, system));
+            stats.event(event, system);
+        }
+        if let Some(latency) = &mut self.latency {
+            changes.iter().for_each(|c| latency.change(event, c, system));
+            latency.event(event, system);
+        }
+        if let Some(usage) = &mut self.usage {
+            changes.iter().for_each(|c| usage.change(event, c, system));
+            usage.event(event, system);
+        }
+        if let Some(services) = &mut self.services {
+            services.event(event);
+        }
+        if let Some(stack) = &mut self.stack {
+            stack.event(event, system);
+        }
     }
 }
 
-/// Who had a core, as a cell: a thread by name, the others by their word.
-#[must_use]
-pub fn who_cell(who: Who, tracker: &Tracker<'_>) -> Cell {
-    match who {
-        Who::Thread(no) => thread_cell(no, tracker),
-        other => Cell::Text(word(other).to_owned()),
+impl Reports<'_> {
+    /// One report, with those that belong to it.
+    fn finish(&mut self, name: Name, system: &System<'_>) -> Vec<Report> {
+        let scope = &self.scope;
+        let made = match name {
+            Name::Profile => self.profile.take().map(|r| r.finish(scope, system)),
+            Name::Stats => self.stats.take().map(|r| r.finish(scope, system)),
+            Name::Services => self.services.take().map(|r| r.finish(scope, system)),
+            Name::Stack => self.stack.take().map(|r| r.finish(scope, system)),
+            Name::Inversions => self.inversions.take().map(|r| r.finish(scope, system)),
+            Name::Blocked => self.blocked.take().map(|r| r.finish(scope, system)),
+            Name::Latency => self.latency.take().map(|r| r.finish(scope, system)),
+            Name::Use => self.usage.take().map(|r| r.finish(scope, system)),
+        };
+        made.unwrap_or_default()
     }
 }

@@ -1,6 +1,8 @@
 //! What became of a call: whether it blocked, for how long, and who ended it.
 
-use super::{Change, State, Told, Tracker, Who};
+use std::ops::ControlFlow;
+
+use super::tracker::{Change, Consumer, Step, System, ThreadState, Tracker, Wants, Who};
 use crate::catalogue::Catalogue;
 use crate::trace::{ContextId, Trace};
 
@@ -24,7 +26,7 @@ pub enum Waker {
     Thread(ContextId),
     /// An interrupt, with its number where that is known.
     Interrupt(Option<u32>),
-    /// The events do not tell.
+    /// The events do not show it.
     Unknown,
 }
 
@@ -36,27 +38,16 @@ impl Outcomes {
     /// Finds what became of every call between two sequence numbers (both included) that blocked.
     #[must_use]
     pub fn of(trace: &Trace, catalogue: &Catalogue, first: u64, last: u64) -> Self {
-        let mut tracker = Tracker::new(trace, catalogue);
-        let mut all = Vec::new();
-        let mut told = Told::default();
-        let mut newest = 0i64;
-        let mut events = trace.events().peekable();
-        while let Some(event) = events.next() {
-            newest = event.ticks;
-            tracker.step(&event, events.peek(), &mut told);
-            for change in &told.changes {
-                let Change::Readied { by, waited: Some(wait), .. } = *change else { continue };
-                let Some(call) = wait.call.filter(|c| (first..=last).contains(&c.seq)) else { continue };
-                let by = match by {
-                    Who::Thread(no) => tracker.thread(no).and_then(|t| t.context).map_or(Waker::Unknown, Waker::Thread),
-                    Who::Isr => Waker::Interrupt(event.isr),
-                    _ => Waker::Unknown,
-                };
-                all.push(Outcome { seq: call.seq, ticks: event.ticks.saturating_sub(wait.from), by });
-            }
-        }
-        for (_, thread) in tracker.threads().filter(|(_, t)| matches!(t.state, State::Blocked(_))) {
-            if let Some(call) = thread.blocked_in.filter(|c| (first..=last).contains(&c.seq)) {
+        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
+        let mut finder = Finder { first, last, newest: 0, all: Vec::new() };
+        trace.visit(|event| {
+            tracker.event(event, &mut finder);
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut finder);
+        let Finder { newest, mut all, .. } = finder;
+        for (no, thread) in tracker.system().threads().filter(|(_, t)| matches!(t.state, ThreadState::Blocked(_))) {
+            if let Some(call) = tracker.system().calls_of(no).blocked_in.filter(|c| (first..=last).contains(&c.seq)) {
                 all.push(Outcome { seq: call.seq, ticks: newest.saturating_sub(thread.since), by: Waker::Nobody });
             }
         }
@@ -68,5 +59,30 @@ impl Outcomes {
     #[must_use]
     pub fn get(&self, seq: u64) -> Option<&Outcome> {
         self.0.binary_search_by_key(&seq, |o| o.seq).ok().and_then(|i| self.0.get(i))
+    }
+}
+
+/// Collects the outcomes of calls in a range.
+struct Finder {
+    first: u64,
+    last: u64,
+    /// Ticks of the last event.
+    newest: i64,
+    all: Vec<Outcome>,
+}
+
+impl Consumer for Finder {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        self.newest = step.event.ticks;
+        for change in step.changes {
+            let Change::Readied { by, waited: Some(wait), .. } = *change else { continue };
+            let Some(call) = wait.call.filter(|c| (self.first..=self.last).contains(&c.seq)) else { continue };
+            let by = match by {
+                Who::Thread(no) => system.thread(no).and_then(|t| t.context).map_or(Waker::Unknown, Waker::Thread),
+                Who::Isr => Waker::Interrupt(step.event.isr),
+                _ => Waker::Unknown,
+            };
+            self.all.push(Outcome { seq: call.seq, ticks: step.event.ticks.saturating_sub(wait.from), by });
+        }
     }
 }

@@ -1,40 +1,56 @@
-//! `profile`: who had the processor, for how long. The parts add up to the whole: what cannot be attributed is a row.
+//! `profile`: who had the processor, for how long. The parts add up to the scope: what cannot be attributed is a row.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Span, Tracker, Visitor, Who, Whole, object_cell, share, who_cell, word};
+use super::scope::{Scope, interrupted_time};
+use super::tracker::{Span, System, ThreadNo, Who};
+use super::{address_cell, columns, share, who_cell, word};
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind, Report};
 
-/// How many sums are kept at hand.
-const AT_HAND: usize = 64;
-
-/// Adds up the time of everybody, by core.
-#[derive(Debug)]
-pub struct Profile {
-    by: BTreeMap<(u16, Who), i64>,
-    /// Who had a core lately, and the time that is not in the sums yet: most spans are of one of them.
-    lately: [Option<((u16, Who), i64)>; AT_HAND],
+/// The time of everybody on one core; `None` for those that never had it.
+#[derive(Debug, Clone, Default)]
+struct Core {
+    threads: Vec<Option<i64>>,
+    /// Of [`OTHERS`].
+    others: [Option<i64>; 4],
 }
 
-impl Default for Profile {
-    fn default() -> Self {
-        Self { by: BTreeMap::new(), lately: [None; AT_HAND] }
+/// Who has a core and is no thread.
+const OTHERS: [Who; 4] = [Who::Isr, Who::Idle, Who::Init, Who::Unknown];
+
+impl Core {
+    /// The sum of somebody.
+    #[inline]
+    fn sum(&mut self, who: Who) -> Option<&mut Option<i64>> {
+        let [isr, idle, init, unknown] = &mut self.others;
+        Some(match who {
+            Who::Thread(no) => {
+                if no.index() >= self.threads.len() {
+                    self.threads.resize(no.index().checked_add(1)?, None);
+                }
+                self.threads.get_mut(no.index())?
+            }
+            Who::Isr => isr,
+            Who::Idle => idle,
+            Who::Init => init,
+            Who::Unknown => unknown,
+        })
+    }
+
+    /// Everybody who had the core, with their time. A core's last event at the same tick as its first gives nobody any.
+    fn all(&self) -> impl Iterator<Item = (Who, i64)> {
+        let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(&self.threads);
+        let all = threads.chain(OTHERS.into_iter().zip(&self.others));
+        all.filter_map(|(who, ticks)| Some((who, (*ticks)?))).filter(|(who, t)| *t != 0 || *who != Who::Unknown)
     }
 }
 
-/// The place of somebody among those who had a core lately.
-#[inline]
-fn place((core, who): (u16, Who)) -> usize {
-    let own = match who {
-        Who::Isr => 0,
-        Who::Idle => 1,
-        Who::Init => 2,
-        Who::Unknown => 3,
-        Who::Thread(no) => no.index().wrapping_add(4),
-    };
-    own.wrapping_add(usize::from(core).wrapping_mul(13)) % AT_HAND
+/// Adds up the time of everybody, by core.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    cores: Vec<Core>,
 }
 
 /// Who had a core where threads belong to processes.
@@ -47,115 +63,105 @@ enum Party {
 }
 
 /// The process of a thread; itself where it is known to have none.
-fn party(who: Who, tracker: &Tracker<'_>) -> Party {
+fn party(who: Who, system: &System<'_>) -> Party {
     let Who::Thread(no) = who else { return Party::Other(who) };
-    let context = tracker.thread(no).and_then(|t| t.context).and_then(|c| tracker.trace.contexts.get(c));
+    let context = system.thread(no).and_then(|t| t.context).and_then(|c| system.trace.contexts.get(c));
     context.and_then(|c| c.process).map_or(Party::Other(who), Party::Process)
 }
 
-impl Visitor for Profile {
-    fn span(&mut self, span: &Span, _: &Tracker<'_>) {
-        let (key, ticks) = ((span.core, span.who), span.to.saturating_sub(span.from));
-        match self.lately.get_mut(place(key)) {
-            Some(Some((own, sum))) if *own == key => *sum = sum.saturating_add(ticks),
-            Some(other) => {
-                let before = other.replace((key, ticks));
-                self.add(before);
-            }
-            None => self.add(Some((key, ticks))),
+impl Profile {
+    #[inline]
+    pub fn span(&mut self, span: &Span) {
+        let core = usize::from(span.core);
+        if core >= self.cores.len() {
+            self.cores.resize(core.saturating_add(1), Core::default());
+        }
+        if let Some(sum) = self.cores.get_mut(core).and_then(|c| c.sum(span.who)) {
+            *sum = Some(sum.unwrap_or(0).saturating_add(span.to.saturating_sub(span.from)));
         }
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        for part in std::mem::replace(&mut self.lately, [None; AT_HAND]) {
-            self.add(part);
-        }
-        // A core's last event at the same tick as its first gives nobody any time.
-        self.by.retain(|(_, who), ticks| *ticks != 0 || *who != Who::Unknown);
-        let mut reports = vec![self.threads(whole, tracker)];
-        if tracker.trace.contexts.iter().any(|(_, c)| c.process.is_some()) {
-            reports.push(self.processes(whole, tracker));
+    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        let mut reports = vec![self.threads(scope, system)];
+        if system.trace.contexts.iter().any(|(_, c)| c.process.is_some()) {
+            reports.push(self.processes(scope, system));
         }
         reports
+    }
+
+    /// Core, who and ticks, in the order of both.
+    fn all(&self) -> impl Iterator<Item = (u16, Who, i64)> {
+        (0u16..).zip(&self.cores).flat_map(|(core, times)| times.all().map(move |(who, ticks)| (core, who, ticks)))
     }
 }
 
 /// The columns of a profile, with the core in front where there are several.
-fn columns(first: &[Column], whole: &Whole) -> Vec<Column> {
-    let core = Column { name: "core", kind: Kind::Count };
-    let time = [Column { name: "ticks", kind: Kind::Ticks }, Column { name: "share", kind: Kind::Real(2) }];
-    (whole.cores > 1).then_some(core).into_iter().chain(first.iter().copied()).chain(time).collect()
+fn profile_columns(first: &[(&'static str, Kind)], scope: &Scope<'_>) -> Vec<Column> {
+    let core = (scope.cores > 1).then_some(("core", Kind::Count));
+    let time = [("ticks", Kind::Ticks), ("share", Kind::Real(2))];
+    columns(&core.into_iter().chain(first.iter().copied()).chain(time).collect::<Vec<_>>())
 }
 
 impl Profile {
-    fn add(&mut self, part: Option<((u16, Who), i64)>) {
-        let Some((key, ticks)) = part else { return };
-        let sum = self.by.entry(key).or_default();
-        *sum = sum.saturating_add(ticks);
-    }
-
     /// The time of each core, of which shares are parts.
-    fn totals(&self) -> BTreeMap<u16, i64> {
-        let mut totals: BTreeMap<u16, i64> = BTreeMap::new();
-        for ((core, _), ticks) in &self.by {
-            let total = totals.entry(*core).or_default();
-            *total = total.saturating_add(*ticks);
-        }
-        totals
+    fn totals(&self) -> Vec<i64> {
+        let total = |core: &Core| core.all().fold(0i64, |sum, (_, ticks)| sum.saturating_add(ticks));
+        self.cores.iter().map(total).collect()
     }
 
-    /// Rows of a table, the most time first: by core, whatever the first cells tell, ticks and share.
-    fn rows(&self, list: Vec<(u16, Vec<Cell>, i64)>, whole: &Whole) -> Vec<Vec<Cell>> {
+    /// Rows of a table, the most time first: by core, the first cells, ticks and share.
+    fn rows(&self, list: Vec<(u16, Vec<Cell>, i64)>, scope: &Scope<'_>) -> Vec<Vec<Cell>> {
         let (totals, mut list) = (self.totals(), list);
         list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
         let row = |(core, cells, ticks): (u16, Vec<Cell>, i64)| {
-            let total = totals.get(&core).copied().unwrap_or(0);
-            let core = (whole.cores > 1).then(|| Cell::Count(u64::from(core)));
+            let total = totals.get(usize::from(core)).copied().unwrap_or(0);
+            let core = (scope.cores > 1).then(|| Cell::Count(u64::from(core)));
             core.into_iter().chain(cells).chain([Cell::Ticks(ticks), Cell::Real(share(ticks, total))]).collect()
         };
         list.into_iter().map(row).collect()
     }
 
-    fn threads(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let first = [Column { name: "who", kind: Kind::Thread }, Column { name: "kind", kind: Kind::Text }];
-        let cells = |who| vec![who_cell(who, tracker), Cell::Text(word(who).to_owned())];
-        let list = self.by.iter().map(|((core, who), ticks)| (*core, cells(*who), *ticks)).collect();
-        let mut notes = whole.notes();
-        if self.by.iter().any(|((_, who), ticks)| *who == Who::Unknown && *ticks > 0) {
+    fn threads(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let first = [("who", Kind::Thread), ("kind", Kind::Text)];
+        let cells = |who| vec![who_cell(who, system), Cell::Text(word(who).to_owned())];
+        let list = self.all().map(|(core, who, ticks)| (core, cells(who), ticks)).collect();
+        let mut notes = scope.notes();
+        if self.all().any(|(_, who, ticks)| who == Who::Unknown && ticks > 0) {
             notes.push(
-                "unknown: no event tells who had the core; at the end of that time somebody is at work whom no event \
-                 made run, or an interrupt begins that found a switch still to be done, or acts without having begun"
+                "unknown: no event shows who had the core; such time ends where a thread is found running that no event \
+                 started, or where an interrupt begins that found a switch still to be done, or acts without having begun"
                     .to_owned(),
             );
         }
-        if !self.by.is_empty() {
-            notes.extend(whole.interrupted_time());
+        if self.all().next().is_some() {
+            notes.extend(interrupted_time(system));
         }
-        Report { name: "profile", columns: columns(&first, whole), rows: self.rows(list, whole), notes }
+        Report { name: "profile", columns: profile_columns(&first, scope), rows: self.rows(list, scope), notes }
     }
 
     /// The same by process; the other rows are as they are.
-    fn processes(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
+    fn processes(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let mut by: BTreeMap<(u16, Party), (i64, u64)> = BTreeMap::new();
-        for ((core, who), ticks) in &self.by {
-            let (sum, threads) = by.entry((*core, party(*who, tracker))).or_default();
-            *sum = sum.saturating_add(*ticks);
+        for (core, who, ticks) in self.all() {
+            let (sum, threads) = by.entry((core, party(who, system))).or_default();
+            *sum = sum.saturating_add(ticks);
             *threads = threads.saturating_add(1);
         }
-        let first = [
-            Column { name: "process", kind: Kind::Object },
-            Column { name: "kind", kind: Kind::Text },
-            Column { name: "threads", kind: Kind::Count },
-        ];
+        let first = [("process", Kind::Object), ("kind", Kind::Text), ("threads", Kind::Count)];
         let cells = |party, threads| match party {
             Party::Process(address) => {
-                vec![object_cell(address, tracker), Cell::Text("process".to_owned()), Cell::Count(threads)]
+                vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
             }
-            Party::Other(who) => vec![who_cell(who, tracker), Cell::Text(word(who).to_owned()), Cell::Empty],
+            Party::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
         };
         let list = by.iter().map(|((core, party), (ticks, n))| (*core, cells(*party, *n), *ticks)).collect();
-        let mut notes = whole.notes();
+        let mut notes = scope.notes();
         notes.push("threads: how many of the process had the processor".to_owned());
-        Report { name: "profile_processes", columns: columns(&first, whole), rows: self.rows(list, whole), notes }
+        Report {
+            name: "profile_processes",
+            columns: profile_columns(&first, scope),
+            rows: self.rows(list, scope),
+            notes,
+        }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::addresses::ByAddress;
-use super::{Tracker, Visitor, Whole, share};
-use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::{ContextId, ContextKind, DefId, Event};
+use super::intern::Interner;
+use super::scope::Scope;
+use super::tracker::System;
+use super::{columns, share};
+use crate::report::{Cell, Kind, Report};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
 
 /// Definitions to a page.
 const PAGE: usize = 16;
 
-/// The most ids without a definition that are told apart, by context: a damaged trace may hold any number.
-const MOST_UNKNOWN: usize = 1 << 14;
+/// The most ids without a definition that are counted apart, by context: a damaged trace may hold any number.
+const MAX_UNKNOWN: usize = 1 << 14;
 
 /// The events of one context, by definition: pages of counts, and only those that are used.
 #[derive(Debug, Clone, Default)]
@@ -44,15 +46,17 @@ impl Pages {
 /// Counts by the names of events.
 type ByName = BTreeMap<String, u64>;
 
-/// What tells those apart who inserted events: name, address, and whether it is a thread.
+/// What distinguishes those who inserted events: name, address, and whether it is a thread.
 type Key = (String, u64, bool);
 
 /// Counts events by context and definition.
-#[derive(Debug, Default)]
-pub struct Services {
+#[derive(Debug)]
+pub(super) struct Services {
+    /// By context; behind all of them one for events of nobody known.
     contexts: Vec<Pages>,
-    /// Events whose ids the catalogue does not know, by context in the upper half of the key and id in the lower.
-    unknown: ByAddress<u64>,
+    /// Numbers of what the catalogue does not know: context in the upper half of the word, id in the lower.
+    unknown: Interner,
+    unknown_counts: Vec<u64>,
     left_out: u64,
 }
 
@@ -69,55 +73,65 @@ fn ratio(part: u64, whole: u64) -> Cell {
 }
 
 /// Who a context is.
-fn context_cell(id: ContextId, tracker: &Tracker<'_>) -> Cell {
-    let Some(context) = tracker.trace.contexts.get(id) else { return Cell::Text("unknown".to_owned()) };
+pub(super) fn context_cell(id: ContextId, system: &System<'_>) -> Cell {
+    let Some(context) = system.trace.contexts.get(id) else { return Cell::Text("unknown".to_owned()) };
     if context.kind != ContextKind::Thread {
         return Cell::Text(context.kind.name().to_owned());
     }
-    let registered = || tracker.trace.objects.at(context.address).filter(|o| o.is_thread).map(|o| o.name.clone());
+    let registered = || system.trace.objects.at(context.address).filter(|o| o.is_thread).map(|o| o.name.clone());
     Cell::Named(context.address, context.name.clone().or_else(registered).filter(|n| !n.is_empty()))
 }
 
 /// What a context is sorted by: those with a name, by their name, and several of one name by address. What is no thread
 /// is one, whatever its address.
-fn context_key(id: ContextId, tracker: &Tracker<'_>) -> (String, u64) {
-    match context_cell(id, tracker) {
+fn context_key(id: ContextId, system: &System<'_>) -> (String, u64) {
+    match context_cell(id, system) {
         Cell::Named(address, name) => (name.unwrap_or_default(), address),
         Cell::Text(word) => (word, 0),
         _ => (String::new(), 0),
     }
 }
 
-impl Visitor for Services {
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let Some(def) = event.def else {
-            let key = u64::from(event.context.0) << 32 | u64::from(event.id);
-            if let Some(n) = self.unknown.get_mut(&key) {
-                *n = n.saturating_add(1);
-            } else if self.unknown.len() < MOST_UNKNOWN {
-                self.unknown.insert(key, 1);
-            } else {
-                self.left_out = self.left_out.saturating_add(1);
-            }
-            return;
-        };
-        // Behind all contexts there is one for events of nobody known.
-        let nobody = tracker.trace.contexts.len();
-        let index = usize::try_from(event.context.0).map_or(nobody, |i| i.min(nobody));
-        if index >= self.contexts.len() {
-            self.contexts.resize(index.saturating_add(1), Pages::default());
+impl Services {
+    pub fn new(trace: &Trace) -> Self {
+        Self {
+            contexts: vec![Pages::default(); trace.contexts.len().saturating_add(1)],
+            unknown: Interner::default(),
+            unknown_counts: Vec::new(),
+            left_out: 0,
         }
+    }
+
+    #[inline]
+    pub fn event(&mut self, event: &Event) {
+        let Some(def) = event.def else { return self.unknown(event) };
+        let nobody = self.contexts.len().saturating_sub(1);
+        let index = usize::try_from(event.context.0).map_or(nobody, |i| i.min(nobody));
         if let Some(pages) = self.contexts.get_mut(index) {
             pages.bump(def);
         }
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
+    #[cold]
+    fn unknown(&mut self, event: &Event) {
+        let key = u64::from(event.context.0) << 32 | u64::from(event.id);
+        if self.unknown_counts.len() >= MAX_UNKNOWN && self.unknown.find(key).is_none() {
+            self.left_out = self.left_out.saturating_add(1);
+            return;
+        }
+        let at = usize::try_from(self.unknown.intern(key)).unwrap_or(usize::MAX);
+        match self.unknown_counts.get_mut(at) {
+            Some(n) => *n = n.saturating_add(1),
+            None => self.unknown_counts.push(1),
+        }
+    }
+
+    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = ByName::new();
         let mut by: BTreeMap<Key, (Cell, ByName)> = BTreeMap::new();
         let mut take = |id: ContextId, name: String, n: u64| {
-            let (word, address) = context_key(id, tracker);
-            let cell = context_cell(id, tracker);
+            let (word, address) = context_key(id, system);
+            let cell = context_cell(id, system);
             let key = (word, address, matches!(cell, Cell::Named(..)));
             let (_, own) = by.entry(key).or_insert_with(|| (cell, ByName::new()));
             for counts in [own, &mut all] {
@@ -128,26 +142,20 @@ impl Visitor for Services {
         for (index, pages) in self.contexts.iter().enumerate() {
             let id = ContextId(u32::try_from(index).unwrap_or(u32::MAX));
             // Several definitions may share a name: the same event as several releases or modes record it.
-            pages.iter().for_each(|(def, n)| take(id, tracker.catalogue[def].name.clone(), n));
+            pages.iter().for_each(|(def, n)| take(id, system.catalogue[def].name.clone(), n));
         }
-        for (key, n) in &self.unknown {
+        for (key, n) in self.unknown.words().iter().zip(&self.unknown_counts) {
             let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
-            take(ContextId(half(key >> 32)), tracker.catalogue.made_up_name(half(*key)), *n);
+            take(ContextId(half(key >> 32)), system.catalogue.made_up_name(half(*key)), *n);
         }
-        let numbers = [Column { name: "count", kind: Kind::Count }, Column { name: "share", kind: Kind::Real(2) }];
-        let event = Column { name: "event", kind: Kind::Event };
-        let mut services = Report { name: "services", columns: vec![event], notes: whole.notes(), ..Report::default() };
-        services.columns.extend(numbers);
+        let numbers = [("event", Kind::Event), ("count", Kind::Count), ("share", Kind::Real(2))];
+        let by_thread: Vec<_> = [("thread", Kind::Thread)].into_iter().chain(numbers).collect();
+        let report = |name, list: &[_]| Report { name, columns: columns(list), notes: scope.notes(), rows: Vec::new() };
+        let mut services = report("services", &numbers);
         for (name, n) in sorted(all) {
-            services.rows.push(vec![Cell::Text(name), Cell::Count(n), ratio(n, whole.kept)]);
+            services.rows.push(vec![Cell::Text(name), Cell::Count(n), ratio(n, scope.kept)]);
         }
-        let mut threads = Report {
-            name: "services_threads",
-            columns: vec![Column { name: "thread", kind: Kind::Thread }, event],
-            notes: whole.notes(),
-            ..Report::default()
-        };
-        threads.columns.extend(numbers);
+        let mut threads = report("services_threads", &by_thread);
         let mut groups: Vec<(u64, Cell, ByName)> =
             by.into_values().map(|(cell, own)| (own.values().fold(0, |s, n| n.saturating_add(s)), cell, own)).collect();
         // The map was in order of names: those with as many events stay so.

@@ -1,12 +1,15 @@
 //! `stack`: how low the stack pointers went that events carry.
 
-use super::{ThreadNo, Tracker, Visitor, Whole, share};
+use super::scope::Scope;
+use super::services::context_cell;
+use super::tracker::System;
+use super::{columns, share};
 use crate::abi::Addr;
-use crate::catalogue::registered_stack;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::catalogue::{Word, registered_stack};
+use crate::report::{Cell, Kind, Report};
 use crate::trace::{ContextId, ContextKind, Event};
 
-/// What events of one context told.
+/// What the events of one context show.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     /// Where the registered stack lies.
@@ -24,30 +27,37 @@ struct Seen {
 
 /// Follows the stack pointers of threads.
 #[derive(Debug, Default)]
-pub struct Stack {
+pub(super) struct Stack {
     by: Vec<Seen>,
 }
 
-/// Where a thread's stack lies: only a thread that is registered at its address tells. The entry of something else
+/// Where a thread's stack lies: only the registration of a thread at its address counts. The entry of something else
 /// that was there before says nothing.
-fn stack_at(address: Addr, tracker: &Tracker<'_>) -> Option<(Addr, u64)> {
-    registered_stack(tracker.trace.objects.at(address)?)
+fn stack_at(address: Addr, system: &System<'_>) -> Option<(Addr, u64)> {
+    registered_stack(system.trace.objects.at(address)?)
 }
 
-impl Visitor for Stack {
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let Some(word) = tracker.role(event).and_then(|r| r.stack) else { return };
-        let Some(context) = tracker.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread) else {
-            return;
-        };
-        let Some(pointer) = tracker.trace.words(event).get(word).copied() else { return };
+impl Stack {
+    #[inline]
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+        if let Some(role) = system.role(event).filter(|r| r.stack.is_some()) {
+            self.pointer(event, role.stack, system);
+        }
+    }
+
+    fn pointer(&mut self, event: &Event, word: Word, system: &System<'_>) {
+        let Some(pointer) = word.of(system.trace.words(event)) else { return };
         let Ok(index) = usize::try_from(event.context.0) else { return };
         if index >= self.by.len() {
             self.by.resize(index.saturating_add(1), Seen::default());
         }
         let Some(seen) = self.by.get_mut(index) else { return };
         if !seen.known {
-            (seen.known, seen.stack) = (true, stack_at(context.address, tracker));
+            let Some(context) = system.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread)
+            else {
+                return;
+            };
+            (seen.known, seen.stack) = (true, stack_at(context.address, system));
         }
         let Some((start, size)) = seen.stack else { return };
         // An empty stack's pointer stands just above it.
@@ -67,18 +77,18 @@ impl Visitor for Stack {
         }
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let columns = vec![
-            Column { name: "thread", kind: Kind::Thread },
-            Column { name: "size", kind: Kind::Count },
-            Column { name: "available", kind: Kind::Count },
-            Column { name: "used", kind: Kind::Real(1) },
-            Column { name: "seq", kind: Kind::Seq },
-            Column { name: "pointers", kind: Kind::Count },
-            Column { name: "remark", kind: Kind::Text },
-        ];
-        let mut report = Report { name: "stack", columns, notes: whole.notes(), ..Report::default() };
-        let mut rows = self.rows(tracker);
+    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        let columns = columns(&[
+            ("thread", Kind::Thread),
+            ("size", Kind::Count),
+            ("available", Kind::Count),
+            ("used", Kind::Real(1)),
+            ("seq", Kind::Seq),
+            ("pointers", Kind::Count),
+            ("remark", Kind::Text),
+        ]);
+        let mut report = Report { name: "stack", columns, notes: scope.notes(), ..Report::default() };
+        let mut rows = self.rows(system);
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         report.rows = rows.iter().map(Row::cells).collect();
         if rows.is_empty() {
@@ -93,7 +103,8 @@ impl Visitor for Stack {
         if rows.iter().any(|r| r.seen.inside == 0 && r.seen.outside > 0) {
             report.notes.push(
                 "not measurable here: no stack pointer of the thread lies in the stack that it is registered with; so \
-                 it is where threads run on stacks of a host system"
+                 it is where threads run on stacks of a host system, and for threads of ThreadX Modules, which enter the \
+                 kernel on a stack of their own there"
                     .to_owned(),
             );
         }
@@ -111,16 +122,16 @@ struct Row {
 
 impl Stack {
     /// The registered threads, and those that events alone know.
-    fn rows(&self, tracker: &Tracker<'_>) -> Vec<Row> {
-        let contexts = &tracker.trace.contexts;
+    fn rows(&self, system: &System<'_>) -> Vec<Row> {
+        let contexts = &system.trace.contexts;
         let seen = |id: Option<ContextId>| {
             let index = id.and_then(|i| usize::try_from(i.0).ok());
             index.and_then(|i| self.by.get(i)).copied().unwrap_or_default()
         };
         let mut rows = Vec::new();
-        for object in tracker.trace.objects.iter().filter(|o| o.is_thread) {
+        for object in system.trace.objects.iter().filter(|o| o.is_thread) {
             // Of two entries of one address the table gives one: the other is of a thread that was there before.
-            if !tracker.trace.objects.at(object.address).is_some_and(|o| std::ptr::eq(o, object)) {
+            if !system.trace.objects.at(object.address).is_some_and(|o| std::ptr::eq(o, object)) {
                 continue;
             }
             let stack = registered_stack(object);
@@ -132,26 +143,22 @@ impl Stack {
             let name = (!object.name.is_empty()).then(|| object.name.clone());
             rows.push(Row { name: object.name.clone(), cell: Cell::Named(object.address, name), stack, seen });
         }
-        for (no, thread) in tracker.threads() {
-            let seen = seen(contexts.find(ContextKind::Thread, thread.address));
+        for ((id, _), seen) in contexts.iter().zip(&self.by) {
             if seen.known && seen.stack.is_none() {
-                rows.push(Row { cell: named(no, thread.address, tracker), name: String::new(), stack: None, seen });
+                let cell = context_cell(id, system);
+                rows.push(Row { cell, name: String::new(), stack: None, seen: *seen });
             }
         }
         rows
     }
 }
 
-fn named(no: ThreadNo, address: Addr, tracker: &Tracker<'_>) -> Cell {
-    Cell::Named(address, tracker.name(no).map(str::to_owned))
-}
-
 impl Row {
-    /// The fullest first, then what cannot be measured, then those that events tell nothing of.
+    /// The fullest first, then what cannot be measured, then those without any event.
     fn key(&self) -> (u8, u64, &str) {
         let size = self.stack.map_or(0, |(_, size)| size);
         match (self.seen.lowest, self.seen.outside) {
-            // A thousandth of a stack tells enough for an order.
+            // A thousandth of a stack is exact enough for an order.
             (Some((free, _)), _) => (0, free.saturating_mul(1000).checked_div(size).unwrap_or(0), &self.name),
             (None, 1..) => (1, 0, &self.name),
             _ if self.seen.known => (2, 0, &self.name),

@@ -3,7 +3,7 @@
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Counts};
 
-/// Takes out of reports what the clock does not tell, and says why.
+/// Removes from reports what the clock does not measure, and says why.
 pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
     let Some(why) = why(clock.counts) else { return };
     for report in reports.iter_mut().filter(|r| r.columns.iter().any(|c| c.kind == Kind::Ticks)) {
@@ -31,7 +31,7 @@ pub(super) const fn why(counts: Counts) -> Option<&'static str> {
     }
 }
 
-/// How long something took, for a sentence; `None` where the clock does not tell.
+/// How long something took, for a sentence; `None` where the clock does not measure it.
 pub(super) fn length(clock: &Clock, ticks: i64) -> Option<String> {
     number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
 }

@@ -1,86 +1,17 @@
 //! `objects --use`: how queues, locks, semaphores, groups of flags and pools were used, and how full they were, as far
 //! as the trace shows.
 
-use std::rc::Rc;
-
-use super::addresses::ByAddress;
-use super::{Change, State, Tracker, Visitor, Whole};
+use super::columns;
+use super::intern::Interner;
+use super::scope::Scope;
+use super::tracker::{Call, Change, System, ThreadState};
 use crate::abi::{Addr, Width};
-use crate::catalogue::{ArgKind, Catalogue, Effect, EventDef, threadx_object};
-use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::{ContextKind, Event, Object, Trace};
+use crate::catalogue::{Catalogue, Level, ObjectUse, capacity};
+use crate::report::{Cell, Kind, Report};
+use crate::trace::{ContextKind, DefId, Event, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
-const MOST: usize = 1 << 16;
-
-/// What a number in an event says of how full the object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
-    /// So much is in it.
-    Filled,
-    /// So much is left in it.
-    Free,
-    /// So much it can hold.
-    Holds,
-}
-
-impl Level {
-    /// Fields are called alike in all systems that have them.
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "enqueued" | "current_count" | "initial_count" | "count" => Self::Filled,
-            "remaining_blocks" | "available_packets" | "available_bytes" => Self::Free,
-            "total_blocks" | "pool_size" | "ceiling" => Self::Holds,
-            _ => return None,
-        })
-    }
-}
-
-/// What an event does to which object.
-#[derive(Debug, Clone, Default)]
-struct Act {
-    /// Word with the object.
-    object: usize,
-    /// True where the word is the object's address, not a number that counts within a process.
-    is_object: bool,
-    puts: bool,
-    gets: bool,
-    /// True where it asks for a lock, or gives one back.
-    is_lock: bool,
-    /// What other words say of the object.
-    levels: Vec<(usize, Level)>,
-    /// Words with the size of a queue and of its messages.
-    queue: Option<(usize, usize)>,
-    /// What the object is called in the event: `queue`.
-    label: String,
-}
-
-impl Act {
-    fn of(def: &EventDef) -> Option<Self> {
-        let word = |e| def.effects.word(e).filter(|_| def.effects.has(e));
-        let puts = word(Effect::Put).or_else(|| word(Effect::Release));
-        let gets = word(Effect::Get).or_else(|| word(Effect::Acquire));
-        let field = |name: &str| def.fields.iter().position(|f| f.as_ref().is_some_and(|f| f.name == name));
-        let mut levels: Vec<(usize, Level)> =
-            def.fields.iter().enumerate().filter_map(|(i, f)| Some((i, Level::of(&f.as_ref()?.name)?))).collect();
-        let queue = field("queue_size").zip(field("message_size"));
-        let made = word(Effect::Create).filter(|_| !levels.is_empty() || queue.is_some());
-        let object = puts.or(gets).or(made)?;
-        let field = def.field(object)?;
-        let is_object = field.kind == ArgKind::Ptr;
-        levels.retain(|_| is_object);
-        Some(Self {
-            object,
-            is_object,
-            puts: puts.is_some(),
-            gets: puts.is_none() && gets.is_some(),
-            is_lock: word(Effect::Acquire).or_else(|| word(Effect::Release)).is_some(),
-            levels,
-            queue,
-            label: field.label.clone(),
-        })
-    }
-}
+const MAX_OBJECTS: usize = 1 << 16;
 
 /// How one object was used.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +26,7 @@ struct One {
     waited: i64,
     waiting: u64,
     contended: u64,
-    /// True where locks are told apart from what else can be waited for.
+    /// True where locks are counted apart from what else can be waited for.
     is_lock: bool,
     filled: Option<u64>,
     free: Option<u64>,
@@ -104,10 +35,14 @@ struct One {
 
 /// Looks at what is done to objects.
 #[derive(Debug)]
-pub struct Use {
-    acts: Vec<Option<Rc<Act>>>,
-    by_address: ByAddress<usize>,
+pub(super) struct Use {
+    /// By definition.
+    uses: Vec<Option<ObjectUse>>,
+    /// Numbers of objects by address.
+    numbers: Interner,
+    /// By that number.
     all: Vec<One>,
+    /// Bytes of a word.
     word: u64,
     /// Waits that are not over, by thread: object and event.
     open: Vec<Option<(usize, u64)>>,
@@ -124,13 +59,24 @@ const fn bytes(width: Width) -> u64 {
     }
 }
 
+/// The object at an address; it is added where it is new and there is room.
+fn place<'o>(numbers: &mut Interner, all: &'o mut Vec<One>, address: Addr) -> Option<&'o mut One> {
+    if all.len() >= MAX_OBJECTS && numbers.find(address).is_none() {
+        return None;
+    }
+    let at = usize::try_from(numbers.intern(address)).ok()?;
+    if at >= all.len() {
+        all.push(One { address, ..One::default() });
+    }
+    all.get_mut(at)
+}
+
 impl Use {
     /// Looks at every definition once.
-    #[must_use]
     pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
         Self {
-            acts: catalogue.iter().map(|def| Act::of(def).map(Rc::new)).collect(),
-            by_address: ByAddress::default(),
+            uses: catalogue.object_uses(),
+            numbers: Interner::default(),
             all: Vec::new(),
             word: bytes(trace.about.word),
             open: Vec::new(),
@@ -139,23 +85,8 @@ impl Use {
         }
     }
 
-    fn act(&self, def: crate::trace::DefId) -> Option<&Rc<Act>> {
-        self.acts.get(usize::try_from(def.0).ok()?)?.as_ref()
-    }
-
-    /// The object at an address; it is added where it is new.
-    fn at(&mut self, address: Addr, label: &str) -> Option<usize> {
-        if let Some(index) = self.by_address.get(&address) {
-            return Some(*index);
-        }
-        if self.all.len() >= MOST {
-            self.beyond = self.beyond.saturating_add(1);
-            return None;
-        }
-        let index = self.all.len();
-        self.all.push(One { address, label: label.to_owned(), ..One::default() });
-        self.by_address.insert(address, index);
-        Some(index)
+    fn of(&self, def: DefId) -> Option<&ObjectUse> {
+        self.uses.get(usize::try_from(def.0).ok()?)?.as_ref()
     }
 
     fn blocked(&mut self, thread: usize, object: usize, seq: u64) {
@@ -171,16 +102,20 @@ impl Use {
     }
 
     /// The object that a call can wait for.
-    fn waited_for(&self, call: &super::Call) -> Option<usize> {
-        self.act(call.def).filter(|a| (a.puts || a.gets) && a.is_object)?;
-        self.by_address.get(&call.object?).copied()
+    fn waited_for(&self, call: &Call, system: &System<'_>) -> Option<usize> {
+        self.of(call.def).filter(|u| (u.puts || u.gets) && u.is_object)?;
+        usize::try_from(self.numbers.find(system.address(call.object?))?).ok()
     }
 }
 
 impl One {
-    fn called(&mut self, event: &Event, act: &Act, words: &[u64], word: u64, is_thread: bool) {
+    fn called(&mut self, event: &Event, act: &ObjectUse, words: &[u64], word: u64, is_thread: bool) {
         self.puts = self.puts.saturating_add(u64::from(act.puts));
         self.gets = self.gets.saturating_add(u64::from(act.gets));
+        if self.label.is_empty() {
+            self.label.clone_from(&act.label);
+        }
+        self.is_lock |= act.is_lock;
         if is_thread
             && (act.puts || act.gets)
             && let Err(place) = self.threads.binary_search(&event.context.0)
@@ -204,33 +139,14 @@ impl One {
             self.holds = message.checked_mul(word).and_then(|m| size.checked_div(m)).or(self.holds);
         }
     }
-
-    /// What it can hold, as events or the registry tell.
-    fn capacity(&self, object: Option<&Object>, word: u64, pointer: u64) -> Option<u64> {
-        if self.holds.is_some() {
-            return self.holds;
-        }
-        let object = object?;
-        let all = threadx_object(object.type_code)?.parameters([object.param1, object.param2], word);
-        let of = |name: &str| all.iter().find(|(n, ..)| *n == name).map(|(_, value, _)| *value);
-        match (of("size"), of("message"), of("block")) {
-            (Some(size), Some(message), _) => size.checked_div(message.checked_mul(word)?),
-            // Each block has a pointer before it, and is a whole number of words.
-            (Some(size), _, Some(block)) => {
-                size.checked_div(block.checked_next_multiple_of(word)?.checked_add(pointer)?)
-            }
-            (size, ..) => {
-                of("capacity").or_else(|| of("packets")).or(size.filter(|_| object.type_name == Some("byte_pool")))
-            }
-        }
-    }
 }
 
-impl Visitor for Use {
-    fn change(&mut self, event: &Event, change: &Change, _: &Tracker<'_>) {
+impl Use {
+    #[inline]
+    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Blocked { thread, call: Some(call), .. } => {
-                if let Some(object) = self.waited_for(&call) {
+                if let Some(object) = self.waited_for(&call, system) {
                     self.blocked(thread.index(), object, event.seq);
                 }
             }
@@ -243,66 +159,61 @@ impl Visitor for Use {
                     one.waited = one.waited.saturating_add(event.ticks.saturating_sub(wait.from).max(0));
                 }
             }
-            Change::Contended { lock, .. } => {
+            Change::Contended { lock } if event.def.and_then(|d| self.of(d)).is_some_and(|u| u.is_object) => {
                 // The event of the call itself comes after what it changes.
-                if event.def.and_then(|d| self.act(d)).is_some_and(|a| a.is_object)
-                    && let Some(one) = self.at(lock, "").and_then(|i| self.all.get_mut(i))
-                {
-                    one.contended = one.contended.saturating_add(1);
+                match place(&mut self.numbers, &mut self.all, system.address(lock)) {
+                    Some(one) => one.contended = one.contended.saturating_add(1),
+                    None => self.beyond = self.beyond.saturating_add(1),
                 }
             }
             _ => {}
         }
     }
 
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let Some(act) = event.def.and_then(|d| self.act(d)) else { return };
+    #[inline]
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+        let Some(def) = event.def.and_then(|d| usize::try_from(d.0).ok()) else { return };
+        let Some(Some(act)) = self.uses.get(def) else { return };
         if !act.is_object {
             self.unnamed = self.unnamed.saturating_add(1);
             return;
         }
-        let (act, word) = (Rc::clone(act), self.word);
-        let words = tracker.trace.words(event);
+        let words = system.trace.words(event);
         let Some(address) = words.get(act.object).copied().filter(|a| *a != 0) else { return };
-        let is_thread = tracker.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread);
-        let Some(one) = self.at(address, &act.label).and_then(|i| self.all.get_mut(i)) else { return };
-        if one.label.is_empty() {
-            one.label.clone_from(&act.label);
+        let is_thread = system.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread);
+        match place(&mut self.numbers, &mut self.all, address) {
+            Some(one) => one.called(event, act, words, self.word, is_thread),
+            None => self.beyond = self.beyond.saturating_add(1),
         }
-        one.is_lock |= act.is_lock;
-        one.called(event, &act, words, word, is_thread);
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
-        let end = whole.span.map_or(0, |(_, end)| end);
-        for (no, thread) in tracker.threads() {
+    pub fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        for (no, thread) in system.threads() {
             let Some(Some((object, seq))) = self.open.get(no.index()).copied() else { continue };
-            if matches!(thread.state, State::Blocked(_))
+            if matches!(thread.state, ThreadState::Blocked(_))
                 && thread.since_seq == Some(seq)
                 && let Some(one) = self.all.get_mut(object)
             {
                 one.waiting = one.waiting.saturating_add(1);
-                one.waited = one.waited.saturating_add(end.saturating_sub(thread.since).max(0));
+                one.waited = one.waited.saturating_add(scope.end().saturating_sub(thread.since).max(0));
             }
         }
-        vec![self.report(whole, tracker)]
+        vec![self.report(scope, system)]
     }
 }
 
 impl Use {
-    fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let trace = tracker.trace;
+    fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let trace = system.trace;
         let about = &trace.about;
         let pointer = bytes(about.pointer.unwrap_or(about.word));
-        let column = |name, kind| Column { name, kind };
         let mut rows = Vec::new();
         let (mut shown, mut hidden, mut waiting) = (false, false, false);
         for one in &self.all {
             // What was once a thread's address is no thread now.
             let object = trace.objects.at(one.address).filter(|o| !o.is_thread);
             let name = object.map(|o| o.name.clone()).filter(|n| !n.is_empty());
-            let known = object.filter(|_| about.format == "threadx");
-            let capacity = one.capacity(known, self.word, pointer);
+            let capacity = one.holds.or_else(|| capacity(object?, self.word, pointer));
             let most = match (one.filled, one.free) {
                 (Some(n), _) => Some(n),
                 (None, Some(free)) => capacity.and_then(|c| c.checked_sub(free)),
@@ -331,30 +242,30 @@ impl Use {
         rows.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
         Report {
             name: "use",
-            columns: vec![
-                column("object", Kind::Object),
-                column("object_type", Kind::Text),
-                column("puts", Kind::Count),
-                column("gets", Kind::Count),
-                column("waits", Kind::Count),
-                column("waited", Kind::Ticks),
-                column("waiting", Kind::Count),
-                column("most", Kind::Count),
-                column("capacity", Kind::Count),
-                column("threads", Kind::Count),
-                column("contended", Kind::Count),
-            ],
+            columns: columns(&[
+                ("object", Kind::Object),
+                ("object_type", Kind::Text),
+                ("puts", Kind::Count),
+                ("gets", Kind::Count),
+                ("waits", Kind::Count),
+                ("waited", Kind::Ticks),
+                ("waiting", Kind::Count),
+                ("most", Kind::Count),
+                ("capacity", Kind::Count),
+                ("threads", Kind::Count),
+                ("contended", Kind::Count),
+            ]),
             rows: rows.into_iter().map(|(_, row)| row).collect(),
-            notes: self.notes(whole, tracker, shown, hidden, waiting),
+            notes: self.notes(scope, system, shown, hidden, waiting),
         }
     }
 
-    fn notes(&self, whole: &Whole, tracker: &Tracker<'_>, shown: bool, hidden: bool, waiting: bool) -> Vec<String> {
-        let mut notes = whole.notes();
+    fn notes(&self, scope: &Scope<'_>, system: &System<'_>, shown: bool, hidden: bool, waiting: bool) -> Vec<String> {
+        let mut notes = scope.notes();
         if self.all.is_empty() {
             notes.push("no event puts anything into an object, or asks one for anything".to_owned());
         } else {
-            let unit = if tracker.trace.clock.hz.is_none() { ", in ticks of the trace's clock" } else { "" };
+            let unit = if system.trace.clock.hz.is_none() { ", in ticks of the trace's clock" } else { "" };
             notes.push(format!(
                 "waited: how long threads were blocked in calls on it{unit}; threads: how many called it; contended: \
                  calls that found the lock taken"
@@ -381,7 +292,7 @@ impl Use {
             ));
         }
         if self.beyond > 0 {
-            notes.push(format!("more than {MOST} objects: {} calls on others are left out", self.beyond));
+            notes.push(format!("more than {MAX_OBJECTS} objects: {} calls on others are left out", self.beyond));
         }
         notes
     }

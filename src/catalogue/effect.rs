@@ -31,7 +31,7 @@ pub enum Effect {
     Mark,
     /// A thread has used up its time slice.
     Slice,
-    /// The caller may lose its core here, to whom is not told.
+    /// The caller may lose its core here; the event does not name to whom.
     Yield,
     /// Somebody asks that a thread's wait be given up.
     Abort,
@@ -74,7 +74,7 @@ impl Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Effects {
     list: Vec<(Effect, Option<usize>)>,
-    /// The word that holds the high half of a name of two words, for the effects that have one: a thread that is told
+    /// The word that holds the high half of a name of two words, for the effects that have one: a thread that is named
     /// by the numbers of its process and of itself.
     high: Option<usize>,
 }
@@ -130,6 +130,11 @@ impl Effects {
     #[must_use]
     pub fn word(&self, effect: Effect) -> Option<usize> {
         self.list.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
+    }
+
+    /// The word that holds the high half of a name of two words.
+    pub(super) const fn high(&self) -> Option<usize> {
+        self.high
     }
 
     /// True where two words together name what some effect acts on.

@@ -10,18 +10,22 @@ mod field;
 mod interrupts;
 mod objects;
 mod qnx;
+mod role;
 mod table;
 mod uia;
+mod usage;
 pub mod user;
 
-pub use classes::{classes, mask_names};
+pub use classes::{classes, mask_names, mask_text};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
-pub use objects::{ObjectType, Show, registered_stack, threadx_object};
+pub use objects::{ObjectType, Show, capacity, registered_stack, threadx_object};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
+pub use role::{Role, Roles, Word};
 pub use table::{Catalogue, Names, Ways};
 pub use uia::{Declared, FIRST_DECLARED, uia_events};
+pub use usage::{Level, ObjectUse};
 
 use crate::trace::DefId;
 
@@ -87,6 +91,23 @@ pub struct EventDef {
 }
 
 impl EventDef {
+    /// A definition that says no more than this.
+    #[must_use]
+    pub fn new(id: u32, name: String, product: Product, class: String) -> Self {
+        Self {
+            id,
+            name,
+            macro_name: String::new(),
+            product,
+            class,
+            fields: Vec::new(),
+            effects: Effects::default(),
+            late: 0,
+            unused: false,
+            label: String::new(),
+        }
+    }
+
     /// The field that describes payload word `index` (from 0).
     #[must_use]
     pub fn field(&self, index: usize) -> Option<&FieldDef> {

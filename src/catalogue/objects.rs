@@ -75,6 +75,21 @@ pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {
     Some((of("stack")?, of("size").filter(|size| *size > 0)?))
 }
 
+/// What an object can hold, as its registration says: messages, counts, blocks, packets, or bytes of a byte pool. `word` and
+/// `pointer` are their sizes on the target in bytes.
+#[must_use]
+pub fn capacity(object: &Object, word: u64, pointer: u64) -> Option<u64> {
+    let kind = threadx_object(object.type_code).filter(|t| object.type_name == Some(t.name))?;
+    let all = kind.parameters([object.param1, object.param2], word);
+    let of = |name: &str| all.iter().find(|(n, ..)| *n == name).map(|(_, value, _)| *value);
+    match (of("size"), of("message"), of("block")) {
+        (Some(size), Some(message), _) => size.checked_div(message.checked_mul(word)?),
+        // Each block has a pointer before it, and is a whole number of words.
+        (Some(size), _, Some(block)) => size.checked_div(block.checked_next_multiple_of(word)?.checked_add(pointer)?),
+        (size, ..) => of("capacity").or_else(|| of("packets")).or(size.filter(|_| kind.name == "byte_pool")),
+    }
+}
+
 fn read(text: &'static str) -> Vec<ObjectType> {
     text.lines()
         .filter(|l| !l.starts_with('#'))

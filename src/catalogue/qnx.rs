@@ -157,16 +157,11 @@ impl Reader {
         // A payload is of an even number of words, whatever the event has to say.
         let most = (*mode == "fast").then(|| fields.len().max(2).next_multiple_of(2));
         let def = EventDef {
-            id,
-            name: (*name).to_owned(),
             macro_name: (*macro_name).to_owned(),
-            product: Product::Kernel,
-            class: (*group).to_owned(),
             fields,
             effects: Effects::parse(effects).unwrap_or_default(),
-            late: 0,
-            unused: false,
             label: (*label).to_owned(),
+            ..EventDef::new(id, (*name).to_owned(), Product::Kernel, (*group).to_owned())
         };
         if class == KERNEL_CALL && (0x80..0x100).contains(&(id & 0x1FF)) && *mode != "wide" {
             let failed = EventDef { fields: self.failure(), effects: Effects::default(), ..def.clone() };
@@ -211,16 +206,9 @@ impl Reader {
             let fields = self.fields(fields);
             for id in 0..USER_IDS {
                 let def = EventDef {
-                    id,
-                    name: format!("user_{id}"),
-                    macro_name: String::new(),
-                    product: Product::User,
-                    class: "user".to_owned(),
                     fields: fields.clone(),
                     effects: Effects::mark(),
-                    late: 0,
-                    unused: false,
-                    label: String::new(),
+                    ..EventDef::new(id, format!("user_{id}"), Product::User, "user".to_owned())
                 };
                 let rule = Rule { from: 0, to: u16::MAX, most: None, when, def: self.next() };
                 self.put(USER, def, rule);

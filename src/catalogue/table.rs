@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use super::user::{Template, UserEvent};
-use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, ObjectType, Product, threadx_object};
+use super::{ArgKind, Effects, Enumeration, EventDef, FieldDef, ObjectType, Product, Roles, threadx_object};
 use crate::trace::DefId;
 
 /// Every definition of one system.
@@ -19,6 +19,8 @@ pub struct Catalogue {
     templates: HashMap<u32, Template>,
     object_types: Option<fn(u32) -> Option<&'static ObjectType>>,
     ways: Ways,
+    /// Computed when they are asked for first.
+    roles: OnceLock<Roles>,
 }
 
 /// Ways of a system that its events do not show.
@@ -72,6 +74,7 @@ impl Catalogue {
             templates: HashMap::new(),
             object_types: None,
             ways: Ways::default(),
+            roles: OnceLock::new(),
         };
         for def in defs {
             all.put(def);
@@ -81,6 +84,7 @@ impl Catalogue {
 
     /// Adds a definition, or replaces the one of the same id.
     pub fn put(&mut self, def: EventDef) {
+        self.roles = OnceLock::new();
         if let Some(old) = self.by_id.get(&def.id).copied()
             && let Some(place) = usize::try_from(old.0).ok().and_then(|i| self.defs.get_mut(i))
         {
@@ -143,9 +147,15 @@ impl Catalogue {
         self.ways
     }
 
-    /// True where some event has this effect: what no event can tell is not zero, but unknown.
+    /// What each definition does, by its number.
     #[must_use]
-    pub fn tells(&self, effect: super::Effect) -> bool {
+    pub fn roles(&self) -> &Roles {
+        self.roles.get_or_init(|| Roles::of(self))
+    }
+
+    /// True where some event has this effect: what no event can show is not zero, but unknown.
+    #[must_use]
+    pub fn has_effect(&self, effect: super::Effect) -> bool {
         self.defs.iter().any(|d| d.effects.has(effect))
     }
 
@@ -243,6 +253,7 @@ impl Catalogue {
             templates: HashMap::new(),
             object_types: None,
             ways: Ways::default(),
+            roles: OnceLock::new(),
         }
     }
 

@@ -36,16 +36,16 @@ fn read(index: usize, row: &[&'static str]) -> Option<Declared> {
         event,
         specs: specs.split_whitespace().collect(),
         def: EventDef {
-            id: FIRST_DECLARED.checked_add(u32::try_from(index).ok()?)?,
-            name: (*name).to_owned(),
             macro_name: format!("{}_{event}", module.replace('.', "_")),
-            product: Product::Kernel,
-            class: (*module).to_owned(),
             fields: fields.split_whitespace().map(|f| read_field(f, &[])).collect(),
             effects: Effects::parse(effects).unwrap_or_default(),
-            late: 0,
-            unused: false,
             label: (*mask).to_owned(),
+            ..EventDef::new(
+                FIRST_DECLARED.checked_add(u32::try_from(index).ok()?)?,
+                (*name).to_owned(),
+                Product::Kernel,
+                (*module).to_owned(),
+            )
         },
     })
 }

@@ -1,12 +1,12 @@
-//! `bridge`: stands between a debugger and a live stub, and answers `monitor tx-trace`.
+//! `bridge`: connects a debugger to a live stub, and answers `monitor tx-trace`.
 
-use std::io::Write;
+use std::io::{Error as IoError, Write};
 use std::net::SocketAddr;
 
-use super::message;
+use super::diagnostics::Diagnostics;
 use super::monitor::{self, Program};
-use super::plan::ClockPlan;
-use super::{Outcome, interrupt, listen};
+use super::request::{Clock, Output, Request, Task, inputs, with_names};
+use super::{Outcome, interrupt, listen, options};
 use crate::bridge::{Answer, Bridge, BridgeError, End, Stub};
 use crate::catalogue::Names;
 use crate::code::Code;
@@ -15,69 +15,67 @@ use crate::mem::remote::Remote;
 use crate::rsp::Endpoint;
 use crate::session::{Borrowed, INTERRUPT, Inputs, RemoteInput, SourceSpec};
 
-/// What to stand between.
-pub struct BridgeTask {
+/// What to connect.
+struct BridgeTask {
     listen: SocketAddr,
     stub: RemoteInput,
     once: bool,
     inputs: Inputs,
-    clock: ClockPlan,
+    clock: Clock,
     names: Names,
 }
 
-impl BridgeTask {
-    /// Checks that there is a live stub, and nothing else.
-    pub fn new(listen: &str, once: bool, mut inputs: Inputs, clock: ClockPlan, names: Names) -> Result<Self, Error> {
-        if let Some(file) = inputs.files.first() {
-            return Err(Error::usage(Code::Usage, format!("bridge reads no file: what is {}?", file.display())));
-        }
-        let SourceSpec::Remote(stub) = std::mem::take(&mut inputs.source) else {
-            return Err(Error::usage(
-                Code::Usage,
-                "bridge stands before a live stub: give it by --remote :3333 (a core or a dump has none)",
-            ));
-        };
-        if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
-            return Err(Error::usage(Code::Usage, format!("{}: a debugger's stub is wanted here", stub.endpoint)));
-        }
-        if inputs.scan {
-            return Err(Error::usage(Code::Usage, "--scan reads all memory, which a live target does not list"));
-        }
-        Ok(Self { listen: listen::parse(listen)?, stub, once, inputs, clock, names })
+/// Of what was typed: a live stub, and nothing else.
+pub fn request(typed: options::Bridge) -> Result<Request, Error> {
+    let options::Bridge { listen, once, source, mut clock } = typed;
+    let wrong = |message: String| Err(Error::usage(Code::Usage, message));
+    if source.leave.is_some() {
+        return wrong("--leave: through a bridge the debugger decides how the target is left".to_owned());
     }
+    let mut inputs = with_names(inputs(source, Vec::new())?, &mut clock);
+    let SourceSpec::Remote(stub) = std::mem::take(&mut inputs.source) else {
+        return wrong("bridge needs a live stub: give it by --remote :3333 (a core or a dump has none)".to_owned());
+    };
+    if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
+        return wrong(format!("{}: a debugger's stub is wanted here", stub.endpoint));
+    }
+    if inputs.scan {
+        return wrong("--scan reads all memory, which a live target does not list".to_owned());
+    }
+    let names = clock.netx;
+    Ok(Request::new(BridgeTask { listen, stub, once, inputs, clock: clock.into(), names }, Output::default()))
 }
 
-/// Serves one debugger after the other.
-pub fn run(task: BridgeTask) -> Result<Outcome, Error> {
-    let BridgeTask { listen, stub, once, inputs, clock, names } = task;
-    let fail = |e: std::io::Error| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
-    // Once: what is wrong with the program is said now, and not to every line.
-    let program = Program { info: inputs.describe()?, clock, names };
-    let bridge = Bridge::bind(listen).map_err(fail)?;
-    let _attached = interrupt::Guard::arm();
-    listen::say(
-        &format!("a bridge to {} listens", stub.endpoint),
-        bridge.address().map_err(fail)?,
-        "controls the target",
-    );
-    let stub = Stub { endpoint: stub.endpoint.clone(), timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
-    let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
-        monitor::run(line, &program, Borrowed::Stub(memory), out);
-    };
-    let answer: &mut Answer<'_> = &mut answer;
-    loop {
-        let mut came = |who: SocketAddr| message::say(&format!("tx-trace: a debugger came from {who}"));
-        let ended = bridge.serve_one(&stub, answer, &mut came);
-        let sentence = match &ended {
-            Ok(None | Some(End::Interrupted)) => return Ok(Outcome::Done),
-            Ok(Some(End::Debugger)) => "the debugger went".to_owned(),
-            Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
-            Err(BridgeError::Stub(e)) => format!("{e}; the debugger was let go"),
-            Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, e.to_string(), "")),
+impl Task for BridgeTask {
+    /// Serves one debugger after the other.
+    fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        let Self { listen, stub, once, inputs, clock, names } = *self;
+        let fail = |e: IoError| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
+        // Once: what is wrong with the program is reported now, and not to every line.
+        let program = Program { info: inputs.describe()?, clock, names };
+        let bridge = Bridge::bind(listen).map_err(fail)?;
+        let _attached = interrupt::Guard::arm();
+        let what = format!("a bridge to {} listens", stub.endpoint);
+        listen::say(&what, bridge.address().map_err(fail)?, "controls the target", diagnostics);
+        let stub = Stub { endpoint: stub.endpoint, timeout: stub.timeout, interrupt: Some(&**INTERRUPT) };
+        let mut answer = |line: &str, memory: &mut Remote, out: &mut dyn Write| {
+            monitor::run(line, &program, Borrowed::Stub(memory), out);
         };
-        message::say(&format!("tx-trace: {sentence}"));
-        if once {
-            return Ok(if ended.is_ok() { Outcome::Done } else { Outcome::Failed });
+        let answer: &mut Answer<'_> = &mut answer;
+        loop {
+            let mut came = |who: SocketAddr| diagnostics.say(format_args!("a debugger connected from {who}"));
+            let ended = bridge.serve_one(&stub, answer, &mut came);
+            let sentence = match &ended {
+                Ok(None | Some(End::Interrupted)) => return Ok(Outcome::Done),
+                Ok(Some(End::Debugger)) => "the debugger disconnected".to_owned(),
+                Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
+                Err(BridgeError::Stub(e)) => format!("{e}; the debugger was disconnected"),
+                Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, e.to_string(), "")),
+            };
+            diagnostics.say(sentence);
+            if once {
+                return Ok(if ended.is_ok() { Outcome::Done } else { Outcome::Failed });
+            }
         }
     }
 }

@@ -1,28 +1,42 @@
 //! `demo`: a built-in dead target, served over RSP on loopback and read as any board would be.
 
-use super::Outcome;
-use super::plan::Output;
+use super::commands::Row;
+use super::diagnostics::Diagnostics;
+use super::request::{Output, Request, Task};
+use super::{Outcome, options};
 use crate::error::Error;
 
-/// Runs the demo.
-#[cfg(not(feature = "serve"))]
-pub fn run(_: &Output) -> Result<Outcome, Error> {
-    Err(Error::failed(Code::Demo, "this build has no server for the demo's target", "build with --features serve"))
+/// The demo.
+struct Demo;
+
+/// Of what was typed.
+pub fn request(row: &Row, typed: options::Demo) -> Result<Request, Error> {
+    Ok(Request::new(Demo, Output::of(row, typed.output)?))
 }
 
-#[cfg(feature = "serve")]
-pub use served::run;
+impl Task for Demo {
+    #[cfg(not(feature = "serve"))]
+    fn run(self: Box<Self>, _: &Output, _: &Diagnostics) -> Result<Outcome, Error> {
+        let hint = "build with --features serve";
+        Err(Error::failed(crate::code::Code::Demo, "this build has no server for the demo's target", hint))
+    }
+
+    #[cfg(feature = "serve")]
+    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        served::run(output, diagnostics)
+    }
+}
 
 #[cfg(feature = "serve")]
 mod served {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Error, Outcome, Output};
+    use super::{Diagnostics, Error, Outcome, Output};
     use crate::bytes::Bytes;
     use crate::catalogue::Names;
-    use crate::cli::plan::{Ask, ClockPlan, Question};
-    use crate::cli::{command, message};
+    use crate::cli::read::{Ask, Question};
+    use crate::cli::request::{Clock, Task};
     use crate::code::Code;
     use crate::mem::segments::{Block, Segments};
     use crate::query::{Amount, Filters};
@@ -40,16 +54,14 @@ mod served {
     const EVENTS: u64 = 20;
 
     /// Serves the built-in target, and asks it what it would ask a board.
-    pub fn run(output: &Output) -> Result<Outcome, Error> {
+    pub fn run(output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {e}"), "");
         let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let endpoint =
             Endpoint::parse(&address.to_string()).map_err(|e| Error::failed(Code::Demo, e.to_string(), ""))?;
-        message::say(&format!(
-            "tx-trace: a Cortex-M3 that died of a HardFault is served at {address}; this is\n\
-             \x20   tx-trace last {EVENTS} --elf app.elf --remote {address}"
-        ));
+        diagnostics.say(format_args!("a Cortex-M3 that died of a HardFault is served at {address}; this is"));
+        diagnostics.line(format_args!("    tx-trace last {EVENTS} --elf app.elf --remote {address}"));
         let serving = thread::spawn(move || {
             let mut memory = Segments::new(vec![Block::whole(RAM_AT, Bytes::from(RAM.to_vec()))]);
             server.serve_one(&mut memory)
@@ -68,10 +80,10 @@ mod served {
                 ..Inputs::default()
             },
             filters: Filters::default(),
-            clock: ClockPlan::default(),
+            clock: Clock::default(),
             names: Names::default(),
         };
-        let outcome = command::read(question, output)?;
+        let outcome = Box::new(question).run(output, diagnostics)?;
         // The client has left, so the server has ended; what it says of a broken link the client has said better.
         drop(serving.join());
         Ok(outcome)

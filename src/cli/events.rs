@@ -1,67 +1,149 @@
 //! `events`: the catalogue, and what the application's events are called.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Outcome;
-use super::args;
-use super::command::format_of;
-use super::message;
-use super::plan::{EventsTask, EventsText, Output};
+use super::diagnostics::Diagnostics;
+use super::options::{self, EventsFormat};
+use super::request::{Output, Request, Task, enum_names, variable};
 use super::sink::Sink;
-use crate::catalogue::Product;
+use crate::abi::Width;
 use crate::catalogue::user::UserEvents;
+use crate::catalogue::{Catalogue, Names, Product};
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{self, TableOptions};
-use crate::query::Filters;
-use crate::session::events::EventNames;
+use crate::format;
+use crate::output::{self, Format, NoNames};
+use crate::query::{self, Filters, Key};
+use crate::report::Report;
+use crate::session::{self, events::EventNames};
 
-/// Lists events.
-pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Error> {
-    let mut catalogue = task.format.catalogue(task.names);
-    let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
-    let mut names = EventNames::open(&task.files, task.enums.clone(), task.elf.as_deref(), ids)?;
-    names.from_files(&mut catalogue)?;
-    if let Some(path) = &task.elf {
-        let elf = Arc::new(crate::session::open_elf(path)?);
-        message::issues(crate::session::cut_short(path, &elf).as_slice());
-        names.all_from_elf(&elf, &mut catalogue)?;
+/// What to list.
+struct Events {
+    /// Names, globs, ids, ranges.
+    words: Vec<String>,
+    /// Classes.
+    class: Vec<String>,
+    format: &'static dyn format::Format,
+    names: Names,
+    /// Only those of the application.
+    user: bool,
+    elf: Option<PathBuf>,
+    files: Vec<PathBuf>,
+    enums: Vec<String>,
+    /// Written as what `--events` reads: this of it.
+    text: Option<ToText>,
+}
+
+/// One of the formats that `--events` reads.
+type ToText = fn(&UserEvents) -> String;
+
+/// Of what was typed.
+pub fn request(e: options::Events) -> Result<Request, Error> {
+    let format = e.format_in.or_else(|| format::ALL.first().copied());
+    let format = format.ok_or_else(|| Error::usage(Code::FormatIn, "no format is built in"))?;
+    let (printed, text): (_, Option<ToText>) = match e.format {
+        EventsFormat::Table => (Format::Table, None),
+        EventsFormat::Json => (Format::Json, None),
+        EventsFormat::Csv => (Format::Csv, None),
+        EventsFormat::Md => (Format::Md, None),
+        EventsFormat::Tsv => (Format::Table, Some(UserEvents::to_tsv)),
+        EventsFormat::Trxc => (Format::Table, Some(UserEvents::to_trxc)),
+    };
+    if text.is_some() && !e.user {
+        return Err(Error::usage(Code::Usage, "--format tsv and trxc are of the application's events: add --user"));
     }
-    message::issues(names.issues());
-    if task.user {
-        for told in names.told() {
-            message::say(&format!("tx-trace: {told}"));
+    let from_environment = || variable("TX_TRACE_ELF").filter(|_| e.user).map(PathBuf::from);
+    let events = Events {
+        words: e.words,
+        class: e.class,
+        format,
+        names: e.netx,
+        user: e.user,
+        elf: e.elf.or_else(from_environment),
+        files: e.names.events,
+        enums: enum_names(&e.names.event_enum),
+        text,
+    };
+    Ok(Request::new(events, Output::new(printed, e.printing)))
+}
+
+impl Task for Events {
+    fn files(&self) -> Vec<PathBuf> {
+        self.elf.iter().chain(&self.files).cloned().collect()
+    }
+
+    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        let mut catalogue = self.format.catalogue(self.names);
+        let names = self.names(&mut catalogue, diagnostics)?;
+        if let Some(text) = self.text {
+            return write_text(text, &names.collect(&catalogue), output);
         }
+        let report = self.report(&catalogue)?;
+        if report.rows.is_empty() {
+            diagnostics.say(self.nothing());
+        }
+        let mut sink = Sink::open(output, None)?;
+        print(&report, output, &mut sink)?;
+        sink.finish()?;
+        Ok(if report.rows.is_empty() { Outcome::NotFound } else { Outcome::Done })
     }
-    if let Some(text) = task.text {
-        return write_text(text, &names.collect(&catalogue), output);
+}
+
+impl Events {
+    /// Names the application's events in the catalogue.
+    fn names(&self, catalogue: &mut Catalogue, diagnostics: &Diagnostics) -> Result<EventNames, Error> {
+        let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
+        let mut names = EventNames::open(&self.files, self.enums.clone(), self.elf.as_deref(), ids)?;
+        names.from_files(catalogue)?;
+        if let Some(path) = &self.elf {
+            let elf = Arc::new(session::open_elf(path)?);
+            diagnostics.issues(session::cut_short(path, &elf).as_slice());
+            names.all_from_elf(&elf, catalogue)?;
+        }
+        diagnostics.issues(names.issues());
+        for how in names.told().iter().filter(|_| self.user) {
+            diagnostics.say(how);
+        }
+        Ok(names)
     }
-    let mut report = output::catalogue(&catalogue);
-    let mut filters = Filters::default();
-    for word in &task.words {
-        filters.add(crate::query::Key::Event, word)?;
+
+    /// The rows that were asked for.
+    fn report(&self, catalogue: &Catalogue) -> Result<Report, Error> {
+        let mut filters = Filters::default();
+        for word in &self.words {
+            filters.add(Key::Event, word)?;
+        }
+        for class in &self.class {
+            filters.add(Key::Class, class)?;
+        }
+        let keep = query::definitions(&filters, catalogue)?;
+        let own = catalogue.iter().map(|d| !self.user || d.product == Product::User);
+        let mut kept = keep.into_iter().zip(own).map(|(keep, own)| keep && own);
+        let mut report = output::catalogue(catalogue);
+        report.rows.retain(|_| kept.next().unwrap_or(true));
+        Ok(report)
     }
-    for class in &task.class {
-        filters.add(crate::query::Key::Class, class)?;
-    }
-    let keep = crate::query::definitions(&filters, &catalogue)?;
-    let mut kept = keep.into_iter().zip(catalogue.iter().map(|d| !task.user || d.product == Product::User));
-    report.rows.retain(|_| kept.next().is_none_or(|(fits, own)| fits && own));
-    if report.rows.is_empty() {
-        let what = match (task.user, task.words.is_empty() && task.class.is_empty()) {
+
+    /// Why nothing is listed.
+    fn nothing(&self) -> String {
+        let asked: Vec<&str> = self.words.iter().chain(&self.class).map(String::as_str).collect();
+        match (self.user, asked.is_empty()) {
             (true, true) => "no event of the application is known: --elf FILE or --events FILE names them".to_owned(),
             (user, _) => {
-                let asked: Vec<&str> = task.words.iter().chain(&task.class).map(String::as_str).collect();
                 let whose = if user { "the application" } else { "the catalogue" };
-                format!("no event of {whose} is meant by {}; `tx-trace events` lists them all", asked.join(" "))
+                format!("no event of {whose} matches {}; `tx-trace events` lists them all", asked.join(" "))
             }
-        };
-        message::say(&format!("tx-trace: {}", output::escape(&what)));
+        }
     }
-    let mut sink = Sink::open(output, None)?;
-    let options = TableOptions { width: sink.width(output), paint: sink.paint(output), ..TableOptions::default() };
-    if output.format == args::Format::Table {
+}
+
+fn print(report: &Report, output: &Output, sink: &mut Sink<'_>) -> Result<(), Error> {
+    let mut report = report.clone();
+    let options = sink.table_options(output);
+    if output.format == Format::Table {
         // As with events: three columns in 80, one more from 120, all from 200.
         report.truncate_columns(match options.width {
             ..120 => 3,
@@ -69,20 +151,14 @@ pub fn run(task: &EventsTask, output: &Output) -> Result<Outcome, Error> {
             _ => usize::MAX,
         });
     }
-    let no_names = output::NoNames;
-    let any = !report.rows.is_empty();
-    {
-        let mut writer =
-            output::report_writer(format_of(output.format), &mut sink, &options, crate::abi::Width::W4, &no_names);
-        writer.report(&report)?;
-        writer.finish(&[])?;
-    }
-    sink.finish()?;
-    Ok(if any { Outcome::Done } else { Outcome::No })
+    let mut writer = output::report_writer(output.format, sink, &options, Width::W4, &NoNames);
+    writer.report(&report)?;
+    writer.finish(&[])?;
+    Ok(())
 }
 
 /// Writes the application's events as what `--events` reads.
-fn write_text(text: EventsText, user: &UserEvents, output: &Output) -> Result<Outcome, Error> {
+fn write_text(text: ToText, user: &UserEvents, output: &Output) -> Result<Outcome, Error> {
     if user.events.is_empty() {
         return Err(Error::not_found(
             Code::NoUserEvents,
@@ -90,12 +166,8 @@ fn write_text(text: EventsText, user: &UserEvents, output: &Output) -> Result<Ou
             "--elf FILE or --events FILE names them",
         ));
     }
-    let text = match text {
-        EventsText::Tsv => user.to_tsv(),
-        EventsText::Trxc => user.to_trxc(),
-    };
     let mut sink = Sink::open(output, None)?;
-    sink.write_all(text.as_bytes())?;
+    sink.write_all(text(user).as_bytes())?;
     sink.finish()?;
     Ok(Outcome::Done)
 }

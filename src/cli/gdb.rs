@@ -5,9 +5,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::message;
+use super::diagnostics::Diagnostics;
+use super::request::{Output, Request, Task};
 use super::whole_file::WholeFile;
-use super::{Outcome, args};
+use super::{Outcome, commands, options};
 use crate::code::Code;
 use crate::cpu::{Architecture, Group};
 use crate::error::Error;
@@ -16,42 +17,48 @@ const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
 
 /// The most words that the command without Python passes on.
-const MOST_WORDS: usize = 9;
+const MAX_WORDS: usize = 9;
 
-/// Prints or installs it.
-pub fn run(no_python: bool, install: bool) -> Result<Outcome, Error> {
-    let text = if no_python { without_python() } else { PYTHON.to_owned() };
-    if !install {
-        return print(&text);
-    }
-    let dir = data_dir().ok_or_else(|| {
-        Error::failed(
-            Code::Install,
-            "neither HOME nor XDG_DATA_HOME says where to install",
-            "print it: `tx-trace gdb > tx_trace.py`",
-        )
-    })?;
-    let path = dir.join(if no_python { "tx_trace.gdb" } else { "tx_trace.py" });
-    let done = match put(&path, text.as_bytes()) {
-        Ok(true) => "written",
-        Ok(false) => "there already, the same",
-        Err(e) => {
-            return Err(Error::failed(
-                Code::Install,
-                format!("{}: {e}", path.display()),
-                "print it: `tx-trace gdb > tx_trace.py`",
-            ));
+/// What to print.
+struct Gdb {
+    no_python: bool,
+    install: bool,
+    commands: bool,
+}
+
+/// Of what was typed.
+pub fn request(typed: &options::Gdb) -> Result<Request, Error> {
+    let options::Gdb { no_python, install, commands } = *typed;
+    Ok(Request::new(Gdb { no_python, install, commands }, Output::default()))
+}
+
+impl Task for Gdb {
+    /// Prints or installs it.
+    fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        if self.commands {
+            return print(&commands::completion());
         }
-    };
-    let mut lines = format!("source {}\n", path.display());
-    if !no_python && let Some(program) = program_off_path() {
-        lines.push_str(&format!("set tx-trace binary {}\n", program.display()));
+        let text = if self.no_python { without_python() } else { PYTHON.to_owned() };
+        if !self.install {
+            return print(&text);
+        }
+        let fail = |why: String| Error::failed(Code::Install, why, "print it: `tx-trace gdb > tx_trace.py`");
+        let dir = data_dir().ok_or_else(|| fail("neither HOME nor XDG_DATA_HOME says where to install".to_owned()))?;
+        let path = dir.join(if self.no_python { "tx_trace.gdb" } else { "tx_trace.py" });
+        let written = put(&path, text.as_bytes()).map_err(|e| fail(format!("{}: {e}", path.display())))?;
+        let mut lines = format!("source {}\n", path.display());
+        if !self.no_python
+            && let Some(program) = program_off_path()
+        {
+            lines.push_str(&format!("set tx-trace binary {}\n", program.display()));
+        }
+        let done = if written { "written" } else { "there already, the same" };
+        diagnostics.say(format_args!("{} ({done})", path.display()));
+        diagnostics.line(
+            "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
+        );
+        print(&lines)
     }
-    message::say(&format!("tx-trace: {} ({done})", path.display()));
-    message::say(
-        "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
-    );
-    print(&lines)
 }
 
 fn print(text: &str) -> Result<Outcome, Error> {
@@ -63,7 +70,7 @@ fn print(text: &str) -> Result<Outcome, Error> {
 /// Commands of GDB alone. It has no word for "all arguments", so there is a line for each number of them.
 fn without_python() -> String {
     let mut run = String::new();
-    for count in 1..=MOST_WORDS {
+    for count in 1..=MAX_WORDS {
         let words: String = (0..count).map(|i| format!(" $arg{i}")).collect();
         // The directory goes whatever ends the program: a shell that a signal ends runs no EXIT trap of itself.
         run.push_str(&format!(
@@ -73,9 +80,9 @@ fn without_python() -> String {
         ));
     }
     let mut plain = String::new();
-    for (name, about) in args::commands_without_source() {
+    for commands::Row { name, about, .. } in commands::without_source() {
         plain.push_str(&format!("define tx-trace {name}\n"));
-        for count in 0..=MOST_WORDS {
+        for count in 0..=MAX_WORDS {
             let words: String = (0..count).map(|i| format!(" $arg{i}")).collect();
             plain.push_str(&format!(
                 "  if $argc == {count}\n    shell exec \"${{TX_TRACE_BIN:-tx-trace}}\" {name}{words}\n  end\n"
@@ -86,7 +93,7 @@ fn without_python() -> String {
     }
     PLAIN
         .replace("@REGISTERS@", registers().trim_end())
-        .replace("@MOST@", &MOST_WORDS.to_string())
+        .replace("@MOST@", &MAX_WORDS.to_string())
         .replace("@RUN@", run.trim_end())
         .replace("@PLAIN@\n", &plain)
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::catalogue::mask_names;
+use crate::catalogue::mask_text;
 use crate::kernel::Entries;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
@@ -15,7 +15,7 @@ pub const DEBUGGER: &str = "the memory of the debugger's target, through the deb
 /// The newest slots that are read of a live target.
 pub const SAMPLE: u64 = 256;
 
-/// Everything that `info` tells beside the trace itself.
+/// Everything that `info` prints beside the trace itself.
 pub struct Info {
     identity: Identity,
     others: Vec<u64>,
@@ -88,7 +88,9 @@ impl Info {
         ];
         rows.extend(usual.into_iter().filter(|(what, _)| !said(what)).map(|(what, say)| (what, say())));
         rows.extend(self.identity.version.as_ref().map(|v| ("kernel", v.clone())));
-        rows.extend(self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask(bits)))));
+        rows.extend(
+            self.identity.enable_bits.map(|bits| ("event mask", format!("{bits:#010x} ({})", mask_text(bits)))),
+        );
         rows.extend(self.elf.as_ref().map(|e| ("ELF", e.clone())));
         rows.extend(self.build_id.as_ref().map(|id| ("build id", id.clone())));
         rows.extend(self.load.as_ref().map(|l| ("load offset", l.clone())));
@@ -169,12 +171,4 @@ fn fill(trace: &Trace) -> String {
     let events = about.held.saturating_sub(about.empty);
     let empty = if about.empty > 0 { format!("; {} others hold none", about.empty) } else { String::new() };
     format!("{events} of {} slots hold events ({wrapped}{empty}){span}", about.capacity)
-}
-
-fn mask(bits: u64) -> String {
-    if bits & 0xFFFF_FFFF == 0xFFFF_FFFF {
-        return "everything".to_owned();
-    }
-    let off = mask_names(!bits);
-    if off.len() <= 8 { format!("all but {}", off.join(", ")) } else { mask_names(bits).join(", ") }
 }

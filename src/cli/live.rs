@@ -1,17 +1,17 @@
 //! A live target: the message when it is reached, and how it is left.
 
+use super::diagnostics::Diagnostics;
 use super::interrupt;
-use super::message;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::{Client, LeaveOutcome};
 use crate::session::{Inputs, Session};
 
 /// Opens the source. Where it is not certain that the target will be left as it was found, a message says so now.
-pub fn open(inputs: Inputs) -> Result<Session<'static>, Error> {
+pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Session<'static>, Error> {
     let mut session = Session::open(inputs)?;
     if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
-        message::say(&format!("tx-trace: {note}"));
+        diagnostics.say(note);
     }
     Ok(session)
 }
@@ -20,25 +20,26 @@ pub fn open(inputs: Inputs) -> Result<Session<'static>, Error> {
 /// debugger the text goes back over the link, so `print` is handed the client there.
 pub fn run<T, R>(
     inputs: Inputs,
+    diagnostics: &Diagnostics,
     read: impl FnOnce(&mut Session<'static>) -> Result<T, Error>,
     print: impl FnOnce(T, &Session<'static>, Option<&mut Client>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let stdio = inputs.is_stdio();
     let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
-    let mut session = open(inputs)?;
+    let mut session = open(inputs, diagnostics)?;
     let found = read(&mut session);
     if found.is_err() {
-        message::issues(session.issues());
+        diagnostics.issues(session.issues());
     }
     let mut client = session.disconnect();
     if let Some(client) = client.take_if(|client| !stdio && !client.must_stay()) {
-        leave(client);
+        leave(client, diagnostics);
         guard = None;
     }
     let printed = found.and_then(|found| print(found, &session, client.as_mut().filter(|_| stdio)));
     match client {
         Some(client) if stdio => drop(client.leave()),
-        Some(client) => leave(client),
+        Some(client) => leave(client, diagnostics),
         None => {}
     }
     drop(guard);
@@ -47,29 +48,29 @@ pub fn run<T, R>(
 
 /// Leaves the target, and says how. A target that stays halted only as long as we are connected is kept
 /// until Ctrl-C.
-pub fn leave(mut client: Client) {
+pub fn leave(mut client: Client, diagnostics: &Diagnostics) {
     if client.must_stay() {
-        message::say(&format!(
-            "tx-trace: {}: connected, so that the target stays halted; Ctrl-C disconnects, and pyOCD resumes the target",
+        diagnostics.say(format_args!(
+            "{}: connected, so that the target stays halted; Ctrl-C disconnects, and pyOCD resumes the target",
             client.name()
         ));
         client.stay();
     }
     let outcome = client.leave();
-    say_halted(&outcome);
-    say_left(&outcome);
+    say_halted(&outcome, diagnostics);
+    say_left(&outcome, diagnostics);
 }
 
 /// Says how long a target that ran was halted.
-fn say_halted(outcome: &LeaveOutcome) {
+fn say_halted(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
     if let Some(time) = outcome.halted {
-        message::say(&format!("tx-trace: the target was halted for {:.1} ms", time.as_secs_f64() * 1e3));
+        diagnostics.say(format_args!("the target was halted for {:.1} ms", time.as_secs_f64() * 1e3));
     }
 }
 
 /// Says where the state is not the wished one, or not known.
-pub fn say_left(outcome: &LeaveOutcome) {
+pub fn say_left(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
     if let Some(sentence) = &outcome.message {
-        message::say(&format!("tx-trace: {sentence}"));
+        diagnostics.say(sentence);
     }
 }

@@ -1,73 +1,27 @@
-//! What a monitor line may ask: `monitor tx-trace last 50`, of a server or a bridge that has the target open already.
+//! Monitor lines: `monitor tx-trace last 50`, to a server or a bridge that has the target open already.
 //!
-//! Whoever can connect can send such a line, so what it may contain is a list of what is allowed: commands that read,
-//! filters, and how to print. No source, no file and nothing that is run; what is not in the list is refused, also what
-//! is added to the command line later.
+//! Whoever can connect can send such a line, so the table of commands says which commands and options it may hold. No
+//! source, no file and nothing that is run.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use super::message;
-use super::plan::{self, ClockPlan, Output, Question, Task};
-use super::{Outcome, args, command, files, threads};
+use super::commands::{self, COMMANDS, MONITOR_OPTIONS, Typed};
+use super::diagnostics::Diagnostics;
+use super::options::Color;
+use super::request::{Clock, Output, Request};
+use super::{Outcome, Refusal, option_files};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output;
-use crate::session::{Borrowed, Inputs, Session, TargetInfo};
+use crate::output::{self, Format};
+use crate::session::{Borrowed, Session, TargetInfo};
 
-/// The commands that may be asked.
-const COMMANDS: [&str; 14] = [
-    "last",
-    "list",
-    "show",
-    "info",
-    "objects",
-    "threads",
-    "profile",
-    "stats",
-    "services",
-    "stack",
-    "inversions",
-    "blocked",
-    "latency",
-    "report",
-];
-
-/// The options that may be given, by their ids: which events, what stamps mean, and how to print.
-const OPTIONS: [&str; 24] = [
-    // N, SEQ, or a time; not a file.
-    "words",
-    "thread",
-    "event",
-    "class",
-    "object",
-    "context",
-    "core_id",
-    "arg",
-    "from",
-    "to",
-    "around",
-    "previous",
-    "hz",
-    "direction",
-    "period",
-    "netx",
-    "qnx_version",
-    "usage",
-    "all",
-    "tracex",
-    "every",
-    "span",
-    "format",
-    "width",
-];
-
-/// The longest line.
-const LONGEST: usize = 4096;
+/// The longest line, in bytes.
+const MAX_LINE: usize = 4096;
 
 /// The most bytes that one line prints.
-const MOST: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// What is known of the target that lines ask about.
 #[derive(Default)]
@@ -75,129 +29,104 @@ pub struct Program {
     /// Its ELF, its symbols, where its trace is.
     pub info: TargetInfo,
     /// What stamps mean, where a line does not say it.
-    pub clock: ClockPlan,
+    pub clock: Clock,
     /// Whose names.
     pub names: Names,
 }
 
-/// What a line asks for.
-pub enum Request {
-    /// What may be asked.
-    Help,
-    /// A question about the trace; its inputs name nothing.
-    Question(Box<Question>, Output),
-    /// The current state of the kernel; with all of its objects?
-    Threads(bool, Output),
-}
-
-/// Understands what stands behind `tx-trace` in a monitor line. Pure.
+/// Understands what stands behind `tx-trace` in a monitor line; `None` for help. Pure.
 ///
 /// # Errors
-/// A [`Error`] that names what is not allowed.
-pub fn parse(line: &str) -> Result<Request, Error> {
+/// An [`Error`] that names what is not allowed.
+pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     let refuse = |message: String| Error::failed(Code::Monitor, message, "");
-    if line.len() > LONGEST {
-        return Err(refuse(format!("a monitor line has at most {LONGEST} bytes")));
+    if line.len() > MAX_LINE {
+        return Err(refuse(format!("a monitor line has at most {MAX_LINE} bytes")));
     }
     if line.contains(['\0', '\n', '\r']) {
         return Err(refuse("a monitor line is one line of text".to_owned()));
     }
-    let words = files::split(line).map_err(refuse)?;
-    let Some(first) = words.first() else { return Ok(Request::Help) };
+    let words = option_files::split(line).map_err(refuse)?;
+    let Some(first) = words.first() else { return Ok(None) };
     if words.iter().any(|w| w == "--help" || w == "-h") || first == "help" {
-        return Ok(Request::Help);
+        return Ok(None);
     }
-    if !COMMANDS.contains(&first.as_str()) {
-        return Err(refuse(format!("a monitor line cannot ask for `{first}`: it takes {}", COMMANDS.join(", "))));
+    if !commands::row(first).is_some_and(|row| row.monitor) {
+        let names: Vec<&str> = names().collect();
+        return Err(refuse(format!("a monitor line cannot ask for `{first}`: it takes {}", names.join(", "))));
     }
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    let (args, typed) = args::parse_typed(&words).map_err(|e| {
-        let text = e.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        refuse(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+    let typed = Typed::parse(&words).map_err(|e| match Refusal::from(e) {
+        Refusal::Mistake(error) => error,
+        clap => refuse(clap.message()),
     })?;
-    if let Some(id) = typed.iter().find(|id| !OPTIONS.contains(&id.as_str())) {
+    if let Some(id) = typed.ids().iter().find(|id| !MONITOR_OPTIONS.contains(&id.as_str())) {
         return Err(refuse(format!(
             "`--{}` is not taken from a monitor line: it takes a command, filters, and --format table or json",
             id.replace('_', "-")
         )));
     }
-    let plan::Plan { task, output } = plan::plan(args)?;
-    let inputs = match &task {
-        Task::Read(question) => &question.inputs,
-        Task::Threads(task) => &task.inputs,
-        _ => return Err(refuse("a monitor line cannot ask for that".to_owned())),
-    };
-    if let Some(file) = inputs.files.first() {
+    let Request { task, output } = typed.request()?;
+    if let Some(file) = task.inputs().and_then(|inputs| inputs.files.first()) {
         return Err(refuse(format!(
             "`{}` would be a file, which a monitor line does not name: the target is the one that is served",
             file.display()
         )));
     }
-    if !matches!(output.format, args::Format::Table | args::Format::Json) {
+    if !matches!(output.format, Format::Table | Format::Json) {
         return Err(refuse("a monitor line prints --format table or json".to_owned()));
     }
-    let output = Output { path: None, color: args::Color::Never, ..output };
-    let all = matches!(&task, Task::Threads(task) if task.all);
-    let Task::Read(mut question) = task else { return Ok(Request::Threads(all, output)) };
-    // Whatever the environment added.
-    question.inputs = Inputs::default();
-    Ok(Request::Question(question, output))
+    Ok(Some(Request { task, output: Output { path: None, color: Color::Never, ..output } }))
 }
 
-/// Answers what stands behind `tx-trace` in a monitor line: data, and below it what else there is to say.
+/// Answers what stands behind `tx-trace` in a monitor line: data, and the diagnostics below it.
 pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut json = false;
-    let (outcome, talk) = message::overhear(|| {
-        let answer = parse(line).and_then(|request| match request {
-            Request::Help => Ok(help(&mut bounded)?),
-            Request::Question(mut question, output) => {
-                json = output.format == args::Format::Json;
-                question.clock.or(&program.clock);
-                if question.names == Names::default() {
-                    question.names = program.names;
-                }
-                command::read_over(*question, Session::over(program.info.clone(), memory), &output, &mut bounded)
-            }
-            Request::Threads(all, output) => {
-                json = output.format == args::Format::Json;
-                let session = Session::over(program.info.clone(), memory);
-                threads::run_over(session, all, &output, &mut bounded)
-            }
-        });
-        match answer {
-            Ok(outcome) => outcome,
-            Err(_) if bounded.full => Outcome::Done,
-            Err(failure) if json => {
-                // Nothing can be done about a buffer that is full.
-                let _ = output::write_error(&mut bounded, &failure);
-                (&failure).into()
-            }
-            Err(failure) => message::fail(&failure),
+    let diagnostics = Diagnostics::buffer();
+    let answer = parse(line).and_then(|request| match request {
+        None => Ok(help(&mut bounded)?),
+        Some(Request { task, output }) => {
+            json = output.format == Format::Json;
+            let session = Session::over(program.info.clone(), memory);
+            task.answer(program, session, &output, &mut bounded, &diagnostics)
         }
     });
-    let _ = bounded.pour(out);
+    let outcome = match answer {
+        Ok(outcome) => outcome,
+        Err(_) if bounded.full => Outcome::Done,
+        Err(error) => {
+            if json {
+                // Nothing can be done about a buffer that is full.
+                let _ = output::write_error(&mut bounded, &error);
+            }
+            diagnostics.error(&error)
+        }
+    };
+    let _ = bounded.write_to(out);
     // JSON holds its issues itself.
     if !json {
-        let _ = out.write_all(talk.as_bytes());
+        let _ = out.write_all(diagnostics.into_text().as_bytes());
     }
     if bounded.full {
-        let _ = writeln!(out, "tx-trace: the rest is not shown: one line prints at most {MOST} bytes; add filters");
+        let _ =
+            writeln!(out, "tx-trace: the rest is not shown: one line prints at most {MAX_OUTPUT} bytes; add filters");
     }
     outcome
 }
 
+/// The commands that a monitor line may ask for.
+fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().filter(|row| row.monitor).map(|row| row.name)
+}
+
 fn help(out: &mut dyn Write) -> io::Result<Outcome> {
-    let options = OPTIONS.iter().filter(|o| **o != "words").map(|o| match *o {
-        "usage" => "--use".to_owned(),
-        other => format!("--{}", other.replace('_', "-")),
-    });
-    let options: Vec<String> = options.collect();
+    let option = |id: &&str| format!("--{}", if *id == "usage" { "use" } else { *id }.replace('_', "-"));
+    let options: Vec<String> = MONITOR_OPTIONS.iter().filter(|id| **id != "words").map(option).collect();
     writeln!(out, "monitor tx-trace COMMAND [N|SEQ] [FILTERS] [--format table|json]\n")?;
-    wrapped(out, "commands:", COMMANDS.iter().copied())?;
+    wrapped(out, "commands:", names())?;
     wrapped(out, "options: ", options.iter().map(String::as_str))?;
-    writeln!(out, "\n`tx-trace COMMAND --help` in a shell tells what they mean.")?;
+    writeln!(out, "\n`tx-trace COMMAND --help` in a shell explains them.")?;
     Ok(Outcome::Done)
 }
 
@@ -224,7 +153,7 @@ struct Bounded {
 
 impl Bounded {
     /// Whole lines alone.
-    fn pour(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         let end = match self.bytes.iter().rposition(|b| *b == b'\n') {
             Some(at) if self.full => at.saturating_add(1),
             _ => self.bytes.len(),
@@ -235,7 +164,7 @@ impl Bounded {
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = MOST.saturating_sub(self.bytes.len());
+        let room = MAX_OUTPUT.saturating_sub(self.bytes.len());
         self.bytes.extend(bytes.iter().take(room));
         if bytes.len() > room {
             self.full = true;
@@ -252,15 +181,13 @@ impl Write for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::plan::Ask;
-    use crate::query::Amount;
 
     fn refused(line: &str) -> String {
         match parse(line) {
-            Err(failure) => {
-                let told = ["monitor", "usage", "position"];
-                assert!(told.contains(&failure.code.name()), "{line}: {}", failure.code);
-                failure.message
+            Err(error) => {
+                let codes = [Code::Monitor, Code::Usage, Code::Position];
+                assert!(codes.contains(&error.code), "{line}: {}", error.code.name());
+                error.message
             }
             Ok(_) => panic!("`{line}` was taken"),
         }
@@ -268,19 +195,17 @@ mod tests {
 
     #[test]
     fn what_reads_is_taken() {
-        for command in COMMANDS {
+        for command in names() {
             let line = if command == "show" { "show -1" } else { command };
-            let threads = command == "threads" && matches!(parse(line), Ok(Request::Threads(..)));
-            assert!(threads || matches!(parse(line), Ok(Request::Question(..))), "{command}");
+            assert!(matches!(parse(line), Ok(Some(_))), "{command}");
         }
-        let Ok(Request::Question(question, output)) =
+        let Ok(Some(Request { output, .. })) =
             parse(" last 5 --thread 'a b' --class queue --from 3 --to -1 --hz 72M --format json --width 120")
         else {
             panic!("a plain line")
         };
-        assert_eq!(question.ask, Ask::Last(Amount::Events(5)));
-        assert_eq!((output.format, output.width, output.path), (args::Format::Json, Some(120), None));
-        assert!(matches!(parse("threads --all"), Ok(Request::Threads(true, _))));
+        assert_eq!((output.format, output.width, output.path), (Format::Json, Some(120), None));
+        assert!(parse("threads --all").is_ok());
         assert!(parse("objects --use").is_ok() && parse("latency --every tick --span a..b").is_ok());
         assert!(parse("last 5ms --previous --tracex").is_err_and(|f| f.message.contains("--tracex")));
     }
@@ -348,13 +273,13 @@ mod tests {
             let message = refused(line);
             assert!(!message.is_empty() && !message.contains('\n'), "{message}");
         }
-        assert!(refused(&format!("last --thread {}", "x".repeat(LONGEST))).contains("at most"));
+        assert!(refused(&format!("last --thread {}", "x".repeat(MAX_LINE))).contains("at most"));
     }
 
     #[test]
     fn help_is_ours() {
         for line in ["", "  ", "help", "--help", "last --help", "dump --help"] {
-            assert!(matches!(parse(line), Ok(Request::Help)), "{line}");
+            assert!(matches!(parse(line), Ok(None)), "{line}");
         }
         let mut out = Vec::new();
         let mut none = crate::mem::segments::Segments::default();
@@ -369,9 +294,9 @@ mod tests {
         let mut bounded = Bounded::default();
         let line = [b'x'; 1000];
         let failed = (0..2000).find(|_| bounded.write_all(&line).and_then(|()| bounded.write_all(b"\n")).is_err());
-        assert!(failed.is_some() && bounded.full && bounded.bytes.len() == MOST);
+        assert!(failed.is_some() && bounded.full && bounded.bytes.len() == MAX_OUTPUT);
         let mut out = Vec::new();
-        bounded.pour(&mut out).unwrap();
+        bounded.write_to(&mut out).unwrap();
         assert!(out.ends_with(b"x\n") && out.len() % 1001 == 0);
     }
 

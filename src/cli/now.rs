@@ -1,14 +1,15 @@
 //! The line below `last`: who runs now.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use crate::abi::{Addr, Width};
-use crate::catalogue::Effect;
-use crate::output::{Ink, Paint, Rows, View, escape};
+use crate::analysis::tracker::{Change, Consumer, Step, System, Tracker, Wants};
+use crate::output::{Ink, Paint, View, escape};
 use crate::session::Loaded;
 use crate::trace::{ContextKind, Event};
 
-/// Writes the line, where the kernel's variables tell.
+/// Writes the line, where the kernel's variables are known.
 pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
     for (core, running) in loaded.running.iter().enumerate() {
         let on = if loaded.running.len() > 1 { Some(core) } else { None };
@@ -55,39 +56,42 @@ fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: 
 
 /// The state that the newest event about a thread leaves it in, and its priority in its newest event.
 fn state_of(address: u64, view: &View<'_>) -> (Option<(String, u64)>, Option<u16>) {
-    let mut state = None;
-    let mut priority = None;
-    let mut rows = Rows::new();
-    for event in view.trace.events() {
-        if let Some(word) = effect_on(address, &event, view, &mut rows) {
-            state = Some((word, event.seq));
-            continue;
-        }
-        let context = view.trace.contexts.get(event.context);
-        if context.is_some_and(|c| c.kind == ContextKind::Thread && c.address == address) {
-            priority = event.priority.or(priority);
-            // Whoever acts is ready.
-            state = Some(("ready".to_owned(), event.seq));
-        }
-    }
-    (state, priority)
+    let mut newest = Newest { address, state: None, priority: None };
+    let mut tracker = Tracker::new(view.trace, view.catalogue, Wants { changes: true, calls: false });
+    view.trace.visit(|event| {
+        tracker.event(event, &mut newest);
+        ControlFlow::Continue(())
+    });
+    tracker.finish(&mut newest);
+    (newest.state, newest.priority)
 }
 
-fn effect_on(address: u64, event: &Event, view: &View<'_>, rows: &mut Rows) -> Option<String> {
-    let def = view.catalogue.def(event.def?)?;
-    let acts = |effect| {
-        let target = def.effects.target(effect, view.trace.words(event))?;
-        (target == address).then_some(())
-    };
-    if acts(Effect::Ready).is_some() {
-        return Some("ready".to_owned());
-    }
-    acts(Effect::Block)?;
-    let mut word = None;
-    rows.args(view, event, |arg| {
-        if arg.kind == crate::catalogue::ArgKind::State {
-            word = Some(arg.text.to_owned());
+/// What events show of one thread.
+struct Newest {
+    address: Addr,
+    /// The word for its state, and the event that shows it.
+    state: Option<(String, u64)>,
+    priority: Option<u16>,
+}
+
+impl Consumer for Newest {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        let Step { event, changes, .. } = *step;
+        let is_own = |no| system.thread(no).is_some_and(|t| t.address == self.address);
+        let word = changes.iter().find_map(|change| match *change {
+            Change::Readied { thread, .. } if is_own(thread) => Some("ready".to_owned()),
+            Change::Blocked { thread, code, .. } if is_own(thread) => {
+                Some(code.and_then(|code| system.state_word(event.def, Some(code))).unwrap_or("blocked".to_owned()))
+            }
+            _ => None,
+        });
+        let context = system.trace.contexts.get(event.context);
+        if let Some(word) = word {
+            self.state = Some((word, event.seq));
+        } else if context.is_some_and(|c| c.kind == ContextKind::Thread && c.address == self.address) {
+            self.priority = event.priority.or(self.priority);
+            // Whoever acts is ready.
+            self.state = Some(("ready".to_owned(), event.seq));
         }
-    });
-    Some(word.unwrap_or_else(|| "blocked".to_owned()))
+    }
 }

@@ -5,8 +5,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::message;
-use crate::analysis::{self, Wish};
+use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
@@ -56,7 +55,7 @@ impl Origin {
     }
 }
 
-/// Says beside each table of times that not all of the trace's time is known.
+/// Notes below each table of times that not all of the trace's time is known.
 fn mark_doubts(doubts: u64, reports: &mut [Report]) {
     let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
     for report in timed.filter(|_| doubts > 0) {
@@ -68,7 +67,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 
 /// Makes the reports and prints them.
 pub fn print(
-    wish: &Wish,
+    wish: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,
@@ -76,9 +75,6 @@ pub fn print(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    for note in query.notes() {
-        message::say(&format!("tx-trace: {note}"));
-    }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use super::Outcome;
-use super::plan::ClockPlan;
+use super::diagnostics::Diagnostics;
+use super::options;
+use super::read::Ask;
+use super::request::{self, Clock, Output, Request, Task};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
@@ -16,62 +19,60 @@ pub struct ServeTask {
     listen: Option<SocketAddr>,
     once: bool,
     inputs: Inputs,
-    clock: ClockPlan,
+    clock: Clock,
     names: Names,
 }
 
-impl ServeTask {
-    /// Checks that nothing live is meant.
-    pub fn new(
-        listen: Option<&str>,
-        once: bool,
-        inputs: Inputs,
-        clock: ClockPlan,
-        names: Names,
-    ) -> Result<Self, Error> {
-        if inputs.is_remote() {
-            return Err(Error::usage(
-                Code::Usage,
-                "serve takes a core or a dump; before a live stub stands `tx-trace bridge --remote ...`",
-            ));
-        }
-        Ok(Self { listen: listen.map(super::listen::parse).transpose()?, once, inputs, clock, names })
+/// Of what was typed: files, and nothing live.
+pub fn request(typed: options::Serve) -> Result<Request, Error> {
+    let options::Serve { words, listen, stdio, once, source, mut clock } = typed;
+    let inputs = request::inputs(source, request::take_words(&mut Ask::Info, words)?)?;
+    if inputs.is_remote() {
+        return Err(Error::usage(
+            Code::Usage,
+            "serve takes a core or a dump; for a live stub there is `tx-trace bridge --remote ...`",
+        ));
+    }
+    let inputs = request::with_names(inputs, &mut clock);
+    let names = clock.netx;
+    let listen = (!stdio).then_some(listen);
+    Ok(Request::new(ServeTask { listen, once, inputs, clock: clock.into(), names }, Output::default()))
+}
+
+impl Task for ServeTask {
+    #[cfg(not(feature = "serve"))]
+    fn run(self: Box<Self>, _: &Output, _: &Diagnostics) -> Result<Outcome, Error> {
+        Err(Error::usage(Code::Usage, "this build has no server: build with --features serve"))
+    }
+
+    #[cfg(feature = "serve")]
+    fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        served::run(*self, diagnostics)
     }
 }
-
-/// Serves.
-#[cfg(not(feature = "serve"))]
-pub fn run(_: ServeTask) -> Result<Outcome, Error> {
-    Err(Error::usage(Code::Usage, "this build has no server: build with --features serve"))
-}
-
-#[cfg(feature = "serve")]
-pub use served::run;
 
 #[cfg(feature = "serve")]
 mod served {
     use std::io::{self, Write};
 
-    use super::{Error, Outcome, ServeTask};
+    use super::{Code, Diagnostics, Error, Outcome, ServeTask};
     use crate::cli::monitor::{self, Program};
-    use crate::cli::{listen, message, threads};
-    use crate::code::Code;
+    use crate::cli::{listen, threads};
     use crate::debugger::Stopped;
     use crate::mem::Memory;
-    use crate::output;
     use crate::serve::{PostMortem, Server};
     use crate::session::{Borrowed, Session};
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
-    pub fn run(task: ServeTask) -> Result<Outcome, Error> {
+    pub fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
         let mut session = Session::open(inputs)?;
         let name = session.name().to_owned();
-        let Subject { stopped, issues } = find(&mut session)?;
+        let Subject { stopped, issues } = find(&mut session, diagnostics)?;
         let offset = session.load_offset().value;
         let floats = stopped.architecture.and_then(|a| a.float_bits(session.flags()));
-        message::issues(&issues);
+        diagnostics.issues(&issues);
         let Some((mut memory, info)) = session.into_memory() else {
             return Err(Error::usage(Code::Usage, "serve takes a core or a dump"));
         };
@@ -86,7 +87,7 @@ mod served {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
-                    message::say(&format!("tx-trace: the debugger's link: {e}"));
+                    diagnostics.say(format_args!("the debugger's link: {e}"));
                     Ok(Outcome::Failed)
                 }
                 _ => Ok(Outcome::Done),
@@ -96,9 +97,9 @@ mod served {
             |e: io::Error| Error::failed(Code::Listen, format!("{at}: {e}"), "give another port: --listen :3335");
         let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
-        let what = format!("{} with {count} threads is served", output::escape(&name));
-        listen::say(&what, address, "reads this memory");
-        message::say(&format!("(gdb) target remote {}", target_of(address)));
+        let what = format!("{name} with {count} threads is served");
+        listen::say(&what, address, "reads this memory", diagnostics);
+        diagnostics.line(format_args!("(gdb) target remote {}", target_of(address)));
         loop {
             let ended = server.next(&mut served);
             match ended {
@@ -106,7 +107,7 @@ mod served {
                 Ok(_) => {}
                 Err((None, e)) => return Err(Error::failed(Code::Listen, format!("{address}: {e}"), "")),
                 Err((Some(from), e)) => {
-                    message::say(&format!("tx-trace: {from} was let go: {e}"));
+                    diagnostics.say(format_args!("{from} was disconnected: {e}"));
                     if once {
                         return Ok(Outcome::Failed);
                     }
@@ -128,13 +129,13 @@ mod served {
     }
 
     /// The threads: the kernel's, or those of the core where there is no kernel to be read.
-    fn find(session: &mut Session<'_>) -> Result<Subject, Error> {
+    fn find(session: &mut Session<'_>, diagnostics: &Diagnostics) -> Result<Subject, Error> {
         let stop = session.stop(&mut Vec::new())?;
         let endian = session.elf().map(|e| e.endian());
         let (kernel, issues) = match threads::find(session) {
             Ok(found) => (Some(found.kernel), found.issues),
             Err(error) => {
-                message::say(&format!("tx-trace: no threads of a kernel: {}", error.message));
+                diagnostics.say(format_args!("no threads of a kernel: {}", error.message));
                 (None, session.issues().to_vec())
             }
         };
@@ -144,10 +145,9 @@ mod served {
                 || "the processor is not known, or its registers are not".to_owned(),
                 |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
             );
-            let hint = if session.elf().is_none() { " (--elf tells the processor)" } else { "" };
-            message::say(&format!(
-                "tx-trace: {why}: memory is served, but GDB attaches to nothing without registers{hint}"
-            ));
+            let hint = if session.elf().is_none() { " (--elf gives the processor)" } else { "" };
+            diagnostics
+                .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
         }
         Ok(Subject { stopped, issues })
     }

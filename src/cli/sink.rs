@@ -3,12 +3,14 @@
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 
-use super::args::Color;
-use super::plan::Output;
+use terminal_size::Width;
+
+use super::options::Color;
+use super::request::Output;
 use super::whole_file::WholeFile;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::Paint;
+use crate::output::{Paint, TableOptions};
 use crate::rsp::Client;
 
 /// A place for data.
@@ -22,11 +24,11 @@ enum To<'a> {
     /// A device or a FIFO: it takes what comes, and nothing takes its name.
     Device(BufWriter<std::fs::File>),
     Debugger(&'a mut Client),
-    /// Somebody who asked over a link of its own.
+    /// Who sent a monitor line.
     Writer(&'a mut dyn Write),
 }
 
-/// Columns where nothing tells.
+/// Columns where they are not known.
 const COLUMNS: usize = 80;
 
 impl<'a> Sink<'a> {
@@ -41,15 +43,23 @@ impl<'a> Sink<'a> {
         Ok(Self { to })
     }
 
-    /// What somebody else carries on.
+    /// To a writer that is open already.
     pub fn over(out: &'a mut dyn Write) -> Self {
         Self { to: To::Writer(out) }
     }
 
+    /// How a table looks that goes here.
+    pub fn table_options(&self, output: &Output) -> TableOptions {
+        TableOptions { width: self.width(output), paint: self.paint(output), ..TableOptions::default() }
+    }
+
     /// Columns of a table that goes here.
-    pub fn width(&self, output: &Output) -> usize {
+    fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
-            To::Stdout(_) if io::stdout().is_terminal() => terminal_width().unwrap_or(COLUMNS),
+            To::Stdout(_) if io::stdout().is_terminal() => terminal_size::terminal_size_of(io::stdout())
+                .map(|(Width(c), _)| usize::from(c))
+                .filter(|c| *c >= 20)
+                .unwrap_or(COLUMNS),
             // The terminal is at the other end.
             To::Writer(_) => COLUMNS,
             _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),
@@ -57,7 +67,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Whether what goes here is coloured.
-    pub fn paint(&self, output: &Output) -> Paint {
+    fn paint(&self, output: &Output) -> Paint {
         let on = match output.color {
             Color::Always => true,
             Color::Never => false,
@@ -126,24 +136,8 @@ impl From<io::Error> for Error {
     /// A reader that has seen enough is no failure; a full disk is.
     fn from(e: io::Error) -> Self {
         if e.kind() == io::ErrorKind::BrokenPipe {
-            return Self::failed(Code::BrokenPipe, "nobody reads on", "");
+            return Self::failed(Code::BrokenPipe, "the reader closed the pipe", "");
         }
         Self::failed(Code::Output, format!("writing: {e}"), "")
     }
-}
-
-/// Columns of the terminal on standard output.
-fn terminal_width() -> Option<usize> {
-    #[cfg(unix)]
-    {
-        // SAFETY: TIOCGWINSZ fills the whole of a winsize that we own, and only its success is looked at.
-        #[allow(unsafe_code, reason = "the one call that asks a terminal for its size")]
-        let size = unsafe {
-            let mut size: libc::winsize = std::mem::zeroed();
-            (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
-        };
-        size.map(|s| usize::from(s.ws_col)).filter(|c| *c >= 20)
-    }
-    #[cfg(not(unix))]
-    None
 }

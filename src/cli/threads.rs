@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use super::Outcome;
-use super::command::{format_of, judge};
-use super::live;
-use super::message;
+use super::commands::Row;
+use super::diagnostics::Diagnostics;
+use super::monitor::Program;
 use super::names::SymbolNames;
-use super::plan::Output;
+use super::read::Ask;
+use super::request::{self, Output, Request, Task};
 use super::sink::Sink;
+use super::{live, options, print as printing};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::cpu::Architecture;
@@ -16,7 +18,7 @@ use crate::elf::Machine;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
-use crate::output::{Format, Standing, TableOptions, TimeFrom, View, report_writer};
+use crate::output::{Format, Standing, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
@@ -38,23 +40,37 @@ pub struct Found {
     pub issues: Vec<Issue>,
 }
 
-/// Reads the kernel, lets the target go, prints.
-pub fn run(task: ThreadsTask, output: &Output) -> Result<Outcome, Error> {
-    let all = task.all;
-    live::run(
-        task.inputs,
-        |session| Ok(find(session)?),
-        |found, session, client| print(&found, session, all, output, Sink::open(output, client)?),
-    )
+/// Of what was typed.
+pub fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
+    let options::Threads { words, all, source, output } = typed;
+    let inputs = request::inputs(source, request::take_words(&mut Ask::Info, words)?)?;
+    Ok(Request::new(ThreadsTask { inputs, all }, Output::of(row, output)?))
 }
 
-/// Reads the kernel of a target that somebody else has open. What is printed goes to `out`.
-pub fn run_over(mut session: Session<'_>, all: bool, output: &Output, out: &mut dyn Write) -> Result<Outcome, Error> {
-    let found = find(&mut session);
-    if found.is_err() {
-        message::issues(session.issues());
+impl Task for ThreadsTask {
+    fn inputs(&self) -> Option<&Inputs> {
+        Some(&self.inputs)
     }
-    print(&found?, &session, all, output, Sink::over(out))
+
+    /// Reads the kernel, lets the target go, prints.
+    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        let Self { inputs, all } = *self;
+        live::run(inputs, diagnostics, find, |found, session, client| {
+            print(&found, session, all, output, Sink::open(output, client)?, diagnostics)
+        })
+    }
+
+    fn answer(
+        self: Box<Self>,
+        _: &Program,
+        mut session: Session<'_>,
+        output: &Output,
+        out: &mut dyn Write,
+        diagnostics: &Diagnostics,
+    ) -> Result<Outcome, Error> {
+        let found = find(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
+        print(&found, &session, self.all, output, Sink::over(out), diagnostics)
+    }
 }
 
 /// Reads the kernel, and what of a trace names its objects.
@@ -107,13 +123,13 @@ fn print(
     all: bool,
     output: &Output,
     mut sink: Sink<'_>,
+    diagnostics: &Diagnostics,
 ) -> Result<Outcome, Error> {
     let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
     let arm = arm == Some(Machine::ARM);
     let names = SymbolNames::whole(session, arm);
-    let options =
-        TableOptions { width: sink.width(output), paint: sink.paint(output), time: TimeFrom::Origin, outcomes: None };
-    let format = format_of(output.format);
+    let options = sink.table_options(output);
+    let format = output.format;
     let breadth = match format {
         Format::Table => Breadth::People { width: options.width, all },
         Format::Md => Breadth::People { width: usize::MAX, all },
@@ -133,7 +149,7 @@ fn print(
     drop(writer);
     sink.finish()?;
     if format != Format::Json {
-        message::issues(&found.issues);
+        diagnostics.issues(&found.issues);
     }
-    Ok(judge(Outcome::Done, &found.issues, output))
+    Ok(printing::outcome(Outcome::Done, &found.issues, output))
 }

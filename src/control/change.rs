@@ -39,7 +39,7 @@ pub struct Change {
     pub bytes: Vec<u8>,
     /// What is there now.
     pub before: Vec<u8>,
-    /// What it is, and from what to what, for people.
+    /// What it is, and from what to what, in words.
     pub what: String,
 }
 

@@ -18,95 +18,37 @@ use crate::session::Session;
 use crate::sym::Symbol;
 
 /// Why a write is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// The address is no multiple of this many bytes.
-    Unaligned(usize),
-    /// The ELF's symbol has another size than the kernel's variable.
-    Size {
-        /// That of the symbol.
-        symbol: u64,
-        /// That of the variable.
-        variable: usize,
-    },
-    /// The ELF has the symbol at another address.
-    Elsewhere(Addr),
-    /// Another symbol of the ELF lies there.
-    Symbol {
-        /// Its name.
-        name: String,
-        /// Its address.
-        address: Addr,
-        /// Its size.
-        size: u64,
-    },
-    /// A control block or a stack lies there.
-    Owned(Owner),
-    /// The trace itself lies there.
-    Trace(&'static str),
-    /// It is no place in the trace where an insertion writes.
-    NotInsertion,
-    /// The new pointer leads to no slot of the ring.
-    Pointer(u64),
-    /// What is there is the address of a control block or of the trace: a pointer, and no mask.
-    HoldsPointer(u64),
-    /// The ELF says that the program does not write there.
-    ReadOnly,
-    /// The stub's memory map says that it is flash or ROM.
-    Flash,
-    /// Nothing shows that it is RAM.
-    NotShown,
+struct Refusal {
+    /// The rest of a sentence about the address.
+    why: String,
+    code: Code,
+    hint: &'static str,
 }
 
 impl Refusal {
-    /// Its stable name, listed in `docs/issues.md`.
-    #[must_use]
-    pub const fn code(&self) -> Code {
-        match self {
-            Self::ReadOnly | Self::Flash | Self::NotShown => Code::NotRam,
-            _ => Code::WrongAddress,
-        }
+    /// The address is not that of what is meant.
+    fn wrong(why: impl Into<String>) -> Self {
+        let hint = "give the --elf of the program that runs, and check each --symbol";
+        Self { why: why.into(), code: Code::WrongAddress, hint }
     }
 
-    fn hint(&self) -> &'static str {
-        match self {
-            Self::NotShown => "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST",
-            Self::Pointer(_) | Self::NotInsertion => {
-                "reset the target, or check that the ELF is that of the running program"
-            }
-            Self::Flash => "a dump that is served cannot be written; else give the --elf of the program that runs",
-            _ => "give the --elf of the program that runs, and check each --symbol",
-        }
+    /// What would be written, or where, is no insertion of the kernel.
+    fn broken(why: impl Into<String>) -> Self {
+        let hint = "reset the target, or check that the ELF is that of the running program";
+        Self { hint, ..Self::wrong(why) }
     }
 
-    fn of(&self, what: &str, address: Addr) -> Error {
-        let code = self.code();
-        Error::failed(code, format!("nothing is written: {what} at {address:#x} {self}"), self.hint())
+    /// The memory cannot be written, or nothing shows that it can.
+    fn not_ram(why: &str, hint: &'static str) -> Self {
+        Self { why: why.to_owned(), code: Code::NotRam, hint }
     }
-}
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unaligned(width) => write!(f, "is not aligned to its {width} bytes"),
-            Self::Size { symbol, variable } => {
-                write!(f, "has {symbol} bytes in the ELF, and the kernel's variable has {variable}")
-            }
-            Self::Elsewhere(address) => write!(f, "is not where the ELF has it, {address:#x}"),
-            Self::Symbol { name, address, size } => {
-                write!(f, "lies in another variable or function, {name} ({size} bytes at {address:#x})")
-            }
-            Self::Owned(Owner { what, region }) => {
-                write!(f, "lies in {what} ({} bytes at {:#x})", region.len, region.start)
-            }
-            Self::Trace(part) => write!(f, "lies in the trace, in its {part}"),
-            Self::NotInsertion => write!(f, "is not where the kernel inserts an event"),
-            Self::Pointer(value) => write!(f, "would become {value:#x}, which is no slot of the ring"),
-            Self::HoldsPointer(value) => write!(f, "holds {value:#x}, which is a pointer of the kernel and no mask"),
-            Self::ReadOnly => write!(f, "lies where the ELF says that the program does not write"),
-            Self::Flash => write!(f, "lies in flash or ROM, as the stub's memory map says"),
-            Self::NotShown => write!(f, "lies in no memory that is known to be RAM"),
-        }
+    fn of_symbol(name: &str, address: Addr, size: u64) -> Self {
+        Self::wrong(format!("lies in another variable or function, {name} ({size} bytes at {address:#x})"))
+    }
+
+    fn error(&self, what: &str, address: Addr) -> Error {
+        Error::failed(self.code, format!("nothing is written: {what} at {address:#x} {}", self.why), self.hint)
     }
 }
 
@@ -125,7 +67,7 @@ impl Checked {
 /// Checks every write of a plan. `ranges` is memory that the user calls RAM.
 ///
 /// # Errors
-/// [`Error`] with the first [`Refusal`], where ELF and memory are of different programs, or where the link fails.
+/// [`Error`] with the first rule that a write breaks, where ELF and memory are of different programs, or where the link fails.
 pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Error> {
     if plan.changes.is_empty() {
         return Ok(Checked(plan.changes));
@@ -135,7 +77,7 @@ pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Reg
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
     let ground = Ground::read(session, state, &writes, ranges)?;
     for change in &plan.changes {
-        let refused = |refusal: Refusal| refusal.of(&change.target.to_string(), change.address);
+        let refused = |refusal: Refusal| refusal.error(&change.target.to_string(), change.address);
         ground.allow(&layout, change).map_err(refused)?;
     }
     // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
@@ -152,7 +94,7 @@ pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[R
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
     let state = State::read(session)?;
     let ground = Ground::read(session, &state, &[buffer], ranges)?;
-    ground.allow_buffer(buffer).map_err(|refusal| refusal.of("the trace's buffer", buffer.start))
+    ground.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
 }
 
 /// Fails where the ELF is not that of the program in memory.
@@ -237,17 +179,19 @@ impl<'a> Ground<'a> {
         let own = self.elf.and_then(|(elf, _)| elf.symbol(name));
         let size = own.as_ref().map(|own| own.size).filter(|size| *size != 0).unwrap_or(region.len);
         if size != width.bytes() as u64 || region.len != size {
-            return Err(Refusal::Size { symbol: size, variable: width.bytes() });
+            let width = width.bytes();
+            let why = format!("has {size} bytes in the ELF, and the kernel's variable has {width}");
+            return Err(Refusal::wrong(why));
         }
         if let Some(address) = own.map(|own| self.at_run_time(own.address)).filter(|a| *a != region.start) {
-            return Err(Refusal::Elsewhere(address));
+            return Err(Refusal::wrong(format!("is not where the ELF has it, {address:#x}")));
         }
         let other = |s: &&Symbol| s.name != name && overlap(region, Region { start: s.address, len: s.size.max(1) });
-        if let Some(Symbol { name, address, size }) = self.variables.iter().find(other).cloned() {
-            return Err(Refusal::Symbol { name, address, size });
+        if let Some(s) = self.variables.iter().find(other) {
+            return Err(Refusal::of_symbol(&s.name, s.address, s.size));
         }
         if let Some(part) = self.layout.and_then(|l| l.part_at(region)) {
-            return Err(Refusal::Trace(part));
+            return Err(Refusal::wrong(format!("lies in the trace, in its {part}")));
         }
         free(&self.owners.stacks, region)
     }
@@ -258,7 +202,10 @@ impl<'a> Ground<'a> {
         let in_trace = within(Region { start: value, len: 1 }, layout.region());
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.target == Target::Variable(ENABLE_BITS);
-        if is_mask && is_pointer { Err(Refusal::HoldsPointer(value)) } else { Ok(()) }
+        if is_mask && is_pointer {
+            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel and no mask")));
+        }
+        Ok(())
     }
 
     /// Every symbol of the ELF that lies there must be one that is meant.
@@ -268,7 +215,7 @@ impl<'a> Ground<'a> {
             let address = self.at_run_time(symbol.address);
             // A compiler's own label (`.L_MergedGlobals`) covers the variables that it merged.
             if !symbol.name.starts_with('.') && !meant(&symbol.name, Region { start: address, len: symbol.size }) {
-                return Err(Refusal::Symbol { name: symbol.name, address, size: symbol.size });
+                return Err(Refusal::of_symbol(&symbol.name, address, symbol.size));
             }
         }
         Ok(())
@@ -285,28 +232,45 @@ impl<'a> Ground<'a> {
     /// Memory that can be written: nothing says that it cannot, and something shows that it can.
     fn ram(&self, region: Region) -> Result<(), Refusal> {
         if self.flash.iter().any(|f| overlap(*f, region)) {
-            return Err(Refusal::Flash);
+            return Err(Refusal::not_ram(
+                "lies in flash or ROM, as the stub's memory map says",
+                "a dump that is served cannot be written; else give the --elf of the program that runs",
+            ));
         }
         match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
             Some(true) => return Ok(()),
-            Some(false) => return Err(Refusal::ReadOnly),
+            Some(false) => {
+                let why = "lies where the ELF says that the program does not write";
+                return Err(Refusal { code: Code::NotRam, ..Refusal::wrong(why) });
+            }
             None => {}
         }
         let known = self.layout.iter().map(TraceLayout::region).chain(self.owners.registered.iter().map(|o| o.region));
         let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| within(region, ram));
-        if shown { Ok(()) } else { Err(Refusal::NotShown) }
+        if shown {
+            return Ok(());
+        }
+        Err(Refusal::not_ram(
+            "lies in no memory that is known to be RAM",
+            "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST",
+        ))
     }
 }
 
 fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
     let width = width.bytes();
-    if region.start.is_multiple_of(width as u64) { Ok(()) } else { Err(Refusal::Unaligned(width)) }
+    if region.start.is_multiple_of(width as u64) {
+        return Ok(());
+    }
+    Err(Refusal::wrong(format!("is not aligned to its {width} bytes")))
 }
 
 /// Fails where one of these lies there.
 fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
     match owners.into_iter().find(|o| overlap(o.region, region)) {
-        Some(owner) => Err(Refusal::Owned(owner.clone())),
+        Some(Owner { what, region }) => {
+            Err(Refusal::wrong(format!("lies in {what} ({} bytes at {:#x})", region.len, region.start)))
+        }
         None => Ok(()),
     }
 }
@@ -319,7 +283,10 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
         Target::Copy => layout.slot_at(layout.place(value)).is_some(),
         Target::Variable(_) | Target::Slot => true,
     };
-    if right { Ok(()) } else { Err(Refusal::Pointer(value)) }
+    if right {
+        return Ok(());
+    }
+    Err(Refusal::broken(format!("would become {value:#x}, which is no slot of the ring")))
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
@@ -328,5 +295,5 @@ fn insertion(layout: &TraceLayout, target: Target, region: Region) -> Result<(),
         Target::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
         _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
     };
-    if right { Ok(()) } else { Err(Refusal::NotInsertion) }
+    if right { Ok(()) } else { Err(Refusal::broken("is not where the kernel inserts an event")) }
 }

@@ -2,6 +2,9 @@
 
 use crate::catalogue::classes;
 
+/// The least id of the application's events.
+pub const FIRST_USER_ID: u64 = 4096;
+
 /// A class without what all share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
 fn short(class: &str) -> String {
     let low = class.to_ascii_lowercase().replace("_trace_", "_");

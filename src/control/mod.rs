@@ -10,11 +10,12 @@ mod clock;
 mod mark;
 mod owners;
 mod plan;
+mod report;
 mod state;
 
 pub use change::{Change, Failed, Target, apply};
-pub use check::{Checked, Refusal, check, check_call};
-pub use classes::bits_of;
-pub use owners::Owner;
+pub use check::{Checked, check, check_call};
+pub use classes::{FIRST_USER_ID, bits_of};
 pub use plan::{Action, Plan, plan};
+pub use report::written;
 pub use state::{State, Variable};

@@ -11,7 +11,7 @@ use crate::session::Session;
 /// Memory that belongs to something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// What it belongs to, for people.
+    /// What it belongs to, in words.
     pub what: String,
     /// Where it lies.
     pub region: Region,
@@ -145,11 +145,11 @@ fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
     let word = state.layout.map(|l| l.word);
     let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
     all.retain(|layout| word.is_none_or(|word| layout.shape.word == word));
-    let told = Layout::told(session.symbols(), state.endian, state.pointer);
-    if let Some(told) = told.filter(|layout| layout.head_len() <= LONGEST) {
+    let by_debug = Layout::told(session.symbols(), state.endian, state.pointer);
+    if let Some(by_debug) = by_debug.filter(|layout| layout.head_len() <= LONGEST) {
         all.sort_by_key(Layout::head_len);
         all.truncate(1);
-        all.push(told);
+        all.push(by_debug);
     }
     all
 }
@@ -168,7 +168,7 @@ pub fn around(region: Region) -> Region {
 /// Of the link.
 pub fn read_only(session: &mut Session<'_>) -> Result<Vec<Region>, Error> {
     let Some(remote) = session.remote_mut() else { return Ok(Vec::new()) };
-    let map = remote.client_mut().memory_map().map_err(|e| Error::from(e))?;
+    let map = remote.client_mut().memory_map().map_err(Error::from)?;
     let fixed = map.unwrap_or_default().into_iter().filter(|r| r.kind != MapKind::Ram);
     Ok(fixed.map(|r| Region { start: r.start, len: r.len }).collect())
 }

@@ -138,7 +138,7 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
     Ok(Plan { changes: vec![set(ENABLE_BITS, mask, new, state.endian, what)], notes })
 }
 
-/// Fails where the kernel stands between its two stores of the current pointer.
+/// Fails where the kernel is between its two stores of the current pointer.
 pub fn not_inserting(state: &State) -> Result<(), Error> {
     if state.current.is_none() {
         return Err(no_symbol(CURRENT));

@@ -1,6 +1,6 @@
 //! The events of an interval as a trace of their own, for reports.
 
-use super::News;
+use super::Update;
 use crate::trace::{Event, Events, Issue, Trace, WalkState};
 
 /// The most events of one interval.
@@ -51,8 +51,8 @@ pub struct Gather {
 
 impl Gather {
     /// Adds what a look found; false where there is no room for more.
-    pub fn add(&mut self, news: &News) -> bool {
-        self.events.extend(&news.events);
+    pub fn add(&mut self, update: &Update) -> bool {
+        self.events.extend(&update.events);
         self.events.len() < MOST
     }
 

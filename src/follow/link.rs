@@ -16,7 +16,7 @@ pub enum How {
     Running,
     /// Halted for each look, which comes after it ran for so long.
     Halting(Duration),
-    /// It stands, and a debugger holds it.
+    /// It is halted, and a debugger holds it.
     Held,
 }
 

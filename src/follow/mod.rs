@@ -1,7 +1,7 @@
-//! NEW EVENTS AS THEY COME: looks again and again at a trace, and hands out what was inserted since the last look.
+//! NEW EVENTS AS THEY COME: reads a trace again and again, and hands out what was inserted since the last time.
 //!
-//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring tells. The
-//! format reads ([`crate::format::Follow`]); here is what goes on from one look to the next: the place, the
+//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring shows. The
+//! format reads ([`crate::format::Follow`]); this room keeps what goes on from one read to the next: the place, the
 //! numbers of events and contexts, the time, and the pace.
 
 mod gather;
@@ -47,7 +47,7 @@ pub enum First {
 }
 
 /// What was inserted since the last look.
-pub struct News {
+pub struct Update {
     /// The trace that the events are of. Its contexts keep their numbers from look to look.
     pub trace: Trace,
     /// The new events, numbered on from the ones before.
@@ -58,6 +58,13 @@ pub struct News {
     pub renamed: bool,
     /// More is there already.
     pub more: bool,
+}
+
+impl Update {
+    /// Events without a gap before them.
+    const fn of(trace: Trace, events: Vec<Event>) -> Self {
+        Self { trace, events, gap: None, renamed: false, more: false }
+    }
 }
 
 /// Something is missing.
@@ -72,7 +79,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// What is told of it.
+    /// The issue that reports it.
     #[must_use]
     pub fn issue(&self) -> Issue {
         let Self { lost, restarted, seq } = *self;
@@ -105,7 +112,7 @@ pub struct Follower {
     /// How many slots behind the cursor were seen in the look before, and waited for.
     seen: u64,
     /// Events that wait for words that the kernel fills in late, and the cursor behind them.
-    held: Option<(News, Box<dyn Follow>)>,
+    held: Option<(Update, Box<dyn Follow>)>,
     /// Each event moves the clock by one.
     counts: bool,
     /// Threads that the registry does not name.
@@ -135,7 +142,7 @@ impl Follower {
         names: Names,
         options: DecodeOptions,
         first: First,
-    ) -> Result<(Self, News), (Box<Session<'static>>, Error)> {
+    ) -> Result<(Self, Update), (Box<Session<'static>>, Error)> {
         let extent = match first {
             First::Now => Extent::Newest(SAMPLE),
             First::Newest(n) => Extent::Newest(n.max(SAMPLE)),
@@ -172,8 +179,8 @@ impl Follower {
             First::Newest(n) => usize::try_from(n).unwrap_or(usize::MAX),
             First::All => usize::MAX,
         };
-        let news = this.numbers.first(trace, events, shown);
-        Ok((this, news))
+        let update = this.numbers.first(trace, events, shown);
+        Ok((this, update))
     }
 
     /// Goes on from a place that was saved. The whole ring is not looked at: clock and names are.
@@ -185,13 +192,13 @@ impl Follower {
         names: Names,
         options: DecodeOptions,
         saved: &Saved,
-    ) -> Result<(Self, News), (Box<Session<'static>>, Error)> {
-        let (mut this, news) = Self::begin(session, How::Held, names, options, First::Now)?;
+    ) -> Result<(Self, Update), (Box<Session<'static>>, Error)> {
+        let (mut this, update) = Self::begin(session, How::Held, names, options, First::Now)?;
         saved.put(this.cursor.as_mut(), &mut this.numbers);
-        Ok((this, news))
+        Ok((this, update))
     }
 
-    /// Where it stands, to go on from in another run.
+    /// The place that it has reached, to go on from in another run.
     #[must_use]
     pub fn save(&self) -> Saved {
         Saved::of(self.cursor.as_ref(), &self.numbers)
@@ -224,82 +231,70 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error`] where the trace cannot be read, or is another one.
-    pub fn poll(&mut self) -> Result<News, Error> {
-        let mut newer = self.session.newer(self.cursor.as_ref(), false)?;
-        if newer.lost.count > 0 || newer.restarted {
-            // What was read and waited is shown, and the gap comes behind it.
-            if let Some((news, cursor)) = self.held.take() {
-                self.numbers.emit(&news);
-                self.cursor = cursor;
-                self.seen = 0;
-                return Ok(News { more: true, ..news });
-            }
+    pub fn poll(&mut self) -> Result<Update, Error> {
+        let mut batch = self.session.read_new(self.cursor.as_ref(), false)?;
+        let has_gap = batch.lost.count > 0 || batch.restarted;
+        // What was read and waited is shown, and the gap comes behind it.
+        if let Some(update) = if has_gap { self.rest() } else { None } {
+            return Ok(Update { more: true, ..update });
         }
         self.held = None;
-        let mut trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
-        let renamed = self.wants_names(&trace, newer.known);
+        let mut trace = self.session.decode(&batch, &mut self.catalogue, &self.options)?;
+        let renamed = self.wants_names(&trace, batch.known);
         if renamed {
-            newer = self.session.newer(self.cursor.as_ref(), true)?;
-            trace = self.session.decode(&newer, &mut self.catalogue, &self.options)?;
+            batch = self.session.read_new(self.cursor.as_ref(), true)?;
+            trace = self.session.decode(&batch, &mut self.catalogue, &self.options)?;
             self.remember_nameless(&trace);
         }
         self.learn(&trace, usize::try_from(trace.len()).unwrap_or(0));
-        let slots = trace.about.held.saturating_sub(newer.known);
-        self.pace.saw(slots, newer.lost.count > 0);
-        let mut events = Vec::new();
-        let mut known = None;
-        for event in trace.events() {
-            if event.seq < newer.known { known = Some(event) } else { events.push(event) }
-        }
-        let waits = self.waits(&events, newer.known, slots, newer.more);
-        let mut lost = newer.lost;
-        if self.counts && lost.at_least && !newer.restarted {
+        let slots = trace.about.held.saturating_sub(batch.known);
+        self.pace.saw(slots, batch.lost.count > 0);
+        let (known, events): (Vec<Event>, Vec<Event>) = trace.events().partition(|e| e.seq < batch.known);
+        let mut lost = batch.lost;
+        if self.counts && lost.at_least && !batch.restarted {
             lost = self.numbers.exactly(lost, &trace.clock, events.first());
         }
-        let gap = (lost.count > 0 || newer.restarted).then_some((lost, newer.restarted));
-        let mut news = self.numbers.number(trace, events, newer.known, known, gap);
-        news.renamed = renamed;
-        news.more = newer.more;
-        let mut emitted = slots;
-        let mut cursor = newer.next;
-        self.seen = 0;
-        if let Some((index, slots)) = waits
-            && let Some(back) = cursor.back(slots)
-        {
-            let late = news.events.split_off(index);
-            let after = std::mem::replace(&mut cursor, back);
-            let trace = gather::shell(&news.trace);
-            self.held = Some((News { trace, events: late, gap: None, renamed: false, more: false }, after));
-            self.seen = slots;
-            emitted = emitted.saturating_sub(slots);
-        }
-        self.cursor = cursor;
-        self.numbers.advance(&news, emitted);
-        Ok(news)
+        let gap = (lost.count > 0 || batch.restarted).then_some((lost, batch.restarted));
+        let update = self.numbers.number(trace, events, batch.known, known.last().copied(), gap);
+        let mut update = Update { renamed: renamed || update.renamed, more: batch.more, ..update };
+        let shown = self.hold_late(&mut update, batch.next, slots);
+        self.numbers.advance(&update, shown);
+        Ok(update)
     }
 
-    /// The first event that waits for words that come late, and how many slots go back with it. None waits twice, nor
-    /// where the ring fills fast.
-    fn waits(&self, events: &[Event], known: u64, slots: u64, more: bool) -> Option<(usize, u64)> {
-        if more || self.how == How::Held || slots > self.cursor.capacity() / 8 {
-            return None;
-        }
-        let late = |e: &Event| e.doubtful != 0 && e.seq.saturating_sub(known) >= self.seen;
-        let index = events.iter().position(late)?;
-        let seq = events.get(index)?.seq;
-        Some((index, known.saturating_add(slots).saturating_sub(seq)))
+    /// Takes the events out again from the first on that waits for words that come late. None waits twice, nor where the
+    /// ring fills fast. `after` is the place behind all of the `slots` that were read; the number of those that stay is
+    /// returned.
+    fn hold_late(&mut self, update: &mut Update, after: Box<dyn Follow>, slots: u64) -> u64 {
+        let (base, seen) = (self.numbers.seq, std::mem::take(&mut self.seen));
+        let fast = update.more || self.how == How::Held || slots > self.cursor.capacity() / 8;
+        let is_late = |e: &Event| !fast && e.doubtful != 0 && e.seq.saturating_sub(base) >= seen;
+        let first = update.events.iter().position(is_late);
+        let late = first.and_then(|index| {
+            let shown = update.events.get(index)?.seq.saturating_sub(base);
+            Some((index, shown, after.back(slots.saturating_sub(shown))?))
+        });
+        let Some((index, shown, cursor)) = late else {
+            self.cursor = after;
+            return slots;
+        };
+        let events = update.events.split_off(index);
+        self.held = Some((Update::of(gather::shell(&update.trace), events), after));
+        self.seen = slots.saturating_sub(shown);
+        self.cursor = cursor;
+        shown
     }
 
     /// The events that still wait: there will be no other look.
-    pub fn rest(&mut self) -> Option<News> {
-        let (news, cursor) = self.held.take()?;
+    pub fn rest(&mut self) -> Option<Update> {
+        let (update, cursor) = self.held.take()?;
         self.cursor = cursor;
         self.seen = 0;
-        self.numbers.emit(&news);
-        Some(news)
+        self.numbers.emit(&update);
+        Some(update)
     }
 
-    /// True where an event tells of an object that the registry read before cannot name.
+    /// True where an event names an object that the registry, as it was read before, does not.
     fn wants_names(&self, trace: &Trace, known: u64) -> bool {
         use crate::catalogue::Effect;
         trace.events().filter(|e| e.seq >= known).any(|e| {
@@ -326,7 +321,7 @@ impl Follower {
         }
     }
 
-    /// What the stamps of many events tell of the clock holds for the few of one look.
+    /// What the stamps of many events show of the clock holds for the few of one batch.
     fn learn(&mut self, trace: &Trace, events: usize) {
         let clock = &trace.clock;
         if self.options.direction.is_none() && clock.direction_known == Known::Detected && events >= COUNTED {
@@ -340,7 +335,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error`] where there is none yet.
-    pub fn restart(&mut self) -> Result<News, Error> {
+    pub fn restart(&mut self) -> Result<Update, Error> {
         let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
         let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
         let trace = loaded.trace;
@@ -359,17 +354,17 @@ impl Follower {
         self.nameless.clear();
         self.cursor = cursor;
         self.pace = Pace::new(self.cursor.capacity());
-        let mut news = self.numbers.number(trace, events, 0, None, Some((Lost::default(), true)));
-        news.renamed = true;
-        self.numbers.advance(&news, slots);
-        Ok(news)
+        let mut update = self.numbers.number(trace, events, 0, None, Some((Lost::default(), true)));
+        update.renamed = true;
+        self.numbers.advance(&update, slots);
+        Ok(update)
     }
 
     /// Looks whether the trace is there again: as it was, or another one.
     ///
     /// # Errors
     /// [`Error`] where it is not.
-    pub fn again(&mut self) -> Result<News, Error> {
+    pub fn again(&mut self) -> Result<Update, Error> {
         let error = match self.poll() {
             Err(error) if error.is_not_found() => error,
             other => return other,
@@ -437,7 +432,7 @@ pub fn pause(time: Duration) {
     }
 }
 
-/// A clock that counts events tells how many are missing.
+/// True for a clock that counts events: it shows how many are missing.
 fn counts(events: &[Event]) -> bool {
     let mut steps = events.iter().skip(1);
     events.len() >= COUNTED && steps.all(|e| e.delta == Some(1))

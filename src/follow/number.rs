@@ -1,6 +1,6 @@
 //! What goes on from one look to the next: numbers of events and contexts, and time.
 
-use super::{Gap, News};
+use super::{Gap, Update};
 use crate::format::Lost;
 use crate::trace::{Clock, ContextId, Contexts, Event, Trace};
 
@@ -19,7 +19,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// The newest events of the first look: the first that is shown is number 0, at 0 ticks.
-    pub fn first(&mut self, trace: Trace, events: Vec<Event>, shown: usize) -> News {
+    pub fn first(&mut self, trace: Trace, events: Vec<Event>, shown: usize) -> Update {
         let mut events = events;
         let newest = events.last().copied();
         let skip = events.len().saturating_sub(shown);
@@ -33,9 +33,9 @@ impl Numbers {
             self.seq = events.last().map_or(0, |e| e.seq.saturating_add(1));
             self.last = events.last().map(|e| (e.ticks, e.stamp));
         }
-        let mut news = News { trace, events, gap: None, renamed: false, more: false };
-        self.adopt(&mut news);
-        news
+        let mut update = Update::of(trace, events);
+        self.adopt(&mut update);
+        update
     }
 
     /// Gives events the numbers that follow those before. `known` slots lead up to them, the last of which is `before`.
@@ -46,14 +46,14 @@ impl Numbers {
         known: u64,
         before: Option<Event>,
         gap: Option<(Lost, bool)>,
-    ) -> News {
+    ) -> Update {
         let mut events = events;
         let base = self.seq.saturating_add(gap.map_or(0, |(lost, _)| lost.count));
         let shift = match (self.last, before, events.first()) {
             // Time counts from the first event that is shown.
             (None, _, Some(first)) => first.ticks.saturating_neg(),
             (Some((ticks, _)), Some(before), _) => ticks.saturating_sub(before.ticks),
-            // Behind a gap: as far as the stamps tell, which is less than the clock's period.
+            // Behind a gap: as far as the stamps show, which is less than the clock's period.
             (Some((ticks, stamp)), None, Some(first)) => {
                 let step = stamp.zip(first.stamp).map_or(0, |(a, b)| trace.clock.step(a, b));
                 let step = i64::try_from(step).unwrap_or(0);
@@ -67,22 +67,22 @@ impl Numbers {
         }
         self.seq = base;
         let gap = gap.map(|(lost, restarted)| Gap { lost, restarted, seq: base });
-        let mut news = News { trace, events, gap, renamed: false, more: false };
-        self.adopt(&mut news);
-        news
+        let mut update = Update { gap, ..Update::of(trace, events) };
+        self.adopt(&mut update);
+        update
     }
 
     /// Events of so many slots were handed out.
-    pub fn advance(&mut self, news: &News, slots: u64) {
+    pub fn advance(&mut self, update: &Update, slots: u64) {
         self.seq = self.seq.saturating_add(slots);
-        if let Some(last) = news.events.last() {
+        if let Some(last) = update.events.last() {
             self.last = Some((last.ticks, last.stamp));
         }
     }
 
     /// Events that have their numbers already were handed out.
-    pub fn emit(&mut self, news: &News) {
-        if let Some(last) = news.events.last() {
+    pub fn emit(&mut self, update: &Update) {
+        if let Some(last) = update.events.last() {
             self.seq = last.seq.saturating_add(1);
             self.last = Some((last.ticks, last.stamp));
         }
@@ -99,13 +99,13 @@ impl Numbers {
     }
 
     /// Contexts have the numbers that they had before.
-    fn adopt(&mut self, news: &mut News) {
+    fn adopt(&mut self, update: &mut Update) {
         if self.contexts.len() > MOST {
             self.contexts = Contexts::default();
-            news.renamed = true;
+            update.renamed = true;
         }
-        let mut map: Vec<ContextId> = Vec::with_capacity(news.trace.contexts.len());
-        for (_, context) in news.trace.contexts.iter() {
+        let mut map: Vec<ContextId> = Vec::with_capacity(update.trace.contexts.len());
+        for (_, context) in update.trace.contexts.iter() {
             let id = self.contexts.intern(context.kind, context.address);
             if let Some(own) = self.contexts.get_mut(id) {
                 if context.name.is_some() || own.name.is_none() {
@@ -116,10 +116,10 @@ impl Numbers {
             map.push(id);
         }
         let mapped = |id: ContextId| usize::try_from(id.0).ok().and_then(|i| map.get(i)).copied().unwrap_or_default();
-        for event in &mut news.events {
+        for event in &mut update.events {
             event.context = mapped(event.context);
             event.interrupted = event.interrupted.map(mapped);
         }
-        news.trace.contexts = self.contexts.clone();
+        update.trace.contexts = self.contexts.clone();
     }
 }

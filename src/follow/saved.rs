@@ -26,7 +26,7 @@ impl Saved {
         cursor.restore(self.slot, &self.before);
     }
 
-    /// Understands what [`Saved`] was written as.
+    /// Parses what [`Saved`] was written as.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         const MOST: usize = 1024;

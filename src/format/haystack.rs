@@ -56,6 +56,12 @@ impl<'a> Haystack<'a> {
         if at.is_multiple_of(BLOCK) { self.behind_zeros(at) } else { at }
     }
 
+    /// The offsets where a search has to look, multiples of `step`.
+    pub fn offsets(self, step: usize) -> impl Iterator<Item = usize> + use<'a> {
+        let all = std::iter::successors(Some(self.next(0)), move |at| Some(self.next(at.saturating_add(step))));
+        all.take_while(move |at| *at < self.bytes.len())
+    }
+
     fn behind_zeros(&self, at: usize) -> usize {
         let mut end = at;
         loop {
@@ -90,12 +96,7 @@ mod tests {
 
     /// Every offset at which a search looks.
     fn looks(hay: &Haystack<'_>) -> Vec<usize> {
-        let (mut all, mut at) = (Vec::new(), hay.next(0));
-        while at < hay.bytes().len() {
-            all.push(at);
-            at = hay.next(at + 4);
-        }
-        all
+        hay.offsets(4).collect()
     }
 
     #[test]

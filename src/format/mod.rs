@@ -1,12 +1,15 @@
-//! BYTES -> MODEL: one folder a format, with the same file names in each.
+//! BYTES -> MODEL: one folder a format.
 //!
 //! [`Format::locate`] finds where a trace lies, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
 //! pure: the same bytes give the same trace whether they came from a probe, a core or a fuzzer. What a format knows
 //! between these steps is its own: each has types of its own behind these traits. A new format touches its own folder,
 //! its catalogue and one line in [`ALL`].
 
+mod arena;
 mod haystack;
+mod partial;
 pub mod qnx;
+mod running;
 pub mod threadx;
 pub mod uia;
 
@@ -153,7 +156,7 @@ pub trait Follow: std::fmt::Debug {
     ///
     /// # Errors
     /// [`Error`] where the trace is not there any more (`trace-changed`: it is another), or cannot be read.
-    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Error>;
+    fn read(&self, memory: &mut dyn Memory, names: bool) -> Result<Batch, Error>;
 
     /// The place so many slots further back, where they are among those that it knows and one before them is.
     fn back(&self, slots: u64) -> Option<Box<dyn Follow>>;
@@ -173,7 +176,7 @@ pub trait Follow: std::fmt::Debug {
 
 /// What was inserted since the last look.
 #[derive(Debug)]
-pub struct Newer {
+pub struct Batch {
     /// The new slots, behind those that were known.
     pub capture: Box<dyn Capture>,
     /// How many slots at the start of the capture were known before.
@@ -270,6 +273,14 @@ pub enum Extent {
     Nothing,
     /// The newest slots, as many as this.
     Newest(u64),
+}
+
+/// A byte order as nom takes it.
+const fn nom_order(endian: Endian) -> nom::number::Endianness {
+    match endian {
+        Endian::Little => nom::number::Endianness::Little,
+        Endian::Big => nom::number::Endianness::Big,
+    }
 }
 
 /// These stretches of memory sorted, and no two of them touch.

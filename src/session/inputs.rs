@@ -113,6 +113,13 @@ impl From<PathBuf> for Inputs {
     }
 }
 
+impl From<Vec<PathBuf>> for Inputs {
+    /// Files of any kind.
+    fn from(files: Vec<PathBuf>) -> Self {
+        Self { files, ..Self::default() }
+    }
+}
+
 impl<P: Into<PathBuf>, const N: usize> From<[P; N]> for Inputs {
     /// Files of any kind: a program and a core of it, for example.
     fn from(paths: [P; N]) -> Self {

@@ -5,7 +5,7 @@ use super::{Loaded, Target, open};
 use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
-use crate::format::{DecodeOptions, Extent, Follow, Newer};
+use crate::format::{Batch, DecodeOptions, Extent, Follow};
 use crate::mem::segments::Segments;
 use crate::sym::ElfSymbols;
 use crate::trace::{Issue, Trace};
@@ -72,26 +72,26 @@ impl Target<'_> {
     /// Reads what was inserted behind a place; nothing of it is remembered.
     ///
     /// # Errors
-    /// As [`Follow::newer`].
-    pub fn newer(&mut self, from: &dyn Follow, names: bool) -> Result<Newer, Error> {
+    /// As [`Follow::read`].
+    pub fn read_new(&mut self, from: &dyn Follow, names: bool) -> Result<Batch, Error> {
         // After a lost link the trace may be another one.
         self.locate()?;
-        from.newer(self.memory.fresh(), names)
+        from.read(self.memory.fresh(), names)
     }
 
-    /// Decodes what [`Target::newer`] read, with a catalogue that grows where the application's ELF names more.
+    /// Decodes what [`Target::read_new`] read, with a catalogue that grows where the application's ELF names more.
     ///
     /// # Errors
     /// [`Error`] where it is no trace.
     pub fn decode(
         &mut self,
-        newer: &Newer,
+        batch: &Batch,
         catalogue: &mut Catalogue,
         options: &DecodeOptions,
     ) -> Result<Trace, Error> {
-        let mut trace = newer.capture.decode(catalogue, options)?;
+        let mut trace = batch.capture.decode(catalogue, options)?;
         if self.info.events.from_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, catalogue)? {
-            trace = newer.capture.decode(catalogue, options)?;
+            trace = batch.capture.decode(catalogue, options)?;
         }
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(trace)

@@ -35,6 +35,9 @@ use crate::trace::Issue;
 /// The most that is read from standard input.
 const MAX_STDIN: u64 = 1 << 30;
 
+/// The most variables that are looked up to tell two builds apart.
+const MAX_COMPARED: usize = 64;
+
 /// What the inputs name, opened.
 #[derive(Default)]
 struct Files {
@@ -434,6 +437,17 @@ impl CoreFile {
             info.load = self.core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
             issues.extend((info.load.is_none() && moves).then(offset::unknown));
         }
+        if let Some((noted, load)) = info.noted.as_deref().zip(info.load_offset().known(elf))
+            && let Some((was, is)) = other_elf(noted, elf)
+            && is_elsewhere(noted, elf, load)
+        {
+            // What the core says of its own program is right.
+            let message = format!(
+                "the core was taken with another ELF ({was}, this one is {is}), of another build: it is not used"
+            );
+            issues.push(Issue::new(Code::ElfDiffers, message));
+            info.program = None;
+        }
         Ok(())
     }
 }
@@ -521,14 +535,29 @@ pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Error> {
     Ok(Source::Stub(Box::new(Cache::new(Remote::new(client)))))
 }
 
-/// An ELF of another program than the one that the core was taken of.
-fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
+/// True where the ELF has variables at other addresses than the program that the core was taken of.
+fn is_elsewhere(noted: &Noted, elf: &Elf, load_offset: u64) -> bool {
+    let variables = noted.all().iter().filter(|(_, function)| !function).map(|(symbol, _)| symbol);
+    let variables: Vec<_> = variables.take(MAX_COMPARED).collect();
+    let names: Vec<&str> = variables.iter().map(|symbol| symbol.name.as_str()).collect();
+    let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
+    let found = elf.lookup_many(&names);
+    variables.iter().zip(found).any(|(was, is)| is.is_some_and(|is| at(is.address) != was.address))
+}
+
+/// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
+fn other_elf(noted: &Noted, elf: &Elf) -> Option<(String, String)> {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let (was, is) = match (noted.fact("build id"), elf.build_id()) {
         (Some(was), Some(is)) => (was, hex(&is)),
         _ => (noted.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
     };
-    (was != is).then(|| {
+    (was != is).then_some((was.to_owned(), is))
+}
+
+/// An ELF of another program than the one that the core was taken of.
+fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
+    other_elf(noted, elf).map(|(was, is)| {
         Issue::new(
             Code::ElfDiffers, format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )

@@ -1,4 +1,4 @@
-//! Which interrupt an event belongs to: told by the events that begin and end interrupts, in one pass.
+//! Which interrupt an event belongs to: found from the events that begin and end interrupts, in one pass.
 
 use super::{ContextId, DefId, Event};
 
@@ -18,7 +18,7 @@ pub struct Mark {
 pub enum Number {
     /// In this word, as the application chose it.
     Chosen(usize),
-    /// In the low nine bits of this word, as the processor told it (IPSR of ARM's M profile); other bits, or a number
+    /// In the low nine bits of this word, as the processor numbers it (IPSR of ARM's M profile); other bits, or a number
     /// that no exception has, mean that the processor was not asked.
     Processor(usize),
 }
@@ -33,7 +33,7 @@ impl Number {
     }
 }
 
-/// The events that begin and end interrupts; none unless told.
+/// The events that begin and end interrupts; none where it has none.
 pub type Interrupts = Vec<Mark>;
 
 /// The same for a walk, which asks each event.
@@ -71,7 +71,7 @@ struct Frames {
     interrupted: Option<ContextId>,
 }
 
-/// What the events to come tell of a core's open interrupts.
+/// What the events to come show of a core's open interrupts.
 #[derive(Debug, Default)]
 struct Ahead {
     /// Ended, and not seen to begin; the innermost first.
@@ -88,7 +88,7 @@ const DEEPEST: usize = 256;
 
 impl Nest {
     /// The interrupts that were open when a walk that begins with these events began: those whose ends come, and whose
-    /// beginnings do not. So an event is told alike whatever was read before it.
+    /// beginnings do not. So an event has the same number whatever was read before it.
     pub fn begun(
         events: &[Event],
         marks: &[Mark],
@@ -142,7 +142,7 @@ impl Nest {
     }
 
     /// The number of the interrupt that inserted `event`. Events must come in the order of the trace. What the events
-    /// do not tell is not known: an interrupt that began before the walk, or one whose beginning was not recorded.
+    /// do not show is not known: an interrupt that began before the walk, or one whose beginning was not recorded.
     pub fn step(&mut self, event: &Event, is_isr: bool, marks: &[Mark], words: &[u64]) -> Option<u32> {
         let mark = marks.iter().find(|m| Some(m.def) == event.def);
         if self.open > 0 && event.seq != self.last.wrapping_add(1) {

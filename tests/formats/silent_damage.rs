@@ -28,7 +28,7 @@ fn run(name: &str, bytes: &[u8], words: &str) -> (tx_trace::cli::Outcome, String
     let path = file.to_str().unwrap();
     let mut words: Vec<OsString> = words.split(' ').map(|w| w.replace("{}", path).into()).collect();
     words.extend(["-o".into(), out.clone().into()]);
-    let (outcome, said) = tx_trace::cli::overheard(words);
+    let (outcome, said) = tx_trace::cli::run_captured(words);
     let text = std::fs::read_to_string(&out).unwrap_or(said);
     std::fs::remove_dir_all(place).unwrap();
     (outcome, text)

@@ -534,7 +534,7 @@ fn doubtful_time_is_shown_with_its_stamps() {
         std::fs::write(&file, buffer.bytes()).unwrap();
         let run = |command: &str| {
             let words = [command, file.to_str().unwrap(), "-o", out.to_str().unwrap()];
-            let (_, said) = tx_trace::cli::overheard(words.iter().map(Into::into).collect());
+            let (_, said) = tx_trace::cli::run_captured(words.iter().map(Into::into).collect());
             (std::fs::read_to_string(&out).unwrap(), said)
         };
         let (listing, _) = run("list");

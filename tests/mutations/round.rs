@@ -89,7 +89,7 @@ pub fn run(command: &str, source: &str, file: &Path, out: &Path) -> (tx_trace::c
     }
     words.extend(["-o".into(), out.as_os_str().to_owned()]);
     let _ = std::fs::remove_file(out);
-    tx_trace::cli::overheard(words)
+    tx_trace::cli::run_captured(words)
 }
 
 /// The damage of a seed: a quarter each by chance and aimed, half of the single kinds in turn.

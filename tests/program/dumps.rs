@@ -353,7 +353,7 @@ fn dump_refuses_what_it_cannot_do_honestly() {
     };
     let trx = text(fixture("cm3.trx"));
     for name in ["x", "x.trx.gz", "x.corex", "-"] {
-        refused(Path::new(name), &[&trx], "the ending tells what is written");
+        refused(Path::new(name), &[&trx], "the ending says what is written");
     }
     // A dump that ends within the ring.
     let memory = &ram()[..0x4F8C + 5000];

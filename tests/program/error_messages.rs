@@ -165,7 +165,7 @@ fn a_number_of_times_was_told_twice() {
 fn no_such_event_in_the_catalogue_was_answered_with_silence() {
     let out = tx_trace(&["events", "9999999"]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(said(&out).contains("no event of the catalogue is meant by 9999999"), "{}", said(&out));
+    assert!(said(&out).contains("no event of the catalogue matches 9999999"), "{}", said(&out));
 }
 
 #[test]

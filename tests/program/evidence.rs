@@ -139,6 +139,18 @@ fn another_program_than_the_one_it_was_taken_of_is_told() {
     assert!(codes.any(|c| c == "elf-differs"), "{}", text(&out.stdout));
 }
 
+/// The symbols of an ELF of another build were taken in place of those that the core holds itself.
+#[test]
+fn an_elf_of_another_build_won_over_the_notes_of_the_core() {
+    let scratch = Scratch::new("evidence-another-build");
+    let (core, _) = core(&scratch, "own.core", &[&path("cm3.elf"), &path("cm3.core")]);
+    let other = path("cm3-unwrapped.elf");
+    assert_eq!(threads(&[&core, "--elf", &other]), threads(&[&core]));
+    assert_eq!(events(&[&core, "--elf", &other]), events(&[&core]));
+    let (_, said) = done(&["last", "1", &core, "--elf", &other]);
+    assert!(said.contains("of another build: it is not used"), "{said}");
+}
+
 #[test]
 fn what_is_named_goes_in_and_what_cannot_be_read_is_told() {
     let scratch = Scratch::new("evidence-range");

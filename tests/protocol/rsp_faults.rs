@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::support::faults::{Fault, GENTLE, HARSH, Proxy, Script};
 use crate::support::machine::{Qemu, Scratch, fixture, gdbserver_at_the_end, installed};
 use tx_trace::bytes::Bytes;
-use tx_trace::cli::{Outcome, overheard};
+use tx_trace::cli::{Outcome, run_captured};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::serve::Server;
 
@@ -57,7 +57,7 @@ fn run(words: &str, more: &[&std::ffi::OsStr], out: &Path) -> (Outcome, String, 
     all.push(out.into());
     all.extend(more.iter().map(OsString::from));
     let _ = std::fs::remove_file(out);
-    let (outcome, said) = overheard(all);
+    let (outcome, said) = run_captured(all);
     let text = std::fs::read_to_string(out).unwrap_or_default();
     let events = text.lines().filter(|l| l.starts_with(r#"{"type":"event""#)).map(str::to_owned).collect();
     (outcome, said, events)

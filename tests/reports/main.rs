@@ -10,3 +10,4 @@ mod report_qnx;
 mod report_stats;
 mod report_waits;
 mod tracex_numbers;
+mod tracker;

@@ -17,7 +17,7 @@ use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::machine::{Scratch, tx_trace};
 use crate::support::simulated::{Kernel, STACK_SIZE, Setup, Who, stack};
 use crate::support::threadx::{BASE, codes, decode, issue, steady, thread};
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::query::{Filters, Query};
 use tx_trace::report::{Cell, Report};
@@ -31,7 +31,8 @@ const MUTEX: u64 = 0x2000_2000;
 fn report(trace: &Trace, name: Name, of: &str) -> Report {
     let catalogue = Catalogue::threadx(Names::Duo);
     let query = Query::compile(&Filters::default(), trace, &catalogue).unwrap();
-    let all = reports(trace, &catalogue, &query, &Wish { names: vec![name], ..Wish::default() }).unwrap();
+    let all =
+        reports(trace, &catalogue, &query, &ReportRequest { names: vec![name], ..ReportRequest::default() }).unwrap();
     all.into_iter().find(|r| r.name == of).unwrap()
 }
 

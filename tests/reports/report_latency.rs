@@ -28,7 +28,7 @@ use crate::support::flat::Flat;
 use proptest::prelude::*;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::histogram::Histogram;
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
 use tx_trace::error::Error;
 use tx_trace::error::ErrorKind;
@@ -82,7 +82,12 @@ fn try_latency(trace: &Trace, catalogue: &Catalogue, every: &[&str], spans: &[&s
     let filters = Filters::default();
     let query = Query::compile(&filters, trace, catalogue).unwrap();
     let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-    let wish = Wish { names: vec![Name::Latency], every: owned(every), spans: owned(spans), ..Wish::default() };
+    let wish = ReportRequest {
+        names: vec![Name::Latency],
+        every: owned(every),
+        spans: owned(spans),
+        ..ReportRequest::default()
+    };
     reports(trace, catalogue, &query, &wish)
 }
 
@@ -93,7 +98,7 @@ fn latency(trace: &Trace, every: &[&str], spans: &[&str]) -> Vec<Report> {
 fn usage(trace: &Trace, catalogue: &Catalogue) -> Report {
     let filters = Filters::default();
     let query = Query::compile(&filters, trace, catalogue).unwrap();
-    let wish = Wish { names: vec![Name::Use], ..Wish::default() };
+    let wish = ReportRequest { names: vec![Name::Use], ..ReportRequest::default() };
     reports(trace, catalogue, &query, &wish).unwrap().remove(0)
 }
 

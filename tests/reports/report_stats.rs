@@ -23,7 +23,7 @@ use crate::support::decode::threadx;
 use crate::support::flat::Flat;
 use crate::support::threadx::variables;
 use tx_trace::abi::{Endian, Width};
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Effect};
 use tx_trace::catalogue::{Catalogue, Effects, EventDef, FieldDef, Names, Product};
 use tx_trace::format::threadx::Place;
@@ -43,7 +43,7 @@ const BETA: u64 = 0x2000_2000;
 fn all_reports(trace: &Trace, catalogue: &Catalogue, filters: &Filters) -> Vec<Report> {
     let query = Query::compile(filters, trace, catalogue).unwrap();
     let names = vec![Name::Stats, Name::Services, Name::Stack];
-    reports(trace, catalogue, &query, &Wish { names, ..Wish::default() }).unwrap()
+    reports(trace, catalogue, &query, &ReportRequest { names, ..ReportRequest::default() }).unwrap()
 }
 
 fn decode(b: &Buffer, catalogue: &Catalogue, cores: u64) -> Trace {

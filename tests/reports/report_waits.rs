@@ -12,6 +12,7 @@
 )]
 
 mod blocked;
+mod chains;
 mod cores;
 mod foreign;
 mod kernels;
@@ -21,7 +22,7 @@ use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::flat::Flat;
 use crate::support::threadx::variables;
 use tx_trace::abi::{Endian, Width};
-use tx_trace::analysis::{Name, Wish, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
 use tx_trace::format::threadx::{Place, ThreadX};
 use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located, Location};
@@ -105,7 +106,7 @@ fn trace_of(events: &[Entry]) -> (Trace, Catalogue) {
 
 fn report_with(made: &(Trace, Catalogue), name: Name, filters: &Filters) -> Report {
     let query = Query::compile(filters, &made.0, &made.1).unwrap();
-    let wish = Wish { names: vec![name], ..Wish::default() };
+    let wish = ReportRequest { names: vec![name], ..ReportRequest::default() };
     let mut all = reports(&made.0, &made.1, &query, &wish).unwrap();
     assert_eq!(all.len(), 1);
     all.remove(0)

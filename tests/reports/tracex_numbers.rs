@@ -23,7 +23,7 @@ use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::decode::{Door, open, threadx};
 use crate::support::flat::Flat;
 use tx_trace::analysis::tracex::{FILEX, NETX, Numbers, numbers};
-use tx_trace::analysis::{self, Name, Wish};
+use tx_trace::analysis::{self, Name, ReportRequest};
 use tx_trace::catalogue::Names;
 use tx_trace::error::ErrorKind;
 use tx_trace::format::{ALL, DecodeOptions, Extent, Hints};

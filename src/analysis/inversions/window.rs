@@ -1,11 +1,11 @@
 //! One inversion: a thread waits for a lock that a less urgent one has, and what was done with that time.
 
-use crate::abi::Addr;
-use crate::analysis::{Span, ThreadNo, Tracker, Who};
+use super::ran::Share;
+use crate::analysis::tracker::{Ending, ObjectNo, Span, System, ThreadNo, Who};
 use crate::catalogue::Catalogue;
 
-/// The most culprits that are told apart.
-const MOST_CULPRITS: usize = 32;
+/// The most culprits that are counted apart.
+const MAX_CULPRITS: usize = 32;
 
 /// How an inversion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,20 @@ pub(super) enum End {
     Deleted,
     /// The waiter was terminated.
     Terminated,
-    /// The waiter went on; why, the events do not tell.
+    /// The waiter went on, and the events do not show why.
     GivenUp,
+}
+
+impl From<Ending> for End {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Given => Self::Released,
+            Ending::Deleted => Self::Deleted,
+            Ending::Aborted => Self::Aborted,
+            Ending::TimedOut => Self::Timeout,
+            Ending::Unknown => Self::GivenUp,
+        }
+    }
 }
 
 impl End {
@@ -47,11 +59,11 @@ pub(super) struct Moment {
 /// A wait for a lock that another thread has.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
-    pub lock: Addr,
+    pub lock: ObjectNo,
     pub waiter: ThreadNo,
     pub owner: ThreadNo,
     pub waiter_priority: Option<u16>,
-    /// The owner's own, before the waiter's was lent to it.
+    /// The owner's own, before it inherited the waiter's.
     pub owner_priority: Option<u16>,
     /// `None` where it began before the first event.
     pub from: Option<Moment>,
@@ -65,23 +77,26 @@ pub(super) struct Window {
     pub unknown_ticks: i64,
     /// Ticks of threads of lower priority than the waiter's, other than the owner.
     pub culprits: Vec<(ThreadNo, i64)>,
-    pub culprit_ticks: i64,
     /// True where somebody ran of whom it is not known whether he is a culprit.
     pub doubt: bool,
     /// What the owner itself waited for meanwhile: another lock.
-    pub owner_waits: Option<Addr>,
+    pub owner_waits: Option<ObjectNo>,
     /// True where the owner waits, directly or through others, for what the waiter has: nobody will give it back.
     pub cycle: bool,
     /// False where the filters keep neither the call nor the event that blocks.
     pub kept: bool,
-    /// Ticks up to which the owner's error was added up, whether it is absent, and for how long it was.
+    /// True where it began before the window of the report.
+    pub earlier: bool,
+    /// The moment up to which time was counted.
+    pub counted: u64,
+    /// Ticks up to which the owner's absence was added up, whether it is absent, and for how long it was.
     absent: (i64, bool, i64),
     /// The same sum at the end of each core's last span.
     absent_at: Vec<i64>,
 }
 
 impl Window {
-    pub(super) fn new(lock: Addr, waiter: ThreadNo, owner: ThreadNo, from: Option<Moment>) -> Self {
+    pub(super) fn new(lock: ObjectNo, waiter: ThreadNo, owner: ThreadNo, from: Option<Moment>) -> Self {
         Self {
             lock,
             waiter,
@@ -97,10 +112,11 @@ impl Window {
             unknown_ticks: 0,
             cycle: false,
             culprits: Vec::new(),
-            culprit_ticks: 0,
             doubt: false,
             owner_waits: None,
             kept: true,
+            earlier: false,
+            counted: 0,
             absent: (from.map_or(i64::MIN, |m| m.ticks), true, 0),
             absent_at: Vec::new(),
         }
@@ -124,39 +140,50 @@ impl Window {
         (!self.doubt && !self.cycle && self.from.is_some()).then_some(true)
     }
 
-    /// Somebody had a core. `on_behalf`: the owner, or whom the owner waits for.
-    pub(super) fn span(&mut self, span: &Span, on_behalf: bool, several: bool, tracker: &Tracker<'_>) {
+    /// Somebody ran on one of several cores.
+    pub fn span(&mut self, span: &Span, on_behalf: bool, system: &System<'_>) {
         let Some(from) = self.from else { return };
         let until = self.to.map_or(i64::MAX, |(to, _)| to.ticks);
         let (a, z) = (span.from.max(from.ticks), span.to.min(until));
-        let mut ticks = z.saturating_sub(a);
-        let absent = if several { self.error(span, tracker) } else { i64::MAX };
+        let absent = self.absence(span, system);
+        let priority = match span.who {
+            Who::Thread(no) => system.thread(no).and_then(|t| t.priority),
+            _ => None,
+        };
+        if a <= z {
+            let share = Share { who: span.who, priority, ticks: z.saturating_sub(a) };
+            self.take(&share, on_behalf, Some(absent), system);
+        }
+    }
+
+    /// Counts the time of somebody. `on_behalf`: the owner, or whom the owner waits for. On several cores no more than
+    /// `absent` ticks, in which the owner ran nowhere, delay it.
+    pub fn take(&mut self, share: &Share, on_behalf: bool, absent: Option<i64>, system: &System<'_>) {
         // Where the clock stands still nothing has a length; who runs is shown all the same.
-        let runs = tracker.trace.clock.runs();
-        if ticks < 0 || (ticks == 0 && runs) {
+        let runs = system.trace.clock.runs();
+        let mut ticks = share.ticks;
+        if ticks == 0 && runs {
             return;
         }
-        let others = match span.who {
+        let others = match share.who {
             Who::Thread(_) if on_behalf => &mut self.owner_ticks,
             Who::Isr => &mut self.isr_ticks,
             Who::Thread(no) => {
-                let priority = tracker.thread(no).and_then(|t| t.priority);
-                let less_urgent = priority
-                    .zip(self.waiter_priority)
-                    .is_some_and(|(p, waiter)| tracker.catalogue.is_more_urgent(waiter, p));
+                let both = share.priority.zip(self.waiter_priority);
+                let less_urgent = both.is_some_and(|(p, waiter)| system.catalogue.is_more_urgent(waiter, p));
                 // In a cycle nobody would go on if the others did not run.
-                if less_urgent && !self.cycle && !runs && several {
+                if less_urgent && !self.cycle && !runs && absent.is_some() {
                     // It may have run beside the owner.
                     self.doubt = true;
                 } else if less_urgent && !self.cycle {
                     // What runs beside the owner, on another core, does not delay it.
-                    let guilty = ticks.min(absent);
+                    let guilty = ticks.min(absent.unwrap_or(i64::MAX));
                     ticks = ticks.saturating_sub(guilty);
                     if guilty > 0 || !runs {
                         self.blame(no, guilty);
                     }
                 } else {
-                    self.doubt |= priority.is_none() || self.waiter_priority.is_none();
+                    self.doubt |= both.is_none();
                 }
                 &mut self.other_ticks
             }
@@ -171,22 +198,21 @@ impl Window {
     }
 
     fn blame(&mut self, thread: ThreadNo, ticks: i64) {
-        self.culprit_ticks = self.culprit_ticks.saturating_add(ticks);
         if let Some((_, sum)) = self.culprits.iter_mut().find(|(c, _)| *c == thread) {
             *sum = sum.saturating_add(ticks);
-        } else if self.culprits.len() < MOST_CULPRITS {
+        } else if self.culprits.len() < MAX_CULPRITS {
             self.culprits.push((thread, ticks));
         }
     }
 
     /// For how long the owner ran nowhere since this core's span before.
-    fn error(&mut self, span: &Span, tracker: &Tracker<'_>) -> i64 {
+    fn absence(&mut self, span: &Span, system: &System<'_>) -> i64 {
         let (upto, is, mut sum) = self.absent;
         if span.to > upto {
             if is {
                 sum = sum.saturating_add(span.to.saturating_sub(upto));
             }
-            let runs = (0..tracker.cores()).any(|core| tracker.holder(core) == Who::Thread(self.owner));
+            let runs = (0..system.cores()).any(|core| system.holder(core) == Who::Thread(self.owner));
             self.absent = (span.to, !runs, sum);
         }
         let core = usize::from(span.core);
@@ -198,8 +224,8 @@ impl Window {
     }
 
     /// Sets whether the owner runs at the start.
-    pub(super) fn begin(&mut self, tracker: &Tracker<'_>) {
-        let runs = (0..tracker.cores()).any(|core| tracker.holder(core) == Who::Thread(self.owner));
+    pub(super) fn begin(&mut self, system: &System<'_>) {
+        let runs = (0..system.cores()).any(|core| system.holder(core) == Who::Thread(self.owner));
         self.absent.1 = !runs;
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::timing::{COLUMNS, Timing, column, notes};
-use crate::analysis::{Tracker, Whole};
+use super::timing::{Timing, notes, timing_columns};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::EventSet;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
-/// Ids without a definition that are told apart: a damaged trace may hold any number of them.
-const MOST: usize = 4096;
+/// Ids without a definition that are counted apart: a damaged trace may hold any number of them.
+const MAX_IDS: usize = 4096;
 
 #[derive(Debug, Clone, Default)]
 struct One {
@@ -72,20 +73,18 @@ impl Every {
         if let Some(index) = event.def.and_then(|d| usize::try_from(d.0).ok()) {
             let place = self.first.get(index).and_then(|first| self.defs.get_mut(*first));
             place.into_iter().for_each(|one| one.event(event));
-        } else if self.unknown.len() < MOST || self.unknown.contains_key(&event.id) {
+        } else if self.unknown.len() < MAX_IDS || self.unknown.contains_key(&event.id) {
             self.unknown.entry(event.id).or_default().event(event);
         } else {
             self.beyond = self.beyond.saturating_add(1);
         }
     }
 
-    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let catalogue = tracker.catalogue;
+    pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let catalogue = system.catalogue;
         let defs = catalogue.iter().zip(&self.defs).map(|(d, one)| (d.name.clone(), one));
         let all = defs.chain(self.unknown.iter().map(|(id, one)| (catalogue.made_up_name(*id), one)));
-        let mut columns = vec![column("event", Kind::Event)];
-        columns.extend(COLUMNS);
-        columns.push(column("jitter", Kind::Ticks));
+        let columns = timing_columns(("event", Kind::Event), &[("jitter", Kind::Ticks)]);
         let (mut rows, mut backwards) = (Vec::new(), 0u64);
         for (name, one) in all.filter(|(_, one)| one.last.is_some()) {
             let mut row = vec![Cell::Text(name)];
@@ -94,7 +93,7 @@ impl Every {
             rows.push(row);
             backwards = backwards.saturating_add(one.timing.backwards);
         }
-        let mut notes = notes(whole, tracker, !rows.is_empty(), backwards);
+        let mut notes = notes(scope, system, !rows.is_empty(), backwards);
         if !rows.is_empty() {
             notes.push(
                 "from each event to the next of its name; jitter: the largest distance from the median".to_owned(),
@@ -104,7 +103,8 @@ impl Every {
             notes.push(format!("--every {text}: no such event among those that were looked at"));
         }
         if self.beyond > 0 {
-            notes.push(format!("more than {MOST} ids without a name: {} events of others are left out", self.beyond));
+            notes
+                .push(format!("more than {MAX_IDS} ids without a name: {} events of others are left out", self.beyond));
         }
         Report { name: "latency_every", columns, rows, notes }
     }

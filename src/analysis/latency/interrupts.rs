@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::timing::{COLUMNS, Timing, column, notes};
-use crate::analysis::{Change, Tracker, Whole, many};
+use super::timing::{Timing, notes, timing_columns};
+use crate::analysis::many;
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::{Change, System};
 use crate::catalogue::ArgKind;
 use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
 /// Real interrupts are few; a damaged trace may name any number.
-const MOST: usize = 4096;
+const MAX_NUMBERS: usize = 4096;
 
 #[derive(Debug, Default)]
 struct One {
@@ -23,36 +25,34 @@ struct One {
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     all: BTreeMap<Option<u64>, One>,
-    /// Those of more numbers than are told apart.
+    /// Those of more numbers than are counted apart.
     beyond: u64,
     unannounced: u64,
 }
 
 impl Interrupts {
     fn at(&mut self, number: Option<u64>) -> Option<&mut One> {
-        if self.all.len() >= MOST && !self.all.contains_key(&number) {
+        if self.all.len() >= MAX_NUMBERS && !self.all.contains_key(&number) {
             self.beyond = self.beyond.saturating_add(1);
             return None;
         }
         Some(self.all.entry(number).or_default())
     }
 
-    pub fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
+    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Entered { number, .. } => {
-                let kind = || {
-                    let word = tracker.role(event)?.isr_number?;
-                    Some(tracker.catalogue.def(event.def?)?.field(word)?.kind)
-                };
-                let is_address =
-                    kind().is_some_and(|k| matches!(k, ArgKind::Ptr | ArgKind::Addr | ArgKind::Code | ArgKind::Str));
-                if let Some(one) = self.at(tracker.interrupt_number(event, number)) {
-                    one.begun = one.begun.saturating_add(1);
-                    one.is_address = is_address;
+                let Some(one) = self.at(system.interrupt_number(event, number)) else { return };
+                one.begun = one.begun.saturating_add(1);
+                if one.begun == 1 {
+                    let word = system.role(event).and_then(|r| r.isr_number.index());
+                    let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
+                    let kinds = [ArgKind::Ptr, ArgKind::Addr, ArgKind::Code, ArgKind::Str];
+                    one.is_address = field.is_some_and(|f| kinds.contains(&f.kind));
                 }
             }
             Change::Exited { frame } => {
-                if let Some(one) = self.at(tracker.interrupt_number(event, frame.number)) {
+                if let Some(one) = self.at(system.interrupt_number(event, frame.number)) {
                     one.ended = one.ended.saturating_add(1);
                     one.timing.add(frame.since, event.ticks, event.seq);
                 }
@@ -62,10 +62,8 @@ impl Interrupts {
         }
     }
 
-    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let mut columns = vec![column("interrupt", Kind::Interrupt)];
-        columns.extend(COLUMNS);
-        columns.push(column("unended", Kind::Count));
+    pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let columns = timing_columns(("interrupt", Kind::Interrupt), &[("unended", Kind::Count)]);
         let mut rows = Vec::new();
         let (mut unended, mut never, mut backwards) = (0u64, true, 0u64);
         for (number, one) in &self.all {
@@ -83,7 +81,7 @@ impl Interrupts {
             rows.push((one.timing.max(), row));
         }
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
-        let mut notes = notes(whole, tracker, !never, backwards);
+        let mut notes = notes(scope, system, !never, backwards);
         if rows.is_empty() {
             notes.push("no event tells that an interrupt begins".to_owned());
         } else if never {
@@ -108,7 +106,7 @@ impl Interrupts {
         }
         if self.beyond > 0 {
             notes.push(format!(
-                "more than {MOST} numbers of interrupts: {} left out",
+                "more than {MAX_NUMBERS} numbers of interrupts: {} left out",
                 many(self.beyond, "event of others is", "events of others are")
             ));
         }

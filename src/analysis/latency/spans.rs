@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::timing::{COLUMNS, Timing, column, notes};
+use super::timing::{Timing, notes, timing_columns};
 use crate::abi::Endian;
-use crate::analysis::{Tracker, Whole};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::wrong_filter;
@@ -13,7 +14,7 @@ use crate::report::{Cell, Kind, Report};
 use crate::trace::{Event, Trace};
 
 /// Beginnings that may wait for their ends at a time.
-const MOST_OPEN: usize = 1 << 16;
+const MAX_OPEN: usize = 1 << 16;
 
 /// An end of a span.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, Error> {
     // A name of the application's may hold a colon itself.
     let (to, field) = match rest.rsplit_once(':') {
         Some((to, field)) => match set(rest) {
-            Ok(whole) => (whole, None),
+            Ok(scope) => (scope, None),
             Err(_) if to.is_empty() || field.is_empty() => return Err(wrong()),
             Err(_) => (set(to)?, Some(field.trim())),
         },
@@ -116,7 +117,7 @@ impl Span {
             }
         }
         if let Some(Some(value)) = from {
-            if self.waiting >= MOST_OPEN {
+            if self.waiting >= MAX_OPEN {
                 self.overflow = self.overflow.saturating_add(1);
             } else {
                 self.open.entry(value).or_default().push(event.ticks);
@@ -135,18 +136,16 @@ impl Spans {
         Ok(Some(Self { all, endian: trace.about.endian }))
     }
 
-    pub fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
         for span in &mut self.all {
             if span.from.set.has(event) || span.to.set.has(event) {
-                span.event(event, tracker.trace.words(event), self.endian);
+                span.event(event, system.trace.words(event), self.endian);
             }
         }
     }
 
-    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let mut columns = vec![column("span", Kind::Text)];
-        columns.extend(COLUMNS);
-        columns.extend([column("no_end", Kind::Count), column("no_start", Kind::Count)]);
+    pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let columns = timing_columns(("span", Kind::Text), &[("no_end", Kind::Count), ("no_start", Kind::Count)]);
         let mut rows = Vec::new();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         for span in &self.all {
@@ -158,7 +157,7 @@ impl Spans {
         }
         let backwards = self.all.iter().fold(0u64, |n, s| n.saturating_add(s.timing.backwards));
         let any = self.all.iter().any(|s| s.timing.count() > 0);
-        let mut notes = notes(whole, tracker, any, backwards);
+        let mut notes = notes(scope, system, any, backwards);
         notes.push(
             "from each A to the next B, whoever inserts them; no_end: A that no B follows; no_start: B that no A precedes"
                 .to_owned(),
@@ -172,7 +171,7 @@ impl Spans {
             }
             if span.overflow > 0 {
                 notes.push(format!(
-                    "--span {}: {MOST_OPEN} of A waited for a B at a time; {} more were not followed",
+                    "--span {}: {MAX_OPEN} of A waited for a B at a time; {} more were not followed",
                     span.text, span.overflow
                 ));
             }

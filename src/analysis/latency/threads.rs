@@ -1,7 +1,9 @@
 //! From ready to running, by thread.
 
-use super::timing::{COLUMNS, Timing, column, notes, ticks};
-use crate::analysis::{Change, State, ThreadNo, Tracker, Whole, many, thread_cell};
+use super::timing::{Timing, notes, ticks, timing_columns};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState};
+use crate::analysis::{many, thread_cell};
 use crate::report::{Kind, Report};
 use crate::trace::Event;
 
@@ -15,8 +17,8 @@ struct One {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: Vec<One>,
-    /// Starts that no event told of.
-    untold: u64,
+    /// Starts that no event shows.
+    unknown: u64,
 }
 
 impl Threads {
@@ -45,7 +47,7 @@ impl Threads {
                 if let Some(one) = self.at(thread).filter(|o| o.woken == Some(seq)) {
                     match at {
                         Some(at) => one.timing.add(since, at, event.seq),
-                        None => self.untold = self.untold.saturating_add(1),
+                        None => self.unknown = self.unknown.saturating_add(1),
                     }
                 }
             }
@@ -53,31 +55,29 @@ impl Threads {
         }
     }
 
-    pub fn report(&self, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let mut columns = vec![column("thread", Kind::Thread)];
-        columns.extend(COLUMNS);
-        columns.push(column("waiting", Kind::Ticks));
+    pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let columns = timing_columns(("thread", Kind::Thread), &[("waiting", Kind::Ticks)]);
         let mut rows = Vec::new();
         let (mut backwards, mut waits, nothing) = (0u64, false, One::default());
-        for (no, thread) in tracker.threads() {
+        for (no, thread) in system.threads() {
             let one = self.all.get(no.index()).unwrap_or(&nothing);
             // Where filters leave events out, the end of the trace is not the end of what is looked at.
-            let since =
-                (thread.state == State::Ready && thread.since_seq.is_some() && !whole.filtered).then_some(thread.since);
+            let since = (thread.state == ThreadState::Ready && thread.since_seq.is_some() && !scope.filtered)
+                .then_some(thread.since);
             let waiting =
-                since.zip(whole.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());
+                since.zip(scope.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());
             backwards = backwards.saturating_add(one.timing.backwards);
             if one.timing.count() == 0 && waiting.is_none() {
                 continue;
             }
             waits |= waiting.is_some();
-            let mut row = vec![thread_cell(no, tracker)];
+            let mut row = vec![thread_cell(no, system)];
             row.extend(one.timing.cells());
             row.push(ticks(waiting));
             rows.push((one.timing.max().max(waiting.unwrap_or(0)), row));
         }
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
-        let mut notes = notes(whole, tracker, !rows.is_empty(), backwards);
+        let mut notes = notes(scope, system, !rows.is_empty(), backwards);
         if rows.is_empty() {
             notes.push("no event tells when a thread becomes ready and then runs".to_owned());
         } else {
@@ -87,13 +87,13 @@ impl Threads {
                     .to_owned(),
             );
         }
-        if let Some(missing) = whole.announced.missing().filter(|_| !rows.is_empty()) {
+        if let Some(missing) = system.announced().missing().filter(|_| !rows.is_empty()) {
             notes.push(format!("{missing}: a thread that one of them wakes starts here with its own first event"));
         }
-        if self.untold > 0 {
+        if self.unknown > 0 {
             notes.push(format!(
                 "{} left out: no event told when, the thread was found running (on another core, for one)",
-                many(self.untold, "start is", "starts are")
+                many(self.unknown, "start is", "starts are")
             ));
         }
         if waits {

@@ -1,7 +1,9 @@
 //! Durations of one kind, and how all of these reports show them.
 
 use crate::analysis::histogram::Histogram;
-use crate::analysis::{Tracker, Whole, many};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::System;
+use crate::analysis::{columns, many};
 use crate::report::{Cell, Column, Kind};
 use crate::trace::Counts;
 
@@ -47,7 +49,7 @@ impl Timing {
         ticks(jitter())
     }
 
-    /// What [`COLUMNS`] hold.
+    /// The cells of these columns.
     pub fn cells(&self) -> [Cell; 6] {
         let all = &self.histogram;
         [
@@ -66,24 +68,23 @@ pub(super) fn ticks(n: Option<u64>) -> Cell {
     n.map_or(Cell::Empty, |n| Cell::Ticks(i64::try_from(n).unwrap_or(i64::MAX)))
 }
 
-pub(super) const fn column(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind }
+/// The columns of a report: what was timed, how long it took, and what else there is.
+pub(super) fn timing_columns(first: (&'static str, Kind), more: &[(&'static str, Kind)]) -> Vec<Column> {
+    let timing = [
+        ("count", Kind::Count),
+        ("min", Kind::Ticks),
+        ("median", Kind::Ticks),
+        ("p99", Kind::Ticks),
+        ("max", Kind::Ticks),
+        ("max_seq", Kind::Seq),
+    ];
+    columns(&[first].into_iter().chain(timing).chain(more.iter().copied()).collect::<Vec<_>>())
 }
 
-/// How durations are shown.
-pub(super) const COLUMNS: [Column; 6] = [
-    column("count", Kind::Count),
-    column("min", Kind::Ticks),
-    column("median", Kind::Ticks),
-    column("p99", Kind::Ticks),
-    column("max", Kind::Ticks),
-    column("max_seq", Kind::Seq),
-];
-
 /// What is true of all of these reports.
-pub(super) fn notes(whole: &Whole, tracker: &Tracker<'_>, any: bool, backwards: u64) -> Vec<String> {
-    let mut notes = whole.notes();
-    let clock = &tracker.trace.clock;
+pub(super) fn notes(scope: &Scope<'_>, system: &System<'_>, any: bool, backwards: u64) -> Vec<String> {
+    let mut notes = scope.notes();
+    let clock = &system.trace.clock;
     if any && clock.runs() {
         let is_time = matches!(clock.counts, Counts::Time | Counts::AwakeTime);
         let unitless = is_time && clock.hz.is_none();

@@ -1,11 +1,11 @@
-//! What a system's events can tell: what none of them can is not zero, but unknown.
+//! What a system's events can show: what none of them can show is not zero, but unknown.
 
 use super::Counts;
-use crate::analysis::Tracker;
+use crate::analysis::tracker::System;
 use crate::catalogue::Effect;
 use crate::report::Cell;
 
-/// What can be told.
+/// What can be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Can {
     /// That a processor has no work.
@@ -18,12 +18,12 @@ pub struct Can {
 
 impl Can {
     /// Asks the catalogue.
-    pub fn of(tracker: &Tracker<'_>) -> Self {
-        let all = tracker.catalogue;
+    pub fn of(system: &System<'_>) -> Self {
+        let all = system.catalogue;
         Self {
             idle: !all.ways().idle_is_thread,
-            slices: all.tells(Effect::Slice),
-            interrupts: all.tells(Effect::IsrEnter),
+            slices: all.has_effect(Effect::Slice),
+            interrupts: all.has_effect(Effect::IsrEnter),
         }
     }
 
@@ -46,7 +46,7 @@ impl Can {
         Self::count(self.interrupts, n)
     }
 
-    /// What is not told, in words.
+    /// What is not shown, in words.
     pub fn say(self, all: &Counts, notes: &mut Vec<String>) {
         if !self.idle {
             notes.push("idle: not told by this trace; a processor without work runs a thread of the system".to_owned());

@@ -1,8 +1,11 @@
 //! Counters of the products that share the kernel's buffer. The catalogue says which events feed them.
 
-use crate::analysis::{Tracker, Whole};
-use crate::catalogue::{Counter, counters};
-use crate::report::{Cell, Column, Kind, Report};
+use super::COUNTER;
+use crate::analysis::columns;
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::System;
+use crate::catalogue::{Catalogue, Counter, counters};
+use crate::report::{Cell, Report};
 use crate::trace::Event;
 
 /// What is added up of one counter.
@@ -11,70 +14,61 @@ struct Sum {
     value: u64,
     /// Events that could have fed it.
     events: u64,
-    /// Of these, events that do not tell.
-    untold: u64,
+    /// Of these, events whose word the kernel had not filled in.
+    unfilled: u64,
 }
 
 /// The counters, and by definition which of them it feeds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Companions {
-    by_def: Option<Vec<Vec<usize>>>,
+    by_def: Vec<Vec<usize>>,
     sums: Vec<Sum>,
 }
 
-/// By definition the counters that its events feed.
-fn feeds(tracker: &Tracker<'_>) -> Vec<Vec<usize>> {
-    let of = |name: &str| counters().iter().enumerate().filter(|(_, c)| c.event == name).map(|(i, _)| i).collect();
-    tracker.catalogue.iter().map(|def| of(&def.name)).collect()
-}
-
 impl Companions {
-    /// An event, which may feed counters.
-    #[inline]
-    pub fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let fed = |by_def: &Vec<Vec<usize>>| {
-            event.def.and_then(|d| by_def.get(usize::try_from(d.0).ok()?)).is_some_and(|fed| !fed.is_empty())
-        };
-        if self.by_def.as_ref().is_none_or(fed) {
-            self.feed(event, tracker);
+    /// Looks up which definitions feed counters.
+    pub fn new(catalogue: &Catalogue) -> Self {
+        let mut by_def = vec![Vec::new(); catalogue.iter().count()];
+        for (at, counter) in counters().iter().enumerate() {
+            for (_, fed) in catalogue.iter().zip(&mut by_def).filter(|(def, _)| def.name == counter.event) {
+                fed.push(at);
+            }
         }
+        Self { by_def, sums: vec![Sum::default(); counters().len()] }
     }
 
-    fn feed(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        let by_def = self.by_def.get_or_insert_with(|| feeds(tracker));
-        let Some(fed) = event.def.and_then(|d| by_def.get(usize::try_from(d.0).ok()?)) else { return };
-        if fed.is_empty() {
-            return;
-        }
-        self.sums.resize(counters().len(), Sum::default());
-        let words = tracker.trace.words(event);
+    /// An event, which may feed counters.
+    #[inline]
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+        let fed = event.def.and_then(|d| self.by_def.get(usize::try_from(d.0).ok()?)).filter(|fed| !fed.is_empty());
+        let Some(fed) = fed else { return };
+        let words = system.trace.words(event);
         for index in fed {
             let (Some(counter), Some(sum)) = (counters().get(*index), self.sums.get_mut(*index)) else { continue };
             sum.events = sum.events.saturating_add(1);
             match counter.adds.of(words, event.doubtful) {
                 Some(n) => sum.value = sum.value.saturating_add(n),
-                None => sum.untold = sum.untold.saturating_add(1),
+                None => sum.unfilled = sum.unfilled.saturating_add(1),
             }
         }
     }
 
     /// A report for each product of which there was an event.
-    pub fn reports(&self, whole: &Whole) -> Vec<Report> {
+    pub fn reports(&self, scope: &Scope<'_>) -> Vec<Report> {
         let mut reports: Vec<Report> = Vec::new();
         let rows: Vec<(&Counter, Sum)> = counters().iter().zip(self.sums.iter().copied()).collect();
         let there = |name| rows.iter().any(|(c, s)| c.report == name && s.events > 0);
         for (counter, sum) in rows.iter().filter(|(c, _)| there(c.report)) {
             if reports.last().is_none_or(|r| r.name != counter.report) {
-                let columns =
-                    vec![Column { name: "counter", kind: Kind::Text }, Column { name: "value", kind: Kind::Count }];
-                reports.push(Report { name: counter.report, columns, notes: whole.notes(), ..Report::default() });
+                let columns = columns(&COUNTER);
+                reports.push(Report { name: counter.report, columns, notes: scope.notes(), ..Report::default() });
             }
             let Some(report) = reports.last_mut() else { continue };
             report.rows.push(vec![Cell::Text(counter.name.to_owned()), Cell::Count(sum.value)]);
-            if sum.untold > 0 {
+            if sum.unfilled > 0 {
                 report.notes.push(format!(
                     "{}: {} of {} events are left out; the kernel had not filled in what they would tell",
-                    counter.name, sum.untold, sum.events
+                    counter.name, sum.unfilled, sum.events
                 ));
             }
             if sum.value > 0 && !counter.note.is_empty() {

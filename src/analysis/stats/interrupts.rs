@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::bump;
-use crate::analysis::change::Frame;
-use crate::analysis::{Tracker, Whole, many, object_cell};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::{Frame, System};
+use crate::analysis::{address_cell, columns, many};
 use crate::catalogue::ArgKind;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
-/// The most numbers that are told apart: a damaged trace may name any.
-const MOST_NUMBERS: usize = 1 << 12;
+/// The most numbers that are counted apart: a damaged trace may name any.
+const MAX_NUMBERS: usize = 1 << 12;
 
 /// One interrupt.
 #[derive(Debug, Clone, Default)]
@@ -32,10 +33,10 @@ pub struct Interrupts {
 }
 
 /// The number of an interrupt as a cell.
-pub fn number_cell(number: Option<u64>, kind: Kind, tracker: &Tracker<'_>) -> Cell {
+pub fn number_cell(number: Option<u64>, kind: Kind, system: &System<'_>) -> Cell {
     match number {
         None => Cell::Empty,
-        Some(address) if kind == Kind::Object => object_cell(address, tracker),
+        Some(address) if kind == Kind::Object => address_cell(address, system),
         Some(number) => Cell::Count(number),
     }
 }
@@ -47,12 +48,12 @@ impl Interrupts {
     }
 
     /// The number of the interrupt that an event is in.
-    pub fn open(&self, event: &Event, tracker: &Tracker<'_>) -> Option<u64> {
-        tracker.interrupt_number(event, tracker.frames(event.core).last().and_then(|f| f.number))
+    pub fn open(&self, event: &Event, system: &System<'_>) -> Option<u64> {
+        system.interrupt_number(event, system.frames(event.core).last().and_then(|f| f.number))
     }
 
     fn row(&mut self, number: Option<u64>) -> Option<&mut Row> {
-        if self.rows.len() >= MOST_NUMBERS && !self.rows.contains_key(&number) {
+        if self.rows.len() >= MAX_NUMBERS && !self.rows.contains_key(&number) {
             bump(&mut self.left_out);
             return None;
         }
@@ -60,18 +61,19 @@ impl Interrupts {
     }
 
     /// One begins.
-    pub fn entered(&mut self, event: &Event, own: Option<u64>, tracker: &Tracker<'_>) {
-        let word = tracker.role(event).and_then(|r| r.isr_number);
-        let field = event.def.zip(word).and_then(|(def, word)| tracker.catalogue[def].field(word));
-        self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
-        if let Some(row) = self.row(tracker.interrupt_number(event, own)) {
-            bump(&mut row.count);
+    pub fn entered(&mut self, event: &Event, own: Option<u64>, system: &System<'_>) {
+        let Some(row) = self.row(system.interrupt_number(event, own)) else { return };
+        bump(&mut row.count);
+        if row.count == 1 {
+            let word = system.role(event).and_then(|r| r.isr_number.index());
+            let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
+            self.objects |= field.is_some_and(|f| matches!(f.kind, ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Addr));
         }
     }
 
     /// One ends.
-    pub fn exited(&mut self, event: &Event, frame: &Frame, tracker: &Tracker<'_>) {
-        let Some(row) = self.row(tracker.interrupt_number(event, frame.number)) else { return };
+    pub fn exited(&mut self, event: &Event, frame: &Frame, system: &System<'_>) {
+        let Some(row) = self.row(system.interrupt_number(event, frame.number)) else { return };
         let ticks = event.ticks.saturating_sub(frame.since);
         bump(&mut row.ended);
         row.ticks = row.ticks.saturating_add(ticks);
@@ -81,25 +83,25 @@ impl Interrupts {
     }
 
     /// `stats_interrupts`, the most time first; none where there were none.
-    pub fn report(&self, unannounced: u64, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+    pub fn report(&self, unannounced: u64, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
         if self.rows.is_empty() && unannounced == 0 {
             return None;
         }
-        let columns = vec![
-            Column { name: "interrupt", kind: self.kind() },
-            Column { name: "announced", kind: Kind::Flag },
-            Column { name: "count", kind: Kind::Count },
-            Column { name: "ended", kind: Kind::Count },
-            Column { name: "ticks", kind: Kind::Ticks },
-            Column { name: "max", kind: Kind::Ticks },
-            Column { name: "max_seq", kind: Kind::Seq },
-        ];
-        let mut report = Report { name: "stats_interrupts", columns, notes: whole.notes(), ..Report::default() };
+        let columns = columns(&[
+            ("interrupt", self.kind()),
+            ("announced", Kind::Flag),
+            ("count", Kind::Count),
+            ("ended", Kind::Count),
+            ("ticks", Kind::Ticks),
+            ("max", Kind::Ticks),
+            ("max_seq", Kind::Seq),
+        ]);
+        let mut report = Report { name: "stats_interrupts", columns, notes: scope.notes(), ..Report::default() };
         let mut rows: Vec<(&Option<u64>, &Row)> = self.rows.iter().collect();
         rows.sort_by_key(|(number, row)| (std::cmp::Reverse(row.ticks), **number));
         for (number, row) in rows {
             report.rows.push(vec![
-                number_cell(*number, self.kind(), tracker),
+                number_cell(*number, self.kind(), system),
                 Cell::Flag(true),
                 Cell::Count(row.count),
                 Cell::Count(row.ended),

@@ -1,4 +1,4 @@
-//! `stats`: counters of the whole, of each core, of each thread, of each interrupt, and who resumed whom. FileX's and
+//! `stats`: counters of the scope, of each core, of each thread, of each interrupt, and who resumed whom. FileX's and
 //! NetX's counters where such events are there.
 
 mod can;
@@ -10,8 +10,11 @@ use self::can::Can;
 use self::companions::Companions;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
-use super::{Change, Span, ThreadNo, Tracker, Visitor, Who, Whole};
-use crate::report::{Cell, Column, Kind, Report};
+use super::columns;
+use super::scope::Scope;
+use super::tracker::{Change, Span, System, ThreadNo, Who};
+use crate::catalogue::Catalogue;
+use crate::report::{Cell, Kind, Report};
 use crate::trace::Event;
 
 /// Why a thread that could go on lost its core.
@@ -27,7 +30,7 @@ enum Loss {
     Unexplained,
 }
 
-/// What is counted for each core; their sum is the whole.
+/// What is counted for each core; their sum is the scope.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     switches: u64,
@@ -87,8 +90,8 @@ struct Core {
 }
 
 /// Counts.
-#[derive(Debug, Default)]
-pub struct Stats {
+#[derive(Debug)]
+pub(super) struct Stats {
     cores: Vec<Core>,
     spare: Core,
     threads: Threads,
@@ -102,6 +105,16 @@ fn bump(n: &mut u64) {
 }
 
 impl Stats {
+    pub fn new(catalogue: &Catalogue) -> Self {
+        Self {
+            cores: Vec::new(),
+            spare: Core::default(),
+            threads: Threads::default(),
+            interrupts: Interrupts::default(),
+            companions: Companions::new(catalogue),
+        }
+    }
+
     fn core(&mut self, core: u16) -> &mut Core {
         let index = usize::from(core);
         if index >= self.cores.len() {
@@ -111,12 +124,12 @@ impl Stats {
         self.cores.get_mut(index).unwrap_or(&mut self.spare)
     }
 
-    fn lost(&mut self, event: &Event, thread: ThreadNo, by: ThreadNo, tracker: &Tracker<'_>) {
+    fn lost(&mut self, event: &Event, thread: ThreadNo, by: ThreadNo, system: &System<'_>) {
         let slice = self.core(event.core).slice_to.take();
-        let priority = |no| tracker.thread(no).and_then(|t| t.priority);
+        let priority = |no| system.thread(no).and_then(|t| t.priority);
         let loss = match (priority(thread), priority(by)) {
             // The end of a time slice also names the more urgent thread that the same interrupt made ready.
-            (Some(own), Some(other)) if tracker.catalogue.is_more_urgent(other, own) => Loss::Preempted,
+            (Some(own), Some(other)) if system.catalogue.is_more_urgent(other, own) => Loss::Preempted,
             _ if slice == Some(by) => Loss::Sliced,
             (Some(_), Some(_)) => Loss::Yielded,
             _ => Loss::Unexplained,
@@ -162,15 +175,17 @@ impl Stats {
     }
 }
 
-impl Visitor for Stats {
-    fn span(&mut self, span: &Span, _: &Tracker<'_>) {
+impl Stats {
+    #[inline]
+    pub fn span(&mut self, span: &Span) {
         // Somebody else had the core: the next interrupt is another one.
         if !matches!(span.who, Who::Isr | Who::Unknown) {
             self.core(span.core).counted = false;
         }
     }
 
-    fn change(&mut self, event: &Event, change: &Change, tracker: &Tracker<'_>) {
+    #[inline]
+    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Switch { from, to } => {
                 let core = self.core(event.core);
@@ -190,7 +205,7 @@ impl Visitor for Stats {
                 core.slice_to = None;
                 bump(&mut self.threads.row(thread).runs);
             }
-            Change::Preempted { thread, by } => self.lost(event, thread, by, tracker),
+            Change::Preempted { thread, by } => self.lost(event, thread, by, system),
             Change::Sliced { from, to } => {
                 let core = self.core(event.core);
                 bump(&mut core.counts.slice_events);
@@ -202,12 +217,12 @@ impl Visitor for Stats {
             Change::Blocked { thread, by, .. } => {
                 self.suspended(event, thread, by);
                 if by != Who::Thread(thread) {
-                    self.threads.did(thread, false, by, self.interrupts.open(event, tracker));
+                    self.threads.did(thread, false, by, self.interrupts.open(event, system));
                 }
             }
             Change::Readied { thread, by, .. } => {
                 self.resumed(event, thread, by);
-                self.threads.did(thread, true, by, self.interrupts.open(event, tracker));
+                self.threads.did(thread, true, by, self.interrupts.open(event, system));
             }
             Change::Entered { number, depth } => {
                 let counts = &mut self.core(event.core).counts;
@@ -216,9 +231,9 @@ impl Visitor for Stats {
                     bump(&mut counts.nested);
                 }
                 counts.depth = counts.depth.max(u64::try_from(depth).unwrap_or(u64::MAX).saturating_add(1));
-                self.interrupts.entered(event, number, tracker);
+                self.interrupts.entered(event, number, system);
             }
-            Change::Exited { frame } => self.interrupts.exited(event, &frame, tracker),
+            Change::Exited { frame } => self.interrupts.exited(event, &frame, system),
             Change::Unannounced => {
                 let core = self.core(event.core);
                 if !std::mem::replace(&mut core.counted, true) {
@@ -231,55 +246,58 @@ impl Visitor for Stats {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event, tracker: &Tracker<'_>) {
-        self.companions.event(event, tracker);
+    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+        self.companions.event(event, system);
     }
 
-    fn finish(&mut self, whole: &Whole, tracker: &Tracker<'_>) -> Vec<Report> {
+    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = Counts::default();
         self.cores.iter().for_each(|c| all.add(&c.counts));
-        let blind = is_blind(&all, whole);
-        let mut reports = vec![self.whole(&all, blind, whole, tracker)];
-        if whole.cores > 1 {
-            reports.push(self.by_core(blind, Can::of(tracker), whole));
+        let blind = is_blind(&all, scope);
+        let mut reports = vec![self.whole(&all, blind, scope, system)];
+        if scope.cores > 1 {
+            reports.push(self.by_core(blind, Can::of(system), scope));
         }
-        reports.extend(self.threads.report(blind, Can::of(tracker), whole, tracker));
-        reports.extend(self.threads.wakeups(&self.interrupts, whole, tracker));
-        reports.extend(self.interrupts.report(all.unannounced, whole, tracker));
-        reports.extend(self.companions.reports(whole));
+        reports.extend(self.threads.report(blind, Can::of(system), scope, system));
+        reports.extend(self.threads.wakeups(&self.interrupts, scope, system));
+        reports.extend(self.interrupts.report(all.unannounced, scope, system));
+        reports.extend(self.companions.reports(scope));
         reports
     }
 }
 
-/// True where the trace holds switches, but nothing of the scheduler that would tell why.
-const fn is_blind(all: &Counts, whole: &Whole) -> bool {
-    !whole.filtered && all.suspended == 0 && all.resumed == 0 && all.preemptions.saturating_add(all.yields) > 0
+/// True where the trace holds switches, but nothing of the scheduler that would explain them.
+const fn is_blind(all: &Counts, scope: &Scope<'_>) -> bool {
+    !scope.filtered && all.suspended == 0 && all.resumed == 0 && all.preemptions.saturating_add(all.yields) > 0
 }
 
-/// The count of something that priorities tell; empty where it can be none of the switches and all of them.
-fn told(n: u64, unexplained: u64, blind: bool) -> Cell {
+/// The count of something that priorities decide; empty where it can be none of the switches and all of them.
+fn known(n: u64, unexplained: u64, blind: bool) -> Cell {
     if blind || (n == 0 && unexplained > 0) { Cell::Empty } else { Cell::Count(n) }
 }
 
-/// What follows from counts where what causes a switch is not told.
+/// The columns of counters.
+const COUNTER: [(&str, Kind); 2] = [("counter", Kind::Text), ("value", Kind::Count)];
+
+/// What follows from counts where the cause of a switch is not known.
 const BLIND: &str = "preemptions, yields: not told. The trace holds switches, but no suspension and no resumption, so \
                      that a thread that waits and one that could go on look the same";
 
 impl Stats {
-    fn whole(&self, all: &Counts, blind: bool, whole: &Whole, tracker: &Tracker<'_>) -> Report {
-        let columns = vec![Column { name: "counter", kind: Kind::Text }, Column { name: "value", kind: Kind::Count }];
+    fn whole(&self, all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let columns = columns(&COUNTER);
         let mut report = Report { name: "stats", columns, ..Report::default() };
         let interrupts = all.announced.saturating_add(all.unannounced);
-        let can = Can::of(tracker);
+        let can = Can::of(system);
         let rows = [
-            ("events", Cell::Count(whole.kept)),
+            ("events", Cell::Count(scope.kept)),
             ("context_switches", Cell::Count(all.switches)),
             ("context_switches_from_idle", can.idle(all.from_idle)),
             ("idle_entries", can.idle(all.idle)),
-            ("preemptions", told(all.preemptions, all.unexplained, blind)),
+            ("preemptions", known(all.preemptions, all.unexplained, blind)),
             ("time_slices", can.slice(all.slices)),
             ("time_slice_events", can.slice(all.slice_events)),
-            ("yields", if can.slices { told(all.yields, all.unexplained, blind) } else { Cell::Empty }),
+            ("yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
             ("switches_unexplained", Cell::Count(all.unexplained)),
             ("suspensions", Cell::Count(all.suspended)),
             ("suspensions_by_itself", Cell::Count(all.suspended_self)),
@@ -295,8 +313,8 @@ impl Stats {
         ];
         report.rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
         let notes = &mut report.notes;
-        *notes = whole.notes();
-        if whole.wrapped {
+        *notes = scope.notes();
+        if scope.wrapped {
             notes.push("older events are overwritten: these are the counts of what the trace still holds".to_owned());
         }
         if blind {
@@ -317,7 +335,7 @@ impl Stats {
             );
         }
         can.say(all, notes);
-        if can.interrupts && interrupts == 0 && !tracker.trace.is_empty() {
+        if can.interrupts && interrupts == 0 && !system.trace.is_empty() {
             notes.push("interrupts: only those that insert events are in a trace".to_owned());
         }
         let others = all.suspended_self.saturating_add(all.suspended_by_others);
@@ -334,16 +352,16 @@ impl Stats {
         report
     }
 
-    fn by_core(&self, blind: bool, can: Can, whole: &Whole) -> Report {
+    fn by_core(&self, blind: bool, can: Can, scope: &Scope<'_>) -> Report {
         let names = ["core", "switches", "idle_entries", "preemptions", "time_slices", "interrupts", "nested"];
-        let columns = names.iter().map(|name| Column { name, kind: Kind::Count }).collect();
-        let mut report = Report { name: "stats_cores", columns, notes: whole.notes(), ..Report::default() };
+        let columns = columns(&names.map(|name| (name, Kind::Count)));
+        let mut report = Report { name: "stats_cores", columns, notes: scope.notes(), ..Report::default() };
         for (number, Core { counts: c, .. }) in self.cores.iter().enumerate() {
             report.rows.push(vec![
                 Cell::Count(u64::try_from(number).unwrap_or(u64::MAX)),
                 Cell::Count(c.switches),
                 can.idle(c.idle),
-                told(c.preemptions, c.unexplained, blind),
+                known(c.preemptions, c.unexplained, blind),
                 can.slice(c.slices),
                 can.interrupt(c.announced.saturating_add(c.unannounced)),
                 can.interrupt(c.nested),

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use super::can::Can;
 use super::{BLIND, Interrupts, bump, number_cell};
-use crate::analysis::{ThreadNo, Tracker, Who, Whole, many, thread_cell, who_cell};
-use crate::report::{Cell, Column, Kind, Report};
+use crate::analysis::scope::Scope;
+use crate::analysis::tracker::{System, ThreadNo, Who};
+use crate::analysis::{columns, many, thread_cell, who_cell};
+use crate::report::{Cell, Kind, Report};
 
-/// The most pairs that are told apart: a damaged trace may name any number.
-const MOST_PAIRS: usize = 1 << 14;
+/// The most pairs that are counted apart: a damaged trace may name any number.
+const MAX_PAIRS: usize = 1 << 14;
 
 /// One thread.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +29,7 @@ pub struct Row {
     pub stopped: u64,
     /// Was resumed.
     pub woken: u64,
-    /// Losses of which no event tells the cause.
+    /// Losses whose cause no event shows.
     pub unexplained: u64,
 }
 
@@ -39,7 +41,11 @@ type Deed = (ThreadNo, bool, Who, Option<u64>);
 pub struct Threads {
     rows: Vec<Row>,
     spare: Row,
-    did: BTreeMap<Deed, u64>,
+    /// What was done, by its place in `counts`.
+    did: BTreeMap<Deed, usize>,
+    counts: Vec<u64>,
+    /// By thread, suspended and resumed: what was done last, and its place. It mostly comes again.
+    last: Vec<[Option<(Who, Option<u64>, usize)>; 2]>,
     left_out: u64,
 }
 
@@ -54,35 +60,58 @@ impl Threads {
 
     /// Somebody resumed a thread, or suspended it.
     pub fn did(&mut self, thread: ThreadNo, resumed: bool, by: Who, interrupt: Option<u64>) {
-        let deed = (thread, resumed, by, interrupt.filter(|_| by == Who::Isr));
-        if self.did.len() >= MOST_PAIRS && !self.did.contains_key(&deed) {
-            bump(&mut self.left_out);
-            return;
+        let interrupt = interrupt.filter(|_| by == Who::Isr);
+        let index = thread.index();
+        if index >= self.last.len() {
+            self.last.resize(index.saturating_add(1), [None; 2]);
         }
-        bump(self.did.entry(deed).or_default());
+        let last = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed)));
+        let again = last.as_ref().and_then(|l| **l).filter(|(who, number, _)| (*who, *number) == (by, interrupt));
+        let place = match again {
+            Some((.., place)) => place,
+            None => {
+                let deed = (thread, resumed, by, interrupt);
+                let next = self.counts.len();
+                if next >= MAX_PAIRS && !self.did.contains_key(&deed) {
+                    bump(&mut self.left_out);
+                    return;
+                }
+                let place = *self.did.entry(deed).or_insert(next);
+                if place == next {
+                    self.counts.push(0);
+                }
+                if let Some(last) = last {
+                    *last = Some((by, interrupt, place));
+                }
+                place
+            }
+        };
+        if let Some(count) = self.counts.get_mut(place) {
+            bump(count);
+        }
     }
 
     /// `stats_threads`: those that ran most first; none where nothing happened to any.
-    pub fn report(&self, blind: bool, can: Can, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
+    pub fn report(&self, blind: bool, can: Can, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
         let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken"];
-        let mut columns = vec![Column { name: "thread", kind: Kind::Thread }];
-        columns.extend(counts.iter().map(|name| Column { name, kind: Kind::Count }));
-        let mut report = Report { name: "stats_threads", columns, notes: whole.notes(), ..Report::default() };
+        let list = [("thread", Kind::Thread)].into_iter().chain(counts.map(|name| (name, Kind::Count)));
+        let columns = columns(&list.collect::<Vec<_>>());
+        let mut report = Report { name: "stats_threads", columns, notes: scope.notes(), ..Report::default() };
         let mut rows: Vec<(ThreadNo, &Row)> =
-            tracker.threads().filter_map(|(no, _)| Some((no, self.rows.get(no.index())?))).collect();
-        rows.sort_by(|(a, x), (b, y)| y.runs.cmp(&x.runs).then_with(|| tracker.name(*a).cmp(&tracker.name(*b))));
+            system.threads().filter_map(|(no, _)| Some((no, self.rows.get(no.index())?))).collect();
+        rows.sort_by(|(a, x), (b, y)| y.runs.cmp(&x.runs).then_with(|| system.name(*a).cmp(&system.name(*b))));
         for (no, row) in rows {
             let all = [row.runs, row.preempted, row.sliced, row.yielded, row.blocked, row.stopped, row.woken];
             if all.iter().all(|n| *n == 0) {
                 continue;
             }
-            let told = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
+            let known = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
             report.rows.push(vec![
-                thread_cell(no, tracker),
+                thread_cell(no, system),
                 Cell::Count(row.runs),
-                told(row.preempted),
+                known(row.preempted),
                 can.slice(row.sliced),
-                if can.slices { told(row.yielded) } else { Cell::Empty },
+                if can.slices { known(row.yielded) } else { Cell::Empty },
                 Cell::Count(row.blocked),
                 Cell::Count(row.stopped),
                 Cell::Count(row.woken),
@@ -98,24 +127,25 @@ impl Threads {
     }
 
     /// `stats_wakeups`: who resumed or suspended whom; none where nobody did.
-    pub fn wakeups(&self, interrupts: &Interrupts, whole: &Whole, tracker: &Tracker<'_>) -> Option<Report> {
-        let columns = vec![
-            Column { name: "thread", kind: Kind::Thread },
-            Column { name: "was", kind: Kind::Text },
-            Column { name: "by", kind: Kind::Thread },
-            Column { name: "interrupt", kind: interrupts.kind() },
-            Column { name: "count", kind: Kind::Count },
-        ];
-        let mut report = Report { name: "stats_wakeups", columns, notes: whole.notes(), ..Report::default() };
-        let mut rows: Vec<(&Deed, u64)> = self.did.iter().map(|(d, n)| (d, *n)).collect();
-        let name = |no: ThreadNo| tracker.name(no).unwrap_or("");
+    pub fn wakeups(&self, interrupts: &Interrupts, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
+        let columns = columns(&[
+            ("thread", Kind::Thread),
+            ("was", Kind::Text),
+            ("by", Kind::Thread),
+            ("interrupt", interrupts.kind()),
+            ("count", Kind::Count),
+        ]);
+        let mut report = Report { name: "stats_wakeups", columns, notes: scope.notes(), ..Report::default() };
+        let mut rows: Vec<(&Deed, u64)> =
+            self.did.iter().map(|(d, at)| (d, self.counts.get(*at).copied().unwrap_or(0))).collect();
+        let name = |no: ThreadNo| system.name(no).unwrap_or("");
         rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
         for ((thread, resumed, by, interrupt), n) in rows {
             report.rows.push(vec![
-                thread_cell(*thread, tracker),
+                thread_cell(*thread, system),
                 Cell::Text(if *resumed { "resumed" } else { "suspended" }.to_owned()),
-                who_cell(*by, tracker),
-                number_cell(*interrupt, interrupts.kind(), tracker),
+                who_cell(*by, system),
+                number_cell(*interrupt, interrupts.kind(), system),
                 Cell::Count(n),
             ]);
         }

@@ -1,9 +1,10 @@
 //! Priority inversions by the viewer's rules: one window a mutex, one start for all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
+use super::contexts::Contexts;
 use super::next::Step;
-use super::people::People;
 use super::raw::{INIT, id};
 
 /// No priority was seen.
@@ -31,7 +32,7 @@ struct Window {
     owner: u32,
 }
 
-/// An end that a later event of the blocked thread tells.
+/// An end that a later event of the blocked thread shows.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     blocked: u32,
@@ -43,10 +44,10 @@ struct Pending {
 
 /// Looks for them.
 pub(super) struct Detector<'a> {
-    people: &'a People,
+    contexts: &'a Contexts,
     /// By the viewer's number of an object: the last priority.
     levels: Vec<u32>,
-    /// By person: the viewer's number of its object.
+    /// By context: the viewer's number of its object.
     objects: Vec<usize>,
     open: Vec<Window>,
     start: (u64, u64),
@@ -61,9 +62,9 @@ pub(super) struct Detector<'a> {
 
 impl<'a> Detector<'a> {
     /// With the first priority of each, which another pass found.
-    pub fn new(people: &'a People, first: First) -> Self {
+    pub fn new(contexts: &'a Contexts, first: First) -> Self {
         Self {
-            people,
+            contexts,
             levels: first.levels,
             objects: first.objects,
             open: Vec::new(),
@@ -91,8 +92,8 @@ impl<'a> Detector<'a> {
         }
         let [mutex, _, third, _] = raw.info;
         if raw.id == id::MUTEX_GET && third != 0 && third != raw.context {
-            let mutex = self.people.object(mutex);
-            let owner = self.levels.get(self.people.object(third)).copied().unwrap_or(UNSEEN);
+            let mutex = self.contexts.object(mutex);
+            let owner = self.levels.get(self.contexts.object(third)).copied().unwrap_or(UNSEEN);
             if owner != UNSEEN && raw.second < owner && !self.open.iter().any(|w| w.mutex == mutex) {
                 self.found = self.found.saturating_add(1);
                 let window = Window { mutex, blocked: raw.context, level: raw.second, owner: third };
@@ -106,7 +107,7 @@ impl<'a> Detector<'a> {
             return;
         }
         if raw.id == id::MUTEX_PUT && third == 1 {
-            let mutex = self.people.object(mutex);
+            let mutex = self.contexts.object(mutex);
             if let Some(place) = self.open.iter().position(|w| w.mutex == mutex) {
                 let window = self.open.remove(place);
                 self.mark(&window, step, false);
@@ -165,27 +166,32 @@ impl<'a> Detector<'a> {
     }
 }
 
-/// The first priority of each object's events.
+/// The first priority of each object's events, as far as somebody asks for it.
 pub(super) struct First {
     levels: Vec<u32>,
     objects: Vec<usize>,
+    /// Those whose priority is asked for and was not seen yet.
+    missing: BTreeSet<usize>,
 }
 
 impl First {
-    pub fn new(people: &People) -> Self {
+    pub fn new(contexts: &Contexts) -> Self {
         Self {
-            levels: vec![UNSEEN; people.objects()],
-            objects: people.list.iter().map(|p| people.object(p.address)).collect(),
+            levels: vec![UNSEEN; contexts.objects()],
+            objects: contexts.list.iter().map(|p| contexts.object(p.address)).collect(),
+            missing: contexts.owners(),
         }
     }
 
-    pub fn step(&mut self, step: &Step) {
-        if step.raw.context >= INIT {
-            return;
+    /// Looks at an event; breaks where nothing is missing any more.
+    pub fn step(&mut self, step: &Step) -> ControlFlow<()> {
+        if step.raw.context < INIT {
+            let object = step.who.and_then(|w| self.objects.get(w)).copied().unwrap_or(0);
+            if let Some(level) = self.levels.get_mut(object).filter(|l| **l == UNSEEN) {
+                *level = step.raw.second;
+                self.missing.remove(&object);
+            }
         }
-        let object = step.who.and_then(|w| self.objects.get(w)).copied().unwrap_or(0);
-        if let Some(level) = self.levels.get_mut(object).filter(|l| **l == UNSEEN) {
-            *level = step.raw.second;
-        }
+        if self.missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

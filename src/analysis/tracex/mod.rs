@@ -3,25 +3,26 @@
 //! They are made of the words in the buffer, not of this program's ticks and contexts: TraceX has its own order, its own
 //! time and its own opinion of who runs after an event, and it inserts events where that would not show.
 //!
-//! Cost: two passes over the events (order; people), one that counts, and one more for each of these: an event whose
-//! successor only later events tell, a mutex that was asked for while another thread had it. Nothing is kept for an
-//! event but where an ISR resumes a thread and does not say who runs next: then four bytes, 40 MB for ten million
-//! events, and four more for each thread's event of that kind.
+//! Cost: one pass over the events for their order and for who there is, and one that counts; two more, mostly cut short,
+//! where something asks for what only later events show: who runs next, or the priority of a thread that has a mutex.
+//! Nothing is kept for an event but where an ISR resumes a thread and does not say who runs next: then four bytes, 40 MB
+//! for ten million events, and four more for each thread's event of that kind.
 
+mod contexts;
 mod counts;
 mod inversions;
 mod next;
-mod people;
 mod raw;
 mod tables;
 mod threads;
+
+use std::ops::ControlFlow;
 
 use super::Name;
 use crate::abi::Width;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::query::Query;
-use crate::query::wrong_filter;
+use crate::query::{Query, wrong_filter};
 use crate::report::Report;
 use crate::trace::Trace;
 
@@ -72,38 +73,54 @@ pub struct Numbers {
 /// # Errors
 /// Where the trace is not one that the viewer reads.
 pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, Error> {
+    count(trace, states, &Name::ALL)
+}
+
+/// Counts what these reports show.
+fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> {
     readable(trace)?;
-    let order = raw::Order::of(trace);
-    let mut people = people::People::of(trace, &order);
-    let ahead = next::Ahead::of(trace, &order, &people);
-    let mut first = inversions::First::new(&people);
-    if people.needs.owners {
-        next::walk(trace, &order, &people, &ahead, &mut |step| first.step(step));
+    let mut contexts = contexts::Contexts::of(trace);
+    let (order, looked) = raw::Order::of(trace, |raw| contexts.look(raw));
+    if !looked {
+        order.visit(trace, |raw| {
+            contexts.look(raw);
+            ControlFlow::Continue(())
+        });
     }
-    let mut counting = counts::Counting::default();
+    let ahead = next::Ahead::of(trace, &order, &contexts);
+    let is_wanted = |name: Name| names.contains(&name);
+    let detects = contexts.needs.owners && (is_wanted(Name::Inversions) || is_wanted(Name::Stats));
+    let mut first = inversions::First::new(&contexts);
+    if detects {
+        next::walk(trace, &order, &contexts, &ahead, |step| first.step(step));
+    }
+    let mut counting = is_wanted(Name::Stats).then(counts::Counting::default);
     let mut middleware = counts::Middleware::default();
     let mut ids = threads::Ids::default();
     let mut totals = Vec::new();
-    let mut adding = threads::Adding::new(trace, &people, states);
-    let mut detector = people.needs.owners.then(|| inversions::Detector::new(&people, first));
+    let mut adding = threads::Adding::new(trace, &contexts, states);
+    let mut detector = detects.then(|| inversions::Detector::new(&contexts, first));
     let mut numbers = Numbers { unread_events: order.beyond, ..Numbers::default() };
-    next::walk(trace, &order, &people, &ahead, &mut |step| {
-        numbers.total_events = numbers.total_events.saturating_add(1);
-        numbers.inserted_events = numbers.inserted_events.saturating_add(u64::from(step.inserted));
+    next::walk(trace, &order, &contexts, &ahead, |step| {
+        numbers.total_events = numbers.total_events.wrapping_add(1);
+        numbers.inserted_events = numbers.inserted_events.wrapping_add(u64::from(step.inserted));
         numbers.max_relative_ticks = step.ticks;
         let number = ids.of(step.raw.id);
         if step.raw.id != raw::id::RUNNING {
             threads::count(&mut totals, number);
         }
-        counting.step(step);
-        middleware.step(step);
-        adding.step(step, &people, number);
+        if let Some(counting) = &mut counting {
+            counting.step(step);
+            middleware.step(step);
+        }
+        adding.step(step, &contexts, number);
         if let Some(detector) = &mut detector {
             detector.step(step);
         }
+        ControlFlow::Continue(())
     });
     numbers.max_relative_ticks = numbers.max_relative_ticks.max(1);
-    numbers.performance = counting.finish();
+    numbers.performance = counting.map(counts::Counting::finish).unwrap_or_default();
     if let Some(detector) = detector {
         (numbers.inversions, numbers.bad_inversions) = (detector.found, detector.bad);
         numbers.inversion_ranges = detector.finish();
@@ -111,7 +128,7 @@ pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, Error> {
     (numbers.filex, numbers.netx) = (middleware.filex, middleware.netx);
     (numbers.interrupt, numbers.idle) = (adding.interrupt, adding.idle);
     numbers.services = ids.sorted(&totals);
-    numbers.threads = adding.finish(trace, &mut people, &ids);
+    numbers.threads = adding.finish(trace, &mut contexts, &ids);
     numbers.total_threads = numbers.threads.iter().fold(0, |n, t| n.saturating_add(t.copies));
     let made_up = numbers.threads.iter().filter(|t| !t.registered).fold(0u64, |n, t| n.saturating_add(t.copies));
     numbers.total_objects = u64::try_from(trace.objects.len()).unwrap_or(u64::MAX).saturating_add(made_up);
@@ -149,6 +166,6 @@ pub fn reports(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, names: &
         return Err(wrong_filter("--tracex takes no filters: TraceX's numbers are always of the whole trace")
             .hint("leave the filters out, or --tracex"));
     }
-    let numbers = numbers(trace, false)?;
+    let numbers = count(trace, false, names)?;
     Ok(tables::all(trace, catalogue, &numbers, names))
 }

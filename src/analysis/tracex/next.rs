@@ -1,6 +1,8 @@
 //! Who the viewer thinks runs after each event, and the events that it inserts where that does not show.
 
-use super::people::{People, Priority};
+use std::ops::ControlFlow;
+
+use super::contexts::{Contexts, Priority};
 use super::raw::{ISR, Order, Raw, id, is_thread};
 use crate::trace::Trace;
 
@@ -35,20 +37,22 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Looks at every event once, where anything asks.
-    pub fn of(trace: &Trace, order: &Order, people: &People) -> Self {
-        let mut ahead = Self { first: vec![NONE; people.list.len()], ..Self::default() };
-        if !people.needs.next_thread && !people.needs.first_of_two {
+    pub fn of(trace: &Trace, order: &Order, contexts: &Contexts) -> Self {
+        let mut ahead = Self { first: vec![NONE; contexts.list.len()], ..Self::default() };
+        if !contexts.needs.next_thread && !contexts.needs.first_of_two {
             return ahead;
         }
-        let mut last = vec![NONE; people.list.len()];
+        let mut last = vec![NONE; contexts.list.len()];
         // The thread's event that waits for its answer: its words, and the threads that are scheduled meanwhile.
         let mut waiting: Option<Raw> = None;
         let mut scheduled: Vec<u32> = Vec::new();
-        for (index, raw) in order.events(trace).enumerate() {
-            let index = u32::try_from(index).unwrap_or(NONE);
-            if people.needs.first_of_two {
+        let mut count = 0u32;
+        order.visit(trace, |raw| {
+            let index = count;
+            count = count.saturating_add(1);
+            if contexts.needs.first_of_two {
                 ahead.same.push(NONE);
-                if let Some(who) = people.who(&raw) {
+                if let Some(who) = contexts.who(raw) {
                     let before = last.get_mut(who).map(|l| std::mem::replace(l, index));
                     match before.and_then(|b| ahead.same.get_mut(usize::try_from(b).ok()?)) {
                         Some(place) => *place = index,
@@ -61,14 +65,15 @@ impl Ahead {
                     ahead.next.push(answer(&asked, raw.context, &scheduled));
                 }
                 scheduled.clear();
-                waiting = Some(raw).filter(asks);
+                waiting = Some(*raw).filter(asks);
             } else if waiting.is_some()
                 && matches!(raw.id, id::RESUME | id::SUSPEND)
                 && !scheduled.contains(&raw.info[0])
             {
                 scheduled.push(raw.info[0]);
             }
-        }
+            ControlFlow::Continue(())
+        });
         ahead.next.extend(waiting.map(|asked| asked.context));
         ahead
     }
@@ -86,39 +91,58 @@ fn answer(asked: &Raw, thread: u32, scheduled: &[u32]) -> u32 {
     if follows { thread } else { asked.context }
 }
 
-/// Goes through the events in the viewer's order and hands each out when all is known of it.
-pub(super) fn walk(trace: &Trace, order: &Order, people: &People, ahead: &Ahead, each: &mut dyn FnMut(&Step)) {
+/// Goes through the events in the viewer's order and hands each out when all is known of it, until `each` breaks.
+pub(super) fn walk(
+    trace: &Trace,
+    order: &Order,
+    contexts: &Contexts,
+    ahead: &Ahead,
+    mut each: impl FnMut(&Step) -> ControlFlow<()>,
+) {
     let mut pass = Pass {
         order,
-        people,
+        contexts,
         ahead,
         current: 0,
         nesting: 0,
         asked: 0,
         upcoming: ahead.first.clone(),
-        known: vec![None; people.list.len()],
+        known: vec![None; contexts.list.len()],
         inserted: 0,
     };
-    let mut events = order.events(trace).peekable();
     let mut held: Option<Step> = None;
+    let mut waiting: Option<Raw> = None;
     let mut index = 0u64;
-    while let Some(raw) = events.next() {
+    // What follows an event decides who is next: each is taken when the one behind it is known.
+    let mut take = |raw: &Raw, after: Option<&Raw>| {
         let ticks = held.as_ref().map_or(0, |b| b.ticks.saturating_add(order.step(b.raw.stamp, raw.stamp)));
-        let next = pass.next(&raw, index, events.peek(), held.as_mut());
-        let step = Step { raw, next, ticks, index, inserted: false, who: people.who(&raw) };
-        if let Some(before) = held.replace(step) {
-            pass.hand_out(before, Some(&step), each);
-        }
+        let next = pass.next(raw, index, after, held.as_mut());
+        let step = Step { raw: *raw, next, ticks, index, inserted: false, who: contexts.who(raw) };
         index = index.saturating_add(1);
-    }
-    if let Some(last) = held {
-        pass.hand_out(last, None, each);
+        let mut flow = ControlFlow::Continue(());
+        if let Some(before) = held.replace(step) {
+            flow = pass.hand_out(before, Some(&step), &mut each);
+        }
+        if after.is_none() && flow.is_continue() {
+            flow = pass.hand_out(step, None, &mut each);
+        }
+        flow
+    };
+    let mut flow = ControlFlow::Continue(());
+    order.visit(trace, |raw| {
+        if let Some(before) = waiting.replace(*raw) {
+            flow = take(&before, Some(raw));
+        }
+        flow
+    });
+    if let Some(last) = waiting.filter(|_| flow.is_continue()) {
+        let _ = take(&last, None);
     }
 }
 
 struct Pass<'a> {
     order: &'a Order,
-    people: &'a People,
+    contexts: &'a Contexts,
     ahead: &'a Ahead,
     /// The thread that has the processor when no interrupt does.
     current: u32,
@@ -135,7 +159,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn next(&mut self, raw: &Raw, index: u64, after: Option<&Raw>, before: Option<&mut Step>) -> u32 {
         if !self.ahead.same.is_empty()
-            && let Some(who) = self.people.who(raw)
+            && let Some(who) = self.contexts.who(raw)
             && let Some(upcoming) = self.upcoming.get_mut(who)
         {
             *upcoming = usize::try_from(index).ok().and_then(|i| self.ahead.same.get(i)).copied().unwrap_or(NONE);
@@ -181,7 +205,7 @@ impl Pass<'_> {
             id::RESUME if fourth != 0 => self.current = fourth,
             id::RESUME => {
                 let when =
-                    |address| self.people.at(address).and_then(|p| self.upcoming.get(p)).copied().unwrap_or(NONE);
+                    |address| self.contexts.at(address).and_then(|p| self.upcoming.get(p)).copied().unwrap_or(NONE);
                 if when(first) < when(self.current) {
                     self.current = first;
                 }
@@ -205,14 +229,20 @@ impl Pass<'_> {
     }
 
     /// Hands out an event, and the one that is inserted behind it.
-    fn hand_out(&mut self, mut step: Step, after: Option<&Step>, each: &mut dyn FnMut(&Step)) {
+    #[inline]
+    fn hand_out(
+        &mut self,
+        mut step: Step,
+        after: Option<&Step>,
+        each: &mut impl FnMut(&Step) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         step.index = step.index.saturating_add(self.inserted);
-        each(&step);
+        each(&step)?;
         if let Some(after) = after.filter(|a| step.next != step.raw.context && step.next != a.raw.context) {
             self.inserted = self.inserted.saturating_add(1);
             let gap = self.order.step(step.raw.stamp, after.raw.stamp);
-            let who = if is_thread(step.next) && step.next != 0 { self.people.at(step.next) } else { None };
-            let thread = who.and_then(|w| self.people.list.get(w)).filter(|p| p.is_thread());
+            let who = if is_thread(step.next) && step.next != 0 { self.contexts.at(step.next) } else { None };
+            let thread = who.and_then(|w| self.contexts.list.get(w)).filter(|p| p.is_thread());
             let known = who.and_then(|w| self.known.get(w).copied().flatten()).filter(|k| k.level != u32::MAX);
             let priority = known.or_else(|| thread.and_then(|p| p.first)).filter(|_| thread.is_some());
             each(&Step {
@@ -231,9 +261,10 @@ impl Pass<'_> {
                 index: step.index.saturating_add(1),
                 inserted: true,
                 who,
-            });
+            })?;
         }
         self.learn(&step.raw);
+        ControlFlow::Continue(())
     }
 
     fn learn(&mut self, raw: &Raw) {
@@ -241,12 +272,12 @@ impl Pass<'_> {
             return;
         }
         if raw.id == id::THREAD_CREATE
-            && let Some(known) = self.people.at(raw.info[0]).and_then(|p| self.known.get_mut(p))
+            && let Some(known) = self.contexts.at(raw.info[0]).and_then(|p| self.known.get_mut(p))
         {
             *known = Some(Priority { level: raw.info[1], threshold: None });
         }
         // One that creates itself: its own event is looked at first.
-        if let Some(known) = self.people.who(raw).and_then(|p| self.known.get_mut(p)) {
+        if let Some(known) = self.contexts.who(raw).and_then(|p| self.known.get_mut(p)) {
             *known = Some(Priority { level: raw.second, threshold: raw.threshold });
         }
     }

@@ -1,7 +1,9 @@
 //! The events as the viewer reads them: 32-bit words, sixteen bits of an id, and its own order and time.
 
+use std::ops::ControlFlow;
+
 use crate::code::Code;
-use crate::trace::{ContextKind, Event, Trace};
+use crate::trace::{ContextId, ContextKind, Event, Trace};
 
 /// Context word of an interrupt service routine.
 pub(super) const ISR: u32 = 0xFFFF_FFFF;
@@ -42,19 +44,30 @@ pub(super) struct Raw {
     pub seq: u64,
 }
 
+/// A context as the viewer has it.
+#[derive(Debug, Clone, Copy)]
+struct Word {
+    address: u32,
+    is_isr: bool,
+}
+
+/// The low half of a word.
+pub(super) fn low(word: u64) -> u32 {
+    u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0)
+}
+
 impl Raw {
-    fn of(trace: &Trace, event: &Event) -> Self {
-        let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
-        let context = trace.contexts.get(event.context);
-        let words = event.words.inline();
+    #[inline]
+    fn of(words: &[Word], event: &Event) -> Self {
+        let word = |id: ContextId| words.get(usize::try_from(id.0).ok()?).copied();
         let mut info = [0; 4];
-        info.iter_mut().zip(words).for_each(|(to, from)| *to = low(*from));
-        let is_isr = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        info.iter_mut().zip(event.words.inline()).for_each(|(to, from)| *to = low(*from));
+        let context = word(event.context);
         Self {
-            context: context.map_or(0, |c| low(c.address)),
+            context: context.map_or(0, |c| c.address),
             number: usize::try_from(event.context.0).unwrap_or(usize::MAX),
-            second: if is_isr {
-                event.interrupted.and_then(|i| trace.contexts.get(i)).map_or(0, |c| low(c.address))
+            second: if context.is_some_and(|c| c.is_isr) {
+                event.interrupted.and_then(word).map_or(0, |c| c.address)
             } else {
                 event.priority.map_or(0, u32::from)
             },
@@ -68,7 +81,7 @@ impl Raw {
 }
 
 /// Which entries the viewer reads, and in which order.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Order {
     /// The first unused slot of the buffer: nothing from there on is read.
     stop: Option<u64>,
@@ -76,19 +89,22 @@ pub(super) struct Order {
     turn: Option<usize>,
     /// True where more stamps rise than fall.
     up: bool,
-    /// Number of events that are read.
-    pub count: u64,
-    /// Number of events that are not.
+    /// Number of events that are not read.
     pub beyond: u64,
     mask: u64,
+    /// By the trace's number of a context.
+    words: Vec<Word>,
 }
 
 impl Order {
-    /// Looks at every event once.
-    pub fn of(trace: &Trace) -> Self {
+    /// Looks at every event once, and shows each that is read, unless the viewer's order is another: then `false` is given
+    /// back beside the order.
+    pub fn of(trace: &Trace, mut look: impl FnMut(&Raw)) -> (Self, bool) {
         let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
         let joined = trace.about.facts.iter().any(|(label, _)| *label == "joined");
-        let mut order = Self { mask: trace.clock.mask, ..Self::default() };
+        let word = |c: &crate::trace::Context| Word { address: low(c.address), is_isr: c.kind == ContextKind::Isr };
+        let words = trace.contexts.iter().map(|(_, c)| word(c)).collect();
+        let mut order = Self { mask: trace.clock.mask, words, ..Self::default() };
         if has(Code::UnusedSlot) && !joined {
             order.stop = first_unused(trace);
         }
@@ -100,10 +116,10 @@ impl Order {
         let (mut rises, mut falls) = (0u64, 0u64);
         let (mut before, mut place) = (None, 0usize);
         let mut index = 0usize;
-        for event in trace.events() {
+        trace.visit(|event| {
             if order.stop.is_some_and(|s| event.slot >= s) {
                 order.beyond = order.beyond.saturating_add(1);
-                continue;
+                return ControlFlow::Continue(());
             }
             let stamp = event.stamp.unwrap_or(0);
             if let Some((slot, earlier)) = before {
@@ -122,35 +138,58 @@ impl Order {
             before = Some((event.slot, stamp));
             place = place.saturating_add(1);
             index = index.saturating_add(1);
-        }
-        order.count = u64::try_from(index).unwrap_or(u64::MAX);
+            if !unturned {
+                look(&Raw::of(&order.words, event));
+            }
+            ControlFlow::Continue(())
+        });
         if order.turn.is_some() {
             (rises, falls) = order.votes_unturned(trace);
         }
         order.up = rises > falls;
-        order
+        (order, !unturned)
     }
 
     /// Votes in the order of the slots, all of one part.
     fn votes_unturned(&self, trace: &Trace) -> (u64, u64) {
         let (mut rises, mut falls) = (0u64, 0u64);
-        let mut before = None;
-        for (index, raw) in self.events(trace).enumerate() {
+        let (mut before, mut index) = (None, 0usize);
+        self.visit(trace, |raw| {
             if let Some(earlier) = before.filter(|_| index > 1) {
                 rises = rises.saturating_add(u64::from(raw.stamp > earlier));
                 falls = falls.saturating_add(u64::from(raw.stamp < earlier));
             }
             before = Some(raw.stamp);
-        }
+            index = index.saturating_add(1);
+            ControlFlow::Continue(())
+        });
         (rises, falls)
     }
 
-    /// The entries in the viewer's order.
-    pub fn events<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = Raw> + use<'t> {
+    /// Shows the entries in the viewer's order, until `each` breaks.
+    pub fn visit(&self, trace: &Trace, mut each: impl FnMut(&Raw) -> ControlFlow<()>) {
         let stop = self.stop.unwrap_or(u64::MAX);
-        let kept = move || trace.events().filter(move |e| e.slot < stop);
         let turn = self.turn.unwrap_or(0);
-        kept().skip(turn).chain(kept().take(turn)).map(|e| Raw::of(trace, &e))
+        // First what lies behind the turn, then what lies before it.
+        let mut broken = false;
+        for first_part in [false, true] {
+            let mut index = 0usize;
+            if first_part && (turn == 0 || broken) {
+                return;
+            }
+            trace.visit(|event| {
+                if event.slot >= stop {
+                    return ControlFlow::Continue(());
+                }
+                index = index.saturating_add(1);
+                if (index <= turn) != first_part {
+                    return ControlFlow::Continue(());
+                }
+                let flow = each(&Raw::of(&self.words, event));
+                broken |= flow.is_break();
+                flow
+            });
+        }
     }
 
     /// Ticks from one stamp to the next: the clock starts over at its mask, and at nothing else.
@@ -170,7 +209,7 @@ pub(super) fn has_gap(trace: &Trace) -> bool {
     trace.about.facts.iter().any(|(label, _)| *label == "gap")
 }
 
-/// The lowest slot that holds no event: told by the gaps between those that do.
+/// The lowest slot that holds no event: found by the gaps between those that do.
 fn first_unused(trace: &Trace) -> Option<u64> {
     let capacity = trace.about.capacity;
     let mut lowest = None;

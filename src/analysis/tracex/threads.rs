@@ -1,7 +1,7 @@
 //! What the viewer shows of each thread: events, time, stack, services, states.
 
+use super::contexts::{Context, Contexts, widen};
 use super::next::Step;
-use super::people::{People, Person, widen};
 use super::raw::{INIT, ISR, id};
 use crate::abi::Addr;
 use crate::trace::Trace;
@@ -88,7 +88,7 @@ pub(super) fn count(counts: &mut Vec<u64>, at: usize) {
 }
 
 /// No kernel registers a thread so often: further entries of a damaged registry are not followed.
-const MOST_STACKS: usize = 64;
+const MAX_STACKS: usize = 64;
 
 /// The stack of one entry of the registry.
 #[derive(Debug, Clone, Copy, Default)]
@@ -148,30 +148,30 @@ pub(super) struct Adding {
 const READY: u32 = 99;
 
 impl Adding {
-    pub fn new(trace: &Trace, people: &People, with_states: bool) -> Self {
-        let mut sums = vec![Sums { states: vec![(0, 0)], ..Sums::default() }; people.list.len()];
+    pub fn new(trace: &Trace, contexts: &Contexts, with_states: bool) -> Self {
+        let mut sums = vec![Sums { states: vec![(0, 0)], ..Sums::default() }; contexts.list.len()];
         let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
         let mut first_thread = None;
         for object in trace.objects.iter().filter(|o| o.is_thread) {
-            let Some(at) = people.at(low(object.address)) else { continue };
+            let Some(at) = contexts.at(low(object.address)) else { continue };
             first_thread = first_thread.or(Some(at));
             if let Some(sum) = sums.get_mut(at) {
                 sum.stacks.push(Stack::new(low(object.param1), low(object.param2)));
             }
         }
-        for (sum, person) in sums.iter_mut().zip(&people.list) {
-            sum.levels = person.levels;
+        for (sum, context) in sums.iter_mut().zip(&contexts.list) {
+            sum.levels = context.levels;
         }
-        let first_thread = first_thread.or(people.unnamed.first().copied());
+        let first_thread = first_thread.or(contexts.unnamed.first().copied());
         Self { sums, idle: 0, interrupt: 0, since: None, last: (0, None), with_states, first_thread }
     }
 
-    pub fn step(&mut self, step: &Step, people: &People, number: usize) {
+    pub fn step(&mut self, step: &Step, contexts: &Contexts, number: usize) {
         if let Some((who, from)) = self.since.replace((step.next, step.ticks)) {
-            self.spend(who, step.ticks.saturating_sub(from), people);
+            self.spend(who, step.ticks.saturating_sub(from), contexts);
         }
         if self.with_states {
-            self.state(step, people);
+            self.state(step, contexts);
         }
         let Some(sum) = step.who.and_then(|w| self.sums.get_mut(w)) else { return };
         count(&mut sum.counts, number);
@@ -181,13 +181,13 @@ impl Adding {
             _ => {}
         }
         if let Some(pointer) = stack_word(step.raw.id).and_then(|w| step.raw.info.get(w)) {
-            sum.stacks.iter_mut().take(MOST_STACKS).for_each(|stack| stack.pointer(*pointer, step));
+            sum.stacks.iter_mut().take(MAX_STACKS).for_each(|stack| stack.pointer(*pointer, step));
         }
         if !step.inserted {
             return;
         }
         // What an inserted event shows of its thread counts too.
-        if step.who.and_then(|w| people.list.get(w)).is_some_and(|p| p.is_thread() && p.first.is_some()) {
+        if step.who.and_then(|w| contexts.list.get(w)).is_some_and(|p| p.is_thread() && p.first.is_some()) {
             sum.levels = Some(widen(sum.levels, step.raw.second));
         }
         if let Some(threshold) = step.raw.threshold {
@@ -196,13 +196,13 @@ impl Adding {
         }
     }
 
-    fn spend(&mut self, who: u32, ticks: u64, people: &People) {
+    fn spend(&mut self, who: u32, ticks: u64, contexts: &Contexts) {
         let sum = match who {
             0 => &mut self.idle,
             ISR => &mut self.interrupt,
             _ => {
                 if self.last.0 != who {
-                    self.last = (who, people.at(who));
+                    self.last = (who, contexts.at(who));
                 }
                 let Some(sum) = self.last.1.and_then(|w| self.sums.get_mut(w)) else { return };
                 &mut sum.ticks
@@ -211,15 +211,15 @@ impl Adding {
         *sum = sum.saturating_add(ticks);
     }
 
-    fn state(&mut self, step: &Step, people: &People) {
+    fn state(&mut self, step: &Step, contexts: &Contexts) {
         let raw = &step.raw;
         if !matches!(raw.id, id::RESUME | id::SUSPEND) {
             if raw.context == 0 || raw.context >= INIT {
                 return;
             }
             // An inserted event is no thread's where another object is registered at its address.
-            let unnamed = |p: &Person| p.unnamed.is_some() && !step.inserted;
-            let who = step.who.filter(|w| people.list.get(*w).is_some_and(|p| p.is_thread() || unnamed(p)));
+            let unnamed = |p: &Context| p.unnamed.is_some() && !step.inserted;
+            let who = step.who.filter(|w| contexts.list.get(*w).is_some_and(|p| p.is_thread() || unnamed(p)));
             if let Some(first) =
                 who.or(self.first_thread).and_then(|w| self.sums.get_mut(w)).and_then(|s| s.states.first_mut())
                 && first.1 == 0
@@ -228,7 +228,7 @@ impl Adding {
             }
             return;
         }
-        let Some(sum) = people.at(raw.info[0]).and_then(|w| self.sums.get_mut(w)) else { return };
+        let Some(sum) = contexts.at(raw.info[0]).and_then(|w| self.sums.get_mut(w)) else { return };
         let resumes = raw.id == id::RESUME;
         if let Some(last) = sum.states.last_mut().filter(|l| l.1 == 0) {
             last.1 = if resumes { raw.info[1] } else { READY };
@@ -237,26 +237,26 @@ impl Adding {
     }
 
     /// The threads in the viewer's order: the registry's, then the others.
-    pub fn finish(&self, trace: &Trace, people: &mut People, ids: &Ids) -> Vec<Thread> {
-        for (person, sum) in people.list.iter_mut().zip(&self.sums) {
-            person.levels = sum.levels;
+    pub fn finish(&self, trace: &Trace, contexts: &mut Contexts, ids: &Ids) -> Vec<Thread> {
+        for (context, sum) in contexts.list.iter_mut().zip(&self.sums) {
+            context.levels = sum.levels;
             if let Some((most, least)) = sum.thresholds {
-                person.widen_threshold(most, least);
+                context.widen_threshold(most, least);
             }
         }
         let low = |word: u64| u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0);
         let mut threads = Vec::new();
-        // By person: how many entries of the registry were it so far.
-        let mut entries = vec![0usize; people.list.len()];
+        // By context: how many entries of the registry were it so far.
+        let mut entries = vec![0usize; contexts.list.len()];
         for (number, object) in trace.objects.iter().enumerate().filter(|(_, o)| o.is_thread) {
-            let Some(at) = people.at(low(object.address)) else { continue };
-            let mut thread = self.thread(people, at, ids);
+            let Some(at) = contexts.at(low(object.address)) else { continue };
+            let mut thread = self.thread(contexts, at, ids);
             let entry = entries.get_mut(at).map_or(0, |n| std::mem::replace(n, n.saturating_add(1)));
             let stack = self.sums.get(at).and_then(|s| s.stacks.get(entry)).copied().unwrap_or_default();
             (thread.stack_size, thread.min_available) = (stack.size, stack.least);
             (thread.min_event, thread.min_seq) = (stack.event, stack.seq);
             // A second entry of the same address is found by nobody who looks for it.
-            let first = people.list.get(at).and_then(|p| p.object).is_some_and(|(o, _)| o == number);
+            let first = contexts.list.get(at).and_then(|p| p.object).is_some_and(|(o, _)| o == number);
             if !first {
                 thread.priorities = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));
                 (thread.low_threshold, thread.high_threshold) = (None, None);
@@ -265,26 +265,26 @@ impl Adding {
             thread.registered = true;
             threads.push(thread);
         }
-        for at in people.unnamed.clone() {
-            let mut thread = self.thread(people, at, ids);
-            thread.copies = people.copies(at);
+        for at in contexts.unnamed.clone() {
+            let mut thread = self.thread(contexts, at, ids);
+            thread.copies = contexts.copies(at);
             "Un-named Thread".clone_into(&mut thread.name);
             threads.push(thread);
         }
         threads
     }
 
-    fn thread(&self, people: &People, at: usize, ids: &Ids) -> Thread {
-        let (Some(person), Some(sum)) = (people.list.get(at), self.sums.get(at)) else { return Thread::default() };
+    fn thread(&self, contexts: &Contexts, at: usize, ids: &Ids) -> Thread {
+        let (Some(context), Some(sum)) = (contexts.list.get(at), self.sums.get(at)) else { return Thread::default() };
         Thread {
-            address: u64::from(person.address),
+            address: u64::from(context.address),
             copies: 1,
             events: sum.counts.iter().fold(0, |n, c| n.saturating_add(*c)),
             suspensions: sum.suspensions,
             resumptions: sum.resumptions,
-            priorities: person.levels,
-            low_threshold: person.low_threshold,
-            high_threshold: person.high_threshold,
+            priorities: context.levels,
+            low_threshold: context.low_threshold,
+            high_threshold: context.high_threshold,
             ticks: sum.ticks,
             services: ids.sorted(&sum.counts),
             states: if self.with_states { sum.states.clone() } else { Vec::new() },

@@ -2,54 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::message;
-use super::printer::Shared;
-use crate::analysis::{self, Name, Wish};
-use crate::cli::plan::time;
-use crate::code::Code;
+use super::super::diagnostics::Diagnostics;
+use super::printer::Buffer;
+use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
-use crate::follow::{Gap, Gather, News};
+use crate::follow::{Gap, Gather, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, TableOptions, View};
 use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::Issue;
-
-/// The reports by their names.
-const NAMES: [(&str, Name); 8] = [
-    ("profile", Name::Profile),
-    ("stats", Name::Stats),
-    ("services", Name::Services),
-    ("stack", Name::Stack),
-    ("inversions", Name::Inversions),
-    ("blocked", Name::Blocked),
-    ("latency", Name::Latency),
-    ("use", Name::Use),
-];
-
-/// What `--report` and `--every` ask for.
-pub fn wish(reports: &[String], every: Option<&str>) -> Result<Option<(Wish, Duration)>, Error> {
-    if reports.is_empty() {
-        return match every {
-            Some(_) => Err(Error::usage(Code::Usage, "--every goes with --report")),
-            None => Ok(None),
-        };
-    }
-    let mut names = Vec::new();
-    for name in reports.iter().flat_map(|r| r.split(',')) {
-        let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, name)| *name);
-        names.push(found.ok_or_else(|| {
-            let all: Vec<&str> = NAMES.iter().map(|(n, _)| *n).collect();
-            Error::usage(Code::Usage, format!("--report {name}: reports are {}", all.join(", ")))
-        })?);
-    }
-    let every = time("--every", every.unwrap_or("1s"))?;
-    Ok(Some((Wish { names, ..Wish::default() }, every)))
-}
+use crate::trace::{Issue, Trace};
 
 /// Reports over intervals.
 pub struct Intervals {
-    wish: Wish,
+    wish: ReportRequest,
     every: Duration,
     format: Format,
     options: TableOptions,
@@ -57,9 +23,9 @@ pub struct Intervals {
     since: Instant,
     /// Number of the interval, from 0.
     number: u64,
-    /// Ticks at the end of what was seen last.
+    /// Ticks at the end of what was printed last.
     reached: Option<i64>,
-    /// Ticks between there and the first event of this interval that nobody saw.
+    /// Ticks between there and the first event of this interval that were not observed.
     unseen: i64,
     /// What was lost before this interval, all in one.
     gap: Option<Gap>,
@@ -70,7 +36,7 @@ pub struct Intervals {
 
 impl Intervals {
     /// Of `every` length.
-    pub fn new(wish: Wish, every: Duration, format: Format, options: TableOptions) -> Self {
+    pub fn new(wish: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
         Self {
             wish,
             every,
@@ -88,21 +54,28 @@ impl Intervals {
     }
 
     /// Adds events; false where the interval has to end for want of room.
-    pub fn add(&mut self, news: &News) -> bool {
+    pub fn add(&mut self, batch: &Update) -> bool {
         if self.gather.is_empty()
-            && let (Some(first), Some(reached)) = (news.events.first(), self.reached)
+            && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
         {
             // Between intervals without a gap nothing was missed.
             self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
         }
-        self.gather.add(news)
+        self.gather.add(batch)
     }
 
     /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
-    pub fn gap(&mut self, gap: &Gap, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Error> {
+    pub fn gap(
+        &mut self,
+        gap: &Gap,
+        filters: &Filters,
+        view: &View<'_>,
+        out: &Buffer,
+        diagnostics: &Diagnostics,
+    ) -> Result<(), Error> {
         // Where nothing was seen since the last gap the interval goes on: time is what ends it.
         if !self.gather.is_empty() {
-            self.print(filters, view, out)?;
+            self.print(filters, view, out, diagnostics)?;
         }
         let before = self.gap.map_or(Lost::default(), |g| g.lost);
         let lost =
@@ -118,8 +91,14 @@ impl Intervals {
         self.since.elapsed() >= self.every
     }
 
-    /// Prints the interval and begins the next one. An interval in which all was lost is told too.
-    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Shared) -> Result<(), Error> {
+    /// Prints the interval and begins the next one. An interval in which all was lost is printed too.
+    pub fn print(
+        &mut self,
+        filters: &Filters,
+        view: &View<'_>,
+        out: &Buffer,
+        diagnostics: &Diagnostics,
+    ) -> Result<(), Error> {
         self.since = Instant::now();
         let span = self.gather.span();
         let gap = self.gap.take();
@@ -127,72 +106,18 @@ impl Intervals {
             return Ok(());
         }
         // Once for each interval: a ring that goes around at every look would drown the reports.
-        message::issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
-        let (from, to) = span.unwrap_or_default();
-        let events = self.gather.len() as u64;
+        diagnostics.issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
+        let count = self.gather.len() as u64;
         let trace = self.gather.take(view.trace);
-        let seqs = (trace.about.origin, trace.newest().map_or(0, |e| e.seq));
-        let seen = to.saturating_sub(from);
-        let whole = seen.saturating_add(self.unseen);
-        let share = match span {
-            Some(_) if whole > 0 => analysis::share(seen, whole),
-            Some(_) => 100.0,
-            None => 0.0,
-        };
         let view = View { trace: &trace, ..*view };
-        let query = match Query::compile_with(filters, &trace, view.catalogue, &|_| None) {
-            Ok(query) => Some(query),
-            Err(e) if e.is_not_found() => None,
-            Err(e) => return Err(e),
-        };
-        let mut reports = match &query {
-            Some(query) if span.is_some() => analysis::reports(&trace, view.catalogue, query, &self.wish)?,
-            _ => Vec::new(),
-        };
-        let data = matches!(self.format, Format::Json | Format::Csv);
-        let column = |name, kind| Column { name, kind };
-        let whole = Report {
-            name: "interval",
-            columns: vec![
-                column("interval", Kind::Count),
-                column("from", Kind::Seq),
-                column("to", Kind::Seq),
-                column("events", Kind::Count),
-                column("ticks", Kind::Ticks),
-                column("lost_before", Kind::Count),
-                column("seen", Kind::Real(1)),
-            ],
-            rows: vec![vec![
-                Cell::Count(self.number),
-                span.map_or(Cell::Empty, |_| Cell::Count(seqs.0)),
-                span.map_or(Cell::Empty, |_| Cell::Count(seqs.1)),
-                Cell::Count(events),
-                Cell::Ticks(seen),
-                Cell::Count(gap.map_or(0, |g| g.lost.count)),
-                Cell::Real(share),
-            ]],
-            notes: Vec::new(),
-        };
-        if data {
-            for report in &mut reports {
-                report.columns.insert(0, column("interval", Kind::Count));
-                report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
-            }
-        }
-        let mut writer = output::report_writer(self.format, out.clone(), &self.options, trace.about.word, view.names);
-        // JSON says once what the trace is; the others take the clock's rate from here.
-        if self.format != Format::Json || !self.begun {
-            writer.begin(&view)?;
-        }
-        self.begun = true;
-        writer.report(&whole)?;
-        for report in &reports {
-            writer.heading(report.name)?;
-            writer.report(report)?;
-        }
-        writer.flush()?;
-        self.number = self.number.saturating_add(1);
+        let head = self.head(&trace, span, count, gap.map_or(0, |g| g.lost.count));
+        let mut reports = Vec::new();
         if span.is_some() {
+            reports = self.reports(filters, &view)?;
+        }
+        self.write(&head, &reports, &view, out)?;
+        self.number = self.number.saturating_add(1);
+        if let Some((_, to)) = span {
             self.reached = Some(to);
             self.missed = false;
         }
@@ -200,14 +125,69 @@ impl Intervals {
         Ok(())
     }
 
+    /// The row of the interval itself.
+    fn head(&self, trace: &Trace, span: Option<(i64, i64)>, events: u64, lost: u64) -> Report {
+        let (from, to) = span.unwrap_or_default();
+        let seen = to.saturating_sub(from);
+        let whole = seen.saturating_add(self.unseen);
+        let share = match span {
+            Some(_) if whole > 0 => analysis::share(seen, whole),
+            Some(_) => 100.0,
+            None => 0.0,
+        };
+        let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
+        let cells = [
+            ("interval", Kind::Count, Cell::Count(self.number)),
+            ("from", Kind::Seq, seq(trace.about.origin)),
+            ("to", Kind::Seq, seq(trace.newest().map_or(0, |e| e.seq))),
+            ("events", Kind::Count, Cell::Count(events)),
+            ("ticks", Kind::Ticks, Cell::Ticks(seen)),
+            ("lost_before", Kind::Count, Cell::Count(lost)),
+            ("seen", Kind::Real(1), Cell::Real(share)),
+        ];
+        let (columns, row) = cells.into_iter().map(|(name, kind, cell)| (Column { name, kind }, cell)).unzip();
+        Report { name: "interval", columns, rows: vec![row], notes: Vec::new() }
+    }
+
+    /// The reports that were asked for; none where the filters name what did not come.
+    fn reports(&self, filters: &Filters, view: &View<'_>) -> Result<Vec<Report>, Error> {
+        let query = match Query::compile_with(filters, view.trace, view.catalogue, &|_| None) {
+            Err(e) if e.is_not_found() => return Ok(Vec::new()),
+            query => query?,
+        };
+        let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.wish)?;
+        if matches!(self.format, Format::Json | Format::Csv) {
+            for report in &mut reports {
+                report.columns.insert(0, Column { name: "interval", kind: Kind::Count });
+                report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
+            }
+        }
+        Ok(reports)
+    }
+
+    fn write(&mut self, head: &Report, reports: &[Report], view: &View<'_>, out: &Buffer) -> Result<(), Error> {
+        let word = view.trace.about.word;
+        let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
+        // JSON says once what the trace is; the others take the clock's rate from here.
+        if self.format != Format::Json || !self.begun {
+            writer.begin(view)?;
+        }
+        self.begun = true;
+        writer.report(head)?;
+        for report in reports {
+            writer.heading(report.name)?;
+            writer.report(report)?;
+        }
+        Ok(writer.flush()?)
+    }
+
     /// The last line.
-    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Shared) -> Result<(), Error> {
-        let mut writer =
-            output::report_writer(self.format, out.clone(), &self.options, view.trace.about.word, view.names);
+    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Buffer) -> Result<(), Error> {
+        let word = view.trace.about.word;
+        let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
         if self.format == Format::Json && !self.begun {
             writer.begin(view)?;
         }
-        writer.finish(issues)?;
-        Ok(())
+        Ok(writer.finish(issues)?)
     }
 }

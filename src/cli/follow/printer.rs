@@ -1,96 +1,80 @@
 //! Prints what each look finds: events by the writers of `list`, or reports.
 
-use super::super::command::format_of;
-use super::super::message;
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use super::super::diagnostics::Diagnostics;
 use super::super::names::SymbolNames;
-use super::super::plan::Output;
+use super::super::request::Output;
 use super::super::sink::Sink;
-use super::FollowTask;
+use super::Follow;
 use super::intervals::Intervals;
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{First, Follower, How, News};
-use crate::output::{self, EventSink, Format, TableOptions, TimeFrom, View, Window};
+use crate::follow::{First, Follower, Gap, How, Update};
+use crate::output::{self, EventSink, Format, TableOptions, View, Window};
 use crate::query::{Filters, Query};
 use crate::trace::{Event, Issue, Severity, Trace};
 
-/// Digits of a number that a long run comes to.
+/// A number with as many digits as a long run needs.
 const LONG_RUN: u64 = 99_999;
-
-/// Writes into memory what then goes to the sink: the sink serves others as well.
-type Writer = Box<dyn EventSink>;
 
 /// Prints what comes.
 pub struct Printer<'t> {
-    task: &'t FollowTask,
+    task: &'t Follow,
+    diagnostics: &'t Diagnostics,
     format: Format,
     options: TableOptions,
-    writer: Option<Writer>,
-    /// What the writer wrote and the sink does not have yet.
-    bytes: Shared,
+    writer: Option<Box<dyn EventSink>>,
+    /// What was written and the sink does not have yet.
+    bytes: Buffer,
     intervals: Option<Intervals>,
-    /// Issues that are told at the end.
+    /// Issues that are printed at the end.
     issues: Vec<Issue>,
     /// The last trace, for what is written at the end.
     last: Option<Trace>,
     lost: bool,
-    /// Sentences that were said already.
+    /// Sentences that were printed already.
     said: Vec<String>,
 }
 
-/// A buffer that writer and printer share.
+/// A buffer that the writers and the printer share: the sink is used by others as well.
 #[derive(Clone, Default)]
-pub struct Shared {
-    bytes: std::rc::Rc<std::cell::RefCell<Vec<u8>>>,
-    /// The target is halted while it is printed: the sink, which may block, has to wait until it runs.
-    waits: bool,
-}
+pub struct Buffer(Rc<RefCell<Vec<u8>>>);
 
-impl std::io::Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.bytes.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl Shared {
-    /// Hands on what is there, unless it has to wait.
-    pub fn hand_on(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
-        if self.waits { Ok(()) } else { self.write_out(sink) }
-    }
+fn view<'v>(follower: &'v Follower, trace: &'v Trace, names: &'v SymbolNames<'v>) -> View<'v> {
+    View { trace, catalogue: follower.catalogue(), names, source: follower.session().name() }
+}
 
-    fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
-        use std::io::Write as _;
-        let bytes = std::mem::take(&mut *self.bytes.borrow_mut());
-        if !bytes.is_empty() {
-            sink.write_all(&bytes)?;
-            sink.flush()?;
-        }
-        Ok(())
-    }
+/// The filters, for this trace.
+fn compile<'v>(filters: &Filters, view: &View<'v>, names: &SymbolNames<'_>) -> Result<Query<'v>, Error> {
+    Query::compile_with(filters, view.trace, view.catalogue, &|name| names.address_of(name))
 }
 
 impl<'t> Printer<'t> {
     /// For what goes to `sink`.
-    pub fn new(task: &'t FollowTask, output: &Output, sink: &Sink<'_>) -> Self {
-        let options = TableOptions {
-            width: sink.width(output),
-            paint: sink.paint(output),
-            time: TimeFrom::Origin,
-            outcomes: None,
-        };
-        let format = format_of(output.format);
+    pub fn new(task: &'t Follow, output: &Output, sink: &Sink<'_>, diagnostics: &'t Diagnostics) -> Self {
+        let options = sink.table_options(output);
+        let format = output.format;
         let intervals = task.reports.clone().map(|(wish, every)| Intervals::new(wish, every, format, options.clone()));
         Self {
             task,
+            diagnostics,
             format,
             options,
             writer: None,
-            bytes: Shared { waits: matches!(task.how, How::Halting(_)), ..Shared::default() },
+            bytes: Buffer::default(),
             intervals,
             issues: Vec::new(),
             last: None,
@@ -99,140 +83,159 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// What comes before the first event: the head of the table, and what there is to say of the trace.
-    pub fn start(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
-        let trace = &news.trace;
-        let mut issues = trace.issues.clone();
+    /// What comes before the first event: the head of the table, and the issues of the trace.
+    pub fn start(&mut self, follower: &Follower, batch: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
+        self.check(follower, batch)?;
+        self.begin(follower, batch, sink)?;
+        self.issues = batch.trace.issues.clone();
         if self.task.first == First::Now {
-            // What is wrong with events that are not shown is not told.
-            issues.retain(|i| {
+            // What is wrong with events that are not shown is not reported.
+            self.issues.retain(|i| {
                 !matches!(
                     i.code,
                     Code::Torn | Code::Lapped | Code::InsertionInProgress | Code::SlotOverwritten | Code::UnusedSlot
                 )
             });
         }
-        self.check(follower, news)?;
-        self.begin_with(follower, news, sink)?;
         if self.format != Format::Json {
-            message::issues(&issues);
+            self.diagnostics.issues(&self.issues);
         }
-        self.issues = issues;
         Ok(())
     }
 
     /// Fails where a filter names what cannot come, before anything is printed.
-    fn check(&self, follower: &Follower, news: &News) -> Result<(), Error> {
-        let names = SymbolNames::new(follower.session(), &news.trace);
+    fn check(&self, follower: &Follower, batch: &Update) -> Result<(), Error> {
+        let names = SymbolNames::new(follower.session(), &batch.trace);
+        let view = view(follower, &batch.trace, &names);
         for filters in self.task.until.iter().chain([&self.task.filters]) {
-            match Query::compile_with(filters, &news.trace, follower.catalogue(), &|name| names.address_of(name)) {
-                Err(e) if !e.is_not_found() => return Err(e),
-                _ => {}
+            if let Err(error) = compile(filters, &view, &names).map(drop)
+                && !error.is_not_found()
+            {
+                return Err(error);
             }
         }
         Ok(())
     }
 
     /// Begins the output, once.
-    pub fn begin_with(&mut self, follower: &Follower, news: &News, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub fn begin(&mut self, follower: &Follower, batch: &Update, sink: &mut Sink<'_>) -> Result<(), Error> {
         if self.writer.is_some() || self.intervals.is_some() {
             return Ok(());
         }
-        let names = SymbolNames::new(follower.session(), &news.trace);
-        let view = View {
-            trace: &news.trace,
-            catalogue: follower.catalogue(),
-            names: &names,
-            source: follower.session().name(),
-        };
+        let names = SymbolNames::new(follower.session(), &batch.trace);
         let Some(mut writer) = output::event_sink(self.format, self.bytes.clone(), &self.options) else {
             return Err(Error::usage(Code::Usage, "--format md is for reports"));
         };
         // What comes is not known: as wide as what was there, and as what a long run needs.
-        let mut window = Window::of(news.trace.events());
+        let mut window = Window::of(batch.trace.events());
         window.events = window.events.max(1);
         window.seq = LONG_RUN;
         window.first = 0;
         window.last = window.last.max(1_000_000);
-        writer.begin(&view, &window)?;
+        writer.begin(&view(follower, &batch.trace, &names), &window)?;
         writer.flush()?;
         self.writer = Some(writer);
-        self.bytes.hand_on(sink)
+        self.pass_on(sink)
     }
 
-    /// Prints what a look found; true where the end was among it that is waited for.
-    pub fn news(&mut self, follower: &Follower, news: News, sink: &mut Sink<'_>) -> Result<bool, Error> {
-        let mut news = news;
-        let names = SymbolNames::new(follower.session(), &news.trace);
-        let catalogue = follower.catalogue();
-        let compile = |filters: &Filters, said: &mut Vec<String>| {
-            match Query::compile_with(filters, &news.trace, catalogue, &|name| names.address_of(name)) {
-                Ok(query) => Ok(Some(query)),
-                // It may come.
-                Err(e) if e.is_not_found() => {
-                    if !said.contains(&e.message) {
-                        message::say(&format!("tx-trace: {}, so far", output::escape(&e.message)));
-                        said.push(e.message);
-                    }
-                    Ok(None)
-                }
-                Err(e) => Err(Error::from(e)),
-            }
-        };
-        let until = match &self.task.until {
-            Some(filters) => compile(filters, &mut self.said)?,
+    /// Prints what a look found; true where the event that ends it was among it.
+    pub fn print(&mut self, follower: &Follower, mut batch: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
+        let task = self.task;
+        let names = SymbolNames::new(follower.session(), &batch.trace);
+        let view = view(follower, &batch.trace, &names);
+        let until = match &task.until {
+            Some(filters) => self.compile(filters, &view, &names)?,
             None => None,
         };
-        let end = until.and_then(|query| news.events.iter().position(|e| query.keeps(e)));
+        let end = until.and_then(|query| batch.events.iter().position(|e| query.keeps(e)));
         if let Some(end) = end {
-            news.events.truncate(end.saturating_add(1));
+            batch.events.truncate(end.saturating_add(1));
         }
-        let view = View { trace: &news.trace, catalogue, names: &names, source: follower.session().name() };
-        if let Some(gap) = news.gap {
-            let issue = gap.issue();
-            self.lost = true;
-            if let Some(intervals) = &mut self.intervals {
-                intervals.gap(&gap, &self.task.filters, &view, &self.bytes)?;
+        if let Some(gap) = &batch.gap {
+            self.gap(gap, &view, sink)?;
+        }
+        self.overwritten(&view)?;
+        if let Some(intervals) = &mut self.intervals {
+            if !intervals.add(&batch) {
+                intervals.print(&task.filters, &view, &self.bytes, self.diagnostics)?;
             }
-            match &mut self.writer {
-                Some(writer) if self.format == Format::Json => writer.issue(&view, &issue)?,
-                Some(writer) => {
-                    writer.flush()?;
-                    self.bytes.hand_on(sink)?;
-                    message::issues(&[issue]);
+        } else {
+            let last = end.and_then(|end| batch.events.get(end)).map(|e| e.seq);
+            let query = self.compile(&task.filters, &view, &names)?;
+            let kept = |e: &&Event| Some(e.seq) == last || query.as_ref().is_some_and(|q| q.keeps(e));
+            self.events(batch.events.iter().filter(kept), batch.renamed, &view)?;
+        }
+        self.pass_on(sink)?;
+        self.last = Some(batch.trace);
+        Ok(end.is_some())
+    }
+
+    /// The filters, for this trace. What they name and is not there may come: `None`.
+    fn compile<'v>(
+        &mut self,
+        filters: &Filters,
+        view: &View<'v>,
+        names: &SymbolNames<'_>,
+    ) -> Result<Option<Query<'v>>, Error> {
+        match compile(filters, view, names) {
+            Ok(query) => Ok(Some(query)),
+            Err(error) if error.is_not_found() => {
+                if !self.said.contains(&error.message) {
+                    self.diagnostics.say(format_args!("{}, so far", error.message));
+                    self.said.push(error.message);
                 }
-                // The interval behind it tells.
-                None => self.bytes.hand_on(sink)?,
+                Ok(None)
             }
+            Err(error) => Err(error),
         }
-        for issue in news.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
+    }
+
+    fn events<'e>(
+        &mut self,
+        events: impl Iterator<Item = &'e Event>,
+        renamed: bool,
+        view: &View<'_>,
+    ) -> Result<(), Error> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        if renamed {
+            writer.renew();
+        }
+        for event in events {
+            writer.event(view, event)?;
+        }
+        Ok(writer.flush()?)
+    }
+
+    /// Something is missing. An interval that begins behind it says so itself.
+    fn gap(&mut self, gap: &Gap, view: &View<'_>, sink: &mut Sink<'_>) -> Result<(), Error> {
+        self.lost = true;
+        if let Some(intervals) = &mut self.intervals {
+            intervals.gap(gap, &self.task.filters, view, &self.bytes, self.diagnostics)?;
+        }
+        match &mut self.writer {
+            Some(writer) if self.format == Format::Json => writer.issue(view, &gap.issue())?,
+            Some(writer) => {
+                writer.flush()?;
+                self.pass_on(sink)?;
+                self.diagnostics.issues(&[gap.issue()]);
+            }
+            None => self.pass_on(sink)?,
+        }
+        Ok(())
+    }
+
+    /// Slots that were written over while they were read.
+    fn overwritten(&mut self, view: &View<'_>) -> Result<(), Error> {
+        for issue in view.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;
             if let Some(writer) = &mut self.writer {
-                writer.issue(&view, issue)?;
+                writer.issue(view, issue)?;
             }
             if self.format != Format::Json {
-                message::issues(std::slice::from_ref(issue));
+                self.diagnostics.issues(std::slice::from_ref(issue));
             }
         }
-        if let Some(intervals) = &mut self.intervals {
-            if !intervals.add(&news) {
-                intervals.print(&self.task.filters, &view, &self.bytes)?;
-            }
-        } else if let Some(writer) = &mut self.writer {
-            if news.renamed {
-                writer.renew();
-            }
-            let query = compile(&self.task.filters, &mut self.said)?;
-            let last = end.and_then(|end| news.events.get(end)).map(|e| e.seq);
-            let kept = |e: &Event| Some(e.seq) == last || query.as_ref().is_some_and(|q| q.keeps(e));
-            for event in news.events.iter().filter(|e| kept(e)) {
-                writer.event(&view, event)?;
-            }
-            writer.flush()?;
-        }
-        self.bytes.hand_on(sink)?;
-        self.last = Some(news.trace);
-        Ok(end.is_some())
+        Ok(())
     }
 
     /// Time has passed: an interval may have ended.
@@ -241,27 +244,36 @@ impl<'t> Printer<'t> {
             && intervals.is_over()
         {
             let names = SymbolNames::new(follower.session(), trace);
-            let view =
-                View { trace, catalogue: follower.catalogue(), names: &names, source: follower.session().name() };
-            intervals.print(&self.task.filters, &view, &self.bytes)?;
-            self.bytes.hand_on(sink)?;
+            let view = view(follower, trace, &names);
+            intervals.print(&self.task.filters, &view, &self.bytes, self.diagnostics)?;
+            self.pass_on(sink)?;
         }
         Ok(())
     }
 
+    /// Hands on what is there, unless the target is halted meanwhile: the sink may block.
+    fn pass_on(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
+        if matches!(self.task.how, How::Halting(_)) { Ok(()) } else { self.write_out(sink) }
+    }
+
     /// Writes what waited for the target to run.
     pub fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
-        self.bytes.write_out(sink)
+        let bytes = self.bytes.0.take();
+        if !bytes.is_empty() {
+            sink.write_all(&bytes)?;
+            sink.flush()?;
+        }
+        Ok(())
     }
 
     /// What comes after the last event; the target has been left.
     pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         let Some(trace) = &self.last else { return Ok(()) };
         let names = SymbolNames::new(follower.session(), trace);
-        let view = View { trace, catalogue: follower.catalogue(), names: &names, source: follower.session().name() };
+        let view = view(follower, trace, &names);
         if let Some(intervals) = &mut self.intervals {
             // The last one is as long as it came to be.
-            intervals.print(&self.task.filters, &view, &self.bytes)?;
+            intervals.print(&self.task.filters, &view, &self.bytes, self.diagnostics)?;
             intervals.finish(&view, &self.issues, &self.bytes)?;
         } else if let Some(mut writer) = self.writer.take() {
             writer.finish(&view, &self.issues)?;

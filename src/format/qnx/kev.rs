@@ -37,8 +37,8 @@ pub struct Kev {
     pub syspage: usize,
     /// Where the elements begin.
     pub events: usize,
-    /// True where the text does not tell where, or tells another place than the elements.
-    pub mended: bool,
+    /// True where the text does not give the place of the elements, or gives another one than they show.
+    pub repaired: bool,
 }
 
 impl Kev {
@@ -77,38 +77,38 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     let head = bytes.get(..bytes.len().min(MOST))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
-    // Whether the system page's length was told, and could be read.
-    let (mut order_told, mut length_told) = (false, None);
+    // Whether the system page's length was given, and could be read.
+    let (mut order_given, mut length_given) = (false, None);
     let mut at = KEV_MAGIC.len();
     loop {
         // A key that is damaged is passed over.
         let Some((key, value)) = key_at(head, at).or_else(|| key_at(head, next_key(head, at)?)) else {
-            return elements_from(bytes, None, at, order_told, kev);
+            return elements_from(bytes, None, at, order_given, kev);
         };
         if key == b"HEADER_END" {
             kev.syspage = value;
             kev.events = value.saturating_add(syspage_len);
             let there = bytes.get(kev.events..).unwrap_or_default();
-            let sound = order_told && length_told == Some(true) && is_likely(there, kev.endian());
+            let sound = order_given && length_given == Some(true) && is_likely(there, kev.endian());
             return if sound {
                 let first = first_control(bytes, value, &kev);
-                (kev.mended, kev.events) = (first != kev.events, first);
+                (kev.repaired, kev.events) = (first != kev.events, first);
                 Some(kev)
             } else {
-                elements_from(bytes, None, value, order_told, kev.clone())
-                    .or((length_told != Some(false)).then_some(kev))
+                elements_from(bytes, None, value, order_given, kev.clone())
+                    .or((length_given != Some(false)).then_some(kev))
             };
         }
         let Some(end) = next_key(head, value) else {
             // The page's length is the last key but the end, which has a length of its own.
             let rest = (key == b"SYSPAGE_LEN").then(|| head.get(value..)).flatten();
-            let told = rest.and_then(page_end).and_then(|end| value.checked_add(end));
-            return elements_from(bytes, told, value, order_told, kev);
+            let given = rest.and_then(page_end).and_then(|end| value.checked_add(end));
+            return elements_from(bytes, given, value, order_given, kev);
         };
         let text = String::from_utf8_lossy(head.get(value..end)?).trim().to_owned();
         match key {
-            b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_told) = (text == "TRUE", true),
-            b"LITTLE_ENDIAN" if text == "TRUE" => (kev.big, order_told) = (false, true),
+            b"BIG_ENDIAN" if text == "TRUE" || text == "FALSE" => (kev.big, order_given) = (text == "TRUE", true),
+            b"LITTLE_ENDIAN" if text == "TRUE" => (kev.big, order_given) = (false, true),
             b"CYCLES_PER_SEC" => kev.cycles = text.parse().ok().filter(|n| *n > 0),
             b"CPU_NUM" => kev.cpus = text.parse().ok(),
             b"SYS_RELEASE" => {
@@ -118,8 +118,8 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
             b"MACHINE" => kev.machine = text,
             b"DATE" => kev.date = text,
             b"SYSPAGE_LEN" => match text.parse() {
-                Ok(len) => (syspage_len, length_told) = (len, Some(true)),
-                Err(_) => length_told = Some(false),
+                Ok(len) => (syspage_len, length_given) = (len, Some(true)),
+                Err(_) => length_given = Some(false),
             },
             _ => {}
         }
@@ -170,9 +170,9 @@ fn page_end(value: &[u8]) -> Option<usize> {
     digits.checked_add(HEADER_END.len())?.checked_add(len)
 }
 
-/// Where the text does not tell for certain where the elements begin, or in which byte order, they tell it themselves. A place
-/// that is told is taken where they lie so.
-fn elements_from(bytes: &[u8], told: Option<usize>, from: usize, order_told: bool, mut kev: Kev) -> Option<Kev> {
+/// Where the elements begin, and their byte order, where the text does not give both for certain: they show it themselves. A
+/// given place is taken where it matches.
+fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: bool, mut kev: Kev) -> Option<Kev> {
     let last = bytes.len().min(MOST);
     let first = |grid: Grid, fits: &dyn Fn(&[u8], Endian) -> bool| {
         (from..last)
@@ -180,14 +180,14 @@ fn elements_from(bytes: &[u8], told: Option<usize>, from: usize, order_told: boo
             .find(|at| bytes.get(*at..).is_some_and(|rest| fits(rest, grid.endian)))
     };
     let enough = |rest: &[u8]| ROW.min(rest.len() / ELEMENT).max(2);
-    let (at, endian) = grids(bytes, from, told, order_told.then(|| kev.endian())).into_iter().find_map(|grid| {
+    let (at, endian) = grids(bytes, from, given, order_given.then(|| kev.endian())).into_iter().find_map(|grid| {
         // Without the control event that they begin with, damage took it.
         let found =
             first(grid, &|rest, endian| begins(rest, endian) >= enough(rest)).or_else(|| first(grid, &is_row))?;
-        let told = told.filter(|told| *told <= found && told % ELEMENT == grid.phase);
-        Some((told.unwrap_or(found), grid.endian))
+        let given = given.filter(|given| *given <= found && given % ELEMENT == grid.phase);
+        Some((given.unwrap_or(found), grid.endian))
     })?;
-    (kev.syspage, kev.events, kev.big, kev.mended) = (at, at, endian == Endian::Big, true);
+    (kev.syspage, kev.events, kev.big, kev.repaired) = (at, at, endian == Endian::Big, true);
     Some(kev)
 }
 
@@ -219,13 +219,13 @@ struct Grid {
 }
 
 /// All grids, that on which most elements make sense first: damage can bring a few elements of another file that lie elsewhere.
-/// A place that is told counts twice, as payloads can look like elements too.
-fn grids(bytes: &[u8], from: usize, told: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
+/// A place that is given counts twice, as payloads can look like elements too.
+fn grids(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
     let votes = |grid: &Grid| {
         let skip = grid.phase.wrapping_sub(from) % ELEMENT;
         let there = bytes.get(from.saturating_add(skip)..).unwrap_or_default();
         let votes = there.chunks_exact(ELEMENT).take(VOTERS).filter(|part| is_classed(part, grid.endian)).count();
-        if told.is_some_and(|told| told % ELEMENT == grid.phase) { votes.saturating_mul(2) } else { votes }
+        if given.is_some_and(|given| given % ELEMENT == grid.phase) { votes.saturating_mul(2) } else { votes }
     };
     let orders = [Endian::Little, Endian::Big].into_iter().filter(|endian| order.is_none_or(|order| order == *endian));
     let mut all: Vec<Grid> = orders.flat_map(|endian| (0..ELEMENT).map(move |phase| Grid { phase, endian })).collect();
@@ -316,12 +316,12 @@ mod tests {
         let text = [&TEXT[..TEXT.len() - 3], b"160TRACE_HEADER_END::"].concat();
         let file = [&text[..], &[0; 160], &elements(200)].concat();
         let start = text.len() + 160;
-        for (told, mended) in
+        for (given, repaired) in
             [("160", false), ("176", true), ("192", true), ("480", true), ("128", true), ("112", true)]
         {
-            let wrong = String::from_utf8_lossy(&text).replace("160", told).into_bytes();
+            let wrong = String::from_utf8_lossy(&text).replace("160", given).into_bytes();
             let kev = parse(&[&wrong[..], &file[text.len()..]].concat()).unwrap();
-            assert_eq!((kev.events, kev.mended), (start, mended), "{told}");
+            assert_eq!((kev.events, kev.repaired), (start, repaired), "{given}");
         }
         // The first element is damaged: the header is right.
         let mut bytes = file.clone();

@@ -106,9 +106,9 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     }
     // Where the rings begin that were met, as offsets that may lie before the bytes.
     let mut rings: Vec<(u64, u64)> = Vec::new();
-    let mut at = hay.next(0);
     let buffer = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
-    while let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) {
+    for at in hay.offsets(STEP) {
+        let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) else { break };
         if found.len() >= most {
             break;
         }
@@ -133,7 +133,6 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
                 }
             }
         }
-        at = hay.next(at.saturating_add(STEP));
     }
     found
 }

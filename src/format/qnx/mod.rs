@@ -1,16 +1,17 @@
 //! The rings of QNX's instrumented kernel: buffers of 16 KiB, linked in a circle, with elements of 16 bytes of which
 //! longer events take several; and the files that its trace logger makes of them. See `docs/formats/qnx.md`.
 
-mod combine;
+mod assemble;
 mod decode;
+mod info;
 mod kev;
 mod layout;
 mod locate;
 mod parse;
-mod people;
 mod read;
 mod ring;
 mod syspage;
+mod threads;
 mod time;
 
 use super::{Format, Found, Haystack, Hints, Located, Location};

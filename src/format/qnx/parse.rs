@@ -1,10 +1,10 @@
 //! Syntax: bytes to raw buffer headers and event elements, on nom. What they mean is decided elsewhere.
 
 use nom::bytes::complete::take;
-use nom::number::Endianness;
 use nom::number::complete::{u32, u64};
 use nom::{IResult, Parser};
 
+use super::super::nom_order;
 use super::layout::{
     self, BEING_WRITTEN, BUFFER, BUFFER_BEGINS, BUFFER_ENDS, CONTROL, COOKIE, ELEMENT, FLAGS, MAX_BUFFERS, Shape, TIME,
 };
@@ -78,17 +78,10 @@ impl RawElement {
     }
 }
 
-pub(super) const fn order(endian: Endian) -> Endianness {
-    match endian {
-        Endian::Little => Endianness::Little,
-        Endian::Big => Endianness::Big,
-    }
-}
-
 fn pointer(endian: Endian, width: Width) -> impl Fn(&[u8]) -> IResult<&[u8], u64> {
     move |i| match width {
-        Width::W4 => u32(order(endian)).map(u64::from).parse(i),
-        Width::W8 => u64(order(endian)).parse(i),
+        Width::W4 => u32(nom_order(endian)).map(u64::from).parse(i),
+        Width::W8 => u64(nom_order(endian)).parse(i),
     }
 }
 
@@ -99,7 +92,7 @@ fn pointer(endian: Endian, width: Width) -> impl Fn(&[u8]) -> IResult<&[u8], u64
 pub fn buffer(i: &[u8], endian: Endian, shape: Shape) -> IResult<&[u8], RawBuffer> {
     let start = i.len();
     let p = pointer(endian, shape.pointer());
-    let w = || u32(order(endian));
+    let w = || u32(nom_order(endian));
     let (i, (base, next)) = (&p, &p).parse(i)?;
     let (i, (flags, events, sequence)) = (w(), w(), w()).parse(i)?;
     let (i, (place, begin, tail)) = match shape {
@@ -132,7 +125,7 @@ pub fn buffer(i: &[u8], endian: Endian, shape: Shape) -> IResult<&[u8], RawBuffe
 /// # Errors
 /// Fewer bytes than an element has.
 pub fn element(i: &[u8], endian: Endian) -> IResult<&[u8], RawElement> {
-    let w = || u32(order(endian));
+    let w = || u32(nom_order(endian));
     let (i, (header, stamp, first, second)) = (w(), w(), w(), w()).parse(i)?;
     let part = match header >> 30 {
         0 => Part::Simple,

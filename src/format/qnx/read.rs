@@ -1,11 +1,13 @@
 //! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
-//! whatever is asked: the names of processes can stand anywhere, and events are numbered by their assembled order.
+//! whatever is asked: the names of processes can be anywhere, and events are numbered by their assembled order.
 
+use super::super::partial::prefix;
 use super::super::{self as format, DecodeOptions, Extent, merged};
-use super::layout::{ELEMENT, Shape};
-use super::locate;
+use super::assemble::Segment;
+use super::kev::{self, Kev};
+use super::layout::{self, ELEMENT, Shape};
 use super::ring::{self, Ring, Slot};
-use super::{decode, kev, syspage};
+use super::{decode, locate, parse, syspage};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names, qnx_events};
@@ -25,17 +27,21 @@ pub(super) struct Capture {
     pub endian: Endian,
     /// Ticks of the clock in a second.
     pub cycles: Option<u64>,
-    pub held: Held,
+    /// The elements, oldest first.
+    pub segments: Vec<Segment>,
+    pub origin: Origin,
+    /// What was read.
+    regions: Vec<Region>,
     pub issues: Vec<Issue>,
     pub extent: Extent,
 }
 
-/// The bytes.
+/// Where the elements are from.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Origin {
     /// A file of the trace logger.
-    File { address: Addr, bytes: Bytes },
-    /// The buffers of a ring that hold events, oldest first.
+    File { address: Addr, head: Kev, elements: u64 },
+    /// The buffers of a ring.
     Ring {
         shape: Shape,
         /// Where its first buffer lies, and where the kernel says that it does.
@@ -43,7 +49,10 @@ pub(super) enum Held {
         base: Addr,
         /// How many buffers it has.
         buffers: u64,
-        filled: Vec<(Addr, Bytes)>,
+        /// The numbers of those that hold events, oldest first.
+        sequences: Vec<u32>,
+        /// The place of the one that is being written.
+        written: Option<u64>,
     },
 }
 
@@ -53,15 +62,11 @@ impl format::Capture for Capture {
     }
 
     fn decode(&self, _catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error> {
-        decode::decode(self, options)
+        Ok(decode::decode(self, options))
     }
 
     fn ranges(&self) -> Vec<Region> {
-        let region = |start: Addr, bytes: &Bytes| Region { start, len: bytes.len() as u64 };
-        match &self.held {
-            Held::File { address, bytes } => vec![region(*address, bytes)],
-            Held::Ring { filled, .. } => merged(filled.iter().map(|(at, bytes)| region(*at, bytes))),
-        }
+        merged(self.regions.iter().copied())
     }
 
     fn issues(&self) -> &[Issue] {
@@ -81,84 +86,99 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
         // Files tell what memory they have; a target is not searched for a rate.
         syspage::search(memory, ring.endian, &|own| ring.holds(own)).and_then(|s| s.cycles)
     });
+    let filled = read_buffers(memory, &ring, &order, &mut issues)?;
+    let (shape, buffers) = (ring.shape, (ring.slots.len() as u64).max(1));
+    let (mut segments, mut sequences, mut written) = (Vec::new(), Vec::new(), None);
+    for (address, bytes) in &filled {
+        let Ok((_, raw)) = parse::buffer(bytes, ring.endian, shape) else { continue };
+        let index = address.wrapping_sub(ring.start).checked_div(layout::BUFFER).unwrap_or(0);
+        let after_gap = sequences.last().is_some_and(|p: &u32| p.wrapping_add(1) != raw.sequence);
+        sequences.push(raw.sequence);
+        if raw.flags & layout::BEING_WRITTEN != 0 {
+            written = Some(index);
+        }
+        let header = shape.header();
+        segments.push(Segment {
+            bytes: bytes.cut(header, bytes.len().saturating_sub(header)).unwrap_or_else(|| Bytes::from(Vec::new())),
+            address: address.wrapping_add(header as u64),
+            slot: index.saturating_mul(shape.capacity()),
+            after_gap,
+            count: raw.count(shape).0.and_then(|n| usize::try_from(n).ok()),
+        });
+    }
+    Ok(Capture {
+        how: place.at.how.clone(),
+        endian: ring.endian,
+        cycles,
+        segments,
+        origin: Origin::Ring { shape, start: ring.start, base: ring.base, buffers, sequences, written },
+        regions: filled.iter().map(|(start, b)| Region { start: *start, len: b.len() as u64 }).collect(),
+        issues,
+        extent,
+    })
+}
+
+/// Reads of each buffer what means something, as far as that can be read.
+fn read_buffers(
+    memory: &mut dyn Memory,
+    ring: &Ring,
+    order: &[Slot],
+    issues: &mut Vec<Issue>,
+) -> Result<Vec<(Addr, Bytes)>, Error> {
+    let header = ring.shape.header();
+    let length = |slot: &Slot| usize::try_from(slot.count).unwrap_or(0).saturating_mul(ELEMENT).saturating_add(header);
     let mut filled = Vec::new();
     for part in order.chunks(BATCH) {
-        let wanted: Vec<(Addr, usize)> = part.iter().map(|s| (s.address, length(&ring, s))).collect();
+        let wanted: Vec<(Addr, usize)> = part.iter().map(|s| (s.address, length(s))).collect();
         for (slot, result) in part.iter().zip(memory.read_batch(&wanted)) {
             let bytes = match result {
                 Ok(bytes) => bytes,
-                Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
-                Err(_) => {
-                    let bytes = prefix(memory, slot.address, length(&ring, slot))?;
-                    let got = (bytes.len().saturating_sub(ring.shape.header()) as u64).checked_div(ELEMENT as u64);
-                    let missing = slot.count.saturating_sub(got.unwrap_or(0));
-                    issues.push(
-                        Issue::new(
-                            Code::RingUnreadable,
-                            format!("{missing} of {} elements of buffer {} cannot be read", slot.count, slot.index),
-                        )
-                        .times(missing)
-                        .at(Place::address(slot.address)),
-                    );
-                    bytes
-                }
+                Err(e) if e.is_fatal() => return Err(e.explain(ring::WHAT)),
+                Err(_) => prefix(memory, slot.address, length(slot), ring::WHAT)?,
             };
+            let got = bytes.len().saturating_sub(header) / ELEMENT;
+            let missing = slot.count.saturating_sub(got as u64);
+            if missing > 0 {
+                let text = format!("{missing} of {} elements of buffer {} cannot be read", slot.count, slot.index);
+                let issue = Issue::new(Code::RingUnreadable, text).times(missing);
+                issues.push(issue.at(Place::address(slot.address)));
+            }
             filled.push((slot.address, bytes));
         }
     }
-    let held =
-        Held::Ring { shape: ring.shape, start: ring.start, base: ring.base, buffers: ring.slots.len() as u64, filled };
-    Ok(Capture { how: place.at.how.clone(), endian: ring.endian, cycles, held, issues, extent })
+    Ok(filled)
 }
 
-/// Bytes of a buffer that mean something.
-fn length(ring: &Ring, slot: &Slot) -> usize {
-    let events = usize::try_from(slot.count).unwrap_or(0).saturating_mul(ELEMENT);
-    ring.shape.header().saturating_add(events)
-}
-
-/// As much of a range as can be read from its start.
-fn prefix(memory: &mut dyn Memory, address: Addr, len: usize) -> Result<Bytes, Error> {
-    let (mut low, mut high) = (0usize, len);
-    let mut best = Bytes::from(Vec::new());
-    while low < high {
-        let middle = low.saturating_add(high.saturating_sub(low).div_ceil(2));
-        match memory.read_bytes(address, middle) {
-            Ok(bytes) => (low, best) = (middle, bytes),
-            Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
-            Err(_) => high = middle.saturating_sub(1),
-        }
-    }
-    Ok(best)
-}
-
-/// A file of the trace logger is one block.
+/// A file of the trace logger is one segment.
 fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Error> {
     let address = place.at.header;
-    let holds = |r: &Region| r.start <= address && address.wrapping_sub(r.start) < r.len;
-    let region = memory.regions().and_then(|all| all.into_iter().find(holds));
     let broken = |why: &str| {
         Error::failed(Code::HeaderDamaged, format!("the trace file {why}"), "give the whole .kev file with --trace")
     };
-    let region = region.ok_or_else(|| broken("can only be read as a file"))?;
-    let len = region.len.saturating_sub(address.wrapping_sub(region.start));
-    let len =
-        usize::try_from(len).ok().filter(|l| *l <= MAX_READ.saturating_mul(8)).ok_or_else(|| broken("is too large"))?;
+    let inside = |r: &Region| r.len.checked_sub(address.checked_sub(r.start)?).filter(|left| *left > 0);
+    let left = memory.regions().and_then(|all| all.iter().find_map(inside));
+    let left = left.ok_or_else(|| broken("can only be read as a file"))?;
+    let len = usize::try_from(left).ok().filter(|l| *l <= MAX_READ.saturating_mul(8));
+    let len = len.ok_or_else(|| broken("is too large"))?;
     let bytes = memory.read_bytes(address, len).map_err(|e| e.explain("the trace file"))?;
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
     let cycles =
         head.cycles.or_else(|| bytes.get(head.syspage..).and_then(|page| syspage::cycles(page, head.endian())));
-    let mended = head.mended.then(|| {
+    let at = address.wrapping_add(head.events as u64);
+    let repaired = head.repaired.then(|| {
         let text = "the file's header is damaged: its elements were found by what they look like, and the first may be missing";
-        let at = address.wrapping_add(head.events as u64);
         Issue::new(Code::HeaderMended, text).at(Place::address(at))
     });
+    let count = bytes.len().saturating_sub(head.events) / ELEMENT;
+    let elements = bytes.cut(head.events, count.saturating_mul(ELEMENT)).unwrap_or_else(|| Bytes::from(Vec::new()));
     Ok(Capture {
         how: place.at.how.clone(),
         endian: head.endian(),
         cycles,
-        held: Held::File { address, bytes },
-        issues: mended.into_iter().collect(),
+        segments: vec![Segment { bytes: elements, address: at, slot: 0, after_gap: false, count: Some(count) }],
+        origin: Origin::File { address, head, elements: count as u64 },
+        regions: vec![Region { start: address, len: bytes.len() as u64 }],
+        issues: repaired.into_iter().collect(),
         extent,
     })
 }

@@ -1,6 +1,6 @@
 //! Order: which buffers belong to a ring, which of them hold events, and in which order they were written.
 
-use super::layout::{self, BEING_WRITTEN, ELEMENT, MAX_BUFFERS, Shape};
+use super::layout::{self, ELEMENT, MAX_BUFFERS, Shape};
 use super::parse::{self, RawBuffer};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
@@ -8,11 +8,13 @@ use crate::error::Error;
 use crate::mem::Memory;
 use crate::trace::{Issue, Place};
 
+/// What is read, for messages.
+pub const WHAT: &str = "the trace ring";
 /// Headers that are read in one round trip.
 const BATCH: u64 = 16;
 
 /// One buffer of a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slot {
     /// Its place in the ring.
     pub index: u64,
@@ -22,12 +24,24 @@ pub struct Slot {
     pub sequence: u32,
     /// Elements that it holds, or at most holds where its header contradicts itself.
     pub count: u64,
-    /// True for the one that is being written.
-    pub is_written: bool,
     /// True where its header is overwritten: what it held is lost.
     pub is_lost: bool,
     /// True where its header contradicts itself.
     pub is_damaged: bool,
+}
+
+impl Slot {
+    fn of(raw: &RawBuffer, shape: Shape, index: u64, address: Addr) -> Self {
+        let (count, most) = raw.count(shape);
+        Self {
+            index,
+            address,
+            sequence: raw.sequence,
+            count: count.unwrap_or(most),
+            is_lost: false,
+            is_damaged: shape != Shape::Unlinked && !raw.is_sound(shape),
+        }
+    }
 }
 
 /// A ring.
@@ -117,7 +131,7 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
     }
 }
 
-/// Follows the places that buffers of 6.x and 7.x tell of themselves.
+/// Follows the places that buffers of 6.x and 7.x give for themselves.
 fn linked(
     memory: &mut dyn Memory,
     address: Addr,
@@ -137,7 +151,7 @@ fn linked(
         for (place, result) in wanted.iter().zip(memory.read_batch(&wanted)) {
             let bytes = match result {
                 Ok(bytes) => bytes,
-                Err(e) if e.is_fatal() => return Err(e.explain("the trace ring")),
+                Err(e) if e.is_fatal() => return Err(e.explain(WHAT)),
                 // The start of the ring may be cut off; its end is where nothing more is.
                 Err(_) if index < first.index() => {
                     index = index.saturating_add(1);
@@ -149,19 +163,7 @@ fn linked(
             let own = |r: &RawBuffer| r.base == ring.base && r.index() == index;
             match raw.filter(own) {
                 Some(r) if r.is_placed(shape) => {
-                    let is_damaged = !r.is_sound(shape);
-                    ring.slots.push(Slot {
-                        index,
-                        address: place.0,
-                        sequence: r.sequence,
-                        count: match r.count(shape) {
-                            (Some(count), _) => count,
-                            (None, most) => most,
-                        },
-                        is_written: r.flags & BEING_WRITTEN != 0,
-                        is_lost: false,
-                        is_damaged,
-                    });
+                    ring.slots.push(Slot::of(&r, shape, index, place.0));
                     sound = ring.slots.len();
                     if r.is_last() {
                         ring.is_closed = true;
@@ -169,15 +171,9 @@ fn linked(
                     }
                 }
                 // Overwritten: what it held is lost.
-                _ if ring.slots.len().saturating_sub(sound) < 4 || index < first.index() => ring.slots.push(Slot {
-                    index,
-                    address: place.0,
-                    sequence: 0,
-                    count: 0,
-                    is_written: false,
-                    is_lost: true,
-                    is_damaged: false,
-                }),
+                _ if ring.slots.len().saturating_sub(sound) < 4 || index < first.index() => {
+                    ring.slots.push(Slot { index, address: place.0, is_lost: true, ..Slot::default() });
+                }
                 _ => break 'all,
             }
             index = index.saturating_add(1);
@@ -194,18 +190,10 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
         let len = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
         match memory.read_bytes(at, len) {
             Ok(bytes) => Ok(match parse::detect(&bytes) {
-                Some((Shape::Unlinked, e, raw)) if e == endian => Some(Slot {
-                    index: 0,
-                    address: at,
-                    sequence: raw.sequence,
-                    count: u64::from(raw.events),
-                    is_written: raw.flags & BEING_WRITTEN != 0,
-                    is_lost: false,
-                    is_damaged: false,
-                }),
+                Some((shape @ Shape::Unlinked, e, raw)) if e == endian => Some(Slot::of(&raw, shape, 0, at)),
                 _ => None,
             }),
-            Err(e) if e.is_fatal() => Err(e.explain("the trace ring")),
+            Err(e) if e.is_fatal() => Err(e.explain(WHAT)),
             Err(_) => Ok(None),
         }
     };

@@ -1,4 +1,4 @@
-//! Time: the low word that an event stores, and the high word that control events tell for each processor.
+//! Time: the low word that an event stores, and the high word that control events report for each processor.
 
 use crate::code::Code;
 use crate::trace::{Issue, Place};
@@ -7,7 +7,7 @@ use crate::trace::{Issue, Place};
 const LOW: u64 = 0xFFFF_FFFF;
 /// A stamp that is smaller than the one before it by more than this has passed the end of the low word.
 const HALF: u64 = 1 << 31;
-/// How far around the end of the low word an event may have been overtaken by the control event that tells of it.
+/// How far around the end of the low word an event may have been overtaken by the control event that reports it.
 const NEAR: u64 = 1 << 24;
 /// How far the clock of one processor is believed to step back: an event is put behind those that interrupted it.
 const BACK: u64 = 1 << 20;
@@ -17,9 +17,9 @@ const CPUS: usize = 64;
 /// What is known of one processor's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cpu {
-    /// The time that its last control event told, moved on where the low word began again without one.
-    told: Option<u64>,
-    /// True where that event told of a new turn of the low word.
+    /// The time that its last control event reported, moved on where the low word began again without one.
+    reported: Option<u64>,
+    /// True where that event reported a new turn of the low word.
     turned: bool,
     /// Time of its last event.
     last: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Times {
     times: Vec<u64>,
     /// Events that came before the first control event of their processor.
     waiting: Vec<(usize, u8, u32)>,
-    /// The first time that any processor told.
+    /// The first time that any processor reported.
     first: Option<u64>,
     /// The last time that is known of any processor.
     latest: Option<u64>,
@@ -44,7 +44,7 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Doubts {
     /// True where no control event gave a high word.
-    pub untold: bool,
+    pub unreported: bool,
     /// Turns of the low word that no control event reported.
     pub turns: u64,
     /// Steps of a processor's clock that lead far back, and the event behind the first.
@@ -67,12 +67,12 @@ impl Times {
         }
     }
 
-    /// A control event tells the time of its processor.
-    pub fn tell(&mut self, cpu: u8, time: u64) {
+    /// A control event reports the time of its processor.
+    pub fn report(&mut self, cpu: u8, time: u64) {
         self.first = self.first.or(Some(time));
         self.latest = Some(time);
         if let Some(state) = self.cpus.get_mut(usize::from(cpu)) {
-            let before = state.told.replace(time);
+            let before = state.reported.replace(time);
             state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
             if before.is_none() {
                 let (mine, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, c, _)| *c == cpu);
@@ -89,31 +89,31 @@ impl Times {
             self.times.push(u64::from(stamp));
             return;
         };
-        let Some(told) = state.told else {
+        let Some(reported) = state.reported else {
             self.waiting.push((index, cpu, stamp));
-            // Until it tells: near the others, if they told.
+            // Until it reports: near the others, if they reported.
             let time = self.latest.map_or(u64::from(stamp), |latest| near(latest, stamp));
             self.latest = self.latest.map(|_| time);
             self.times.push(time);
             return;
         };
-        let mut time = told & !LOW | u64::from(stamp);
+        let mut time = reported & !LOW | u64::from(stamp);
         match state.last {
             // Taken before the low word began again, and put behind the event that says so.
             Some(last)
                 if state.turned
-                    && time.saturating_sub(told) > HALF
-                    && told & LOW < NEAR
+                    && time.saturating_sub(reported) > HALF
+                    && reported & LOW < NEAR
                     && u64::from(stamp) > LOW.saturating_sub(NEAR)
                     && time > LOW
-                    && last <= told.saturating_add(NEAR) =>
+                    && last <= reported.saturating_add(NEAR) =>
             {
                 time = time.saturating_sub(LOW).saturating_sub(1);
             }
             // The low word began again, and no control event came.
             Some(last) if last.saturating_sub(time) > HALF => {
                 time = time.saturating_add(LOW).saturating_add(1);
-                state.told = Some(told.saturating_add(LOW).saturating_add(1));
+                state.reported = Some(reported.saturating_add(LOW).saturating_add(1));
                 self.doubts.turns = self.doubts.turns.saturating_add(1);
             }
             _ => {}
@@ -132,10 +132,11 @@ impl Times {
     pub fn finish(mut self) -> (Vec<u64>, Doubts) {
         let waiting = std::mem::take(&mut self.waiting);
         match self.first {
-            // What came before anybody told is near the first who did; the rest has its time from its neighbours.
+            // What came before anybody reported is near the first who did; the rest has its time from its neighbours.
             Some(first) => {
-                let untold = |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
-                let mine = waiting.into_iter().filter(untold).collect();
+                let unreported =
+                    |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
+                let mine = waiting.into_iter().filter(unreported).collect();
                 self.settle(mine, first);
                 (self.times, self.doubts)
             }
@@ -147,12 +148,12 @@ impl Times {
                         *time = last;
                     }
                 }
-                (self.times, Doubts { untold: true, ..self.doubts })
+                (self.times, Doubts { unreported: true, ..self.doubts })
             }
         }
     }
 
-    /// Events in front of the first moment that their processor told: each is near the one behind it.
+    /// Events in front of the first moment that their processor reported: each is near the one behind it.
     fn settle(&mut self, mine: Vec<(usize, u8, u32)>, time: u64) {
         let mut next = time;
         for (index, _, stamp) in mine.into_iter().rev() {
@@ -167,7 +168,7 @@ impl Times {
 /// What is said of times that are in doubt.
 pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     let mut issues = Vec::new();
-    if doubts.untold {
+    if doubts.unreported {
         issues.push(Issue::new(
             Code::HighWordUnknown, "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
         ));
@@ -215,9 +216,9 @@ mod tests {
 
     fn times(steps: &[(u8, Option<u64>, u32)]) -> Vec<u64> {
         let mut all = Times::new();
-        for (cpu, told, stamp) in steps {
-            if let Some(time) = told {
-                all.tell(*cpu, *time);
+        for (cpu, reported, stamp) in steps {
+            if let Some(time) = reported {
+                all.report(*cpu, *time);
             }
             all.event(*cpu, *stamp);
         }

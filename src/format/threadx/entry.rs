@@ -64,30 +64,12 @@ impl Codec {
     /// The words of a slot.
     #[inline]
     pub fn words(&self, slot: &[u8]) -> [u64; ENTRY_WORDS] {
-        let mut words = [0; ENTRY_WORDS];
         match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_le_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W4, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(4)) {
-                    *w = u64::from(u32::from_be_bytes(b.try_into().unwrap_or([0; 4])));
-                }
-            }
-            (Width::W8, Endian::Little) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_le_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
-            (Width::W8, Endian::Big) => {
-                for (w, b) in words.iter_mut().zip(slot.chunks_exact(8)) {
-                    *w = u64::from_be_bytes(b.try_into().unwrap_or([0; 8]));
-                }
-            }
+            (Width::W4, Endian::Little) => load(slot, little4),
+            (Width::W4, Endian::Big) => load(slot, big4),
+            (Width::W8, Endian::Little) => load(slot, |b| u64::from_le_bytes(*b)),
+            (Width::W8, Endian::Big) => load(slot, |b| u64::from_be_bytes(*b)),
         }
-        words
     }
 
     /// What the words mean.
@@ -108,10 +90,8 @@ impl Codec {
         const SMALL: usize = ENTRY_WORDS * 4;
         const LARGE: usize = ENTRY_WORDS * 8;
         match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => {
-                self.each::<4, SMALL>(slots, |b| u64::from(u32::from_le_bytes(*b)), each);
-            }
-            (Width::W4, Endian::Big) => self.each::<4, SMALL>(slots, |b| u64::from(u32::from_be_bytes(*b)), each),
+            (Width::W4, Endian::Little) => self.each::<4, SMALL>(slots, little4, each),
+            (Width::W4, Endian::Big) => self.each::<4, SMALL>(slots, big4, each),
             (Width::W8, Endian::Little) => self.each::<8, LARGE>(slots, |b| u64::from_le_bytes(*b), each),
             (Width::W8, Endian::Big) => self.each::<8, LARGE>(slots, |b| u64::from_be_bytes(*b), each),
         }
@@ -126,11 +106,7 @@ impl Codec {
         mut each: impl FnMut(Entry) -> ControlFlow<()>,
     ) {
         for slot in slots.as_chunks::<N>().0 {
-            let mut words = [0; ENTRY_WORDS];
-            for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
-                *to = word(from);
-            }
-            if each(self.entry(words)).is_break() {
+            if each(self.entry(load(slot, &word))).is_break() {
                 return;
             }
         }
@@ -149,7 +125,25 @@ impl Codec {
     }
 }
 
-/// Who a context word stands for. Threads lie anywhere, also above 0xF0F0F0F0.
+fn little4(bytes: &[u8; 4]) -> u64 {
+    u64::from(u32::from_le_bytes(*bytes))
+}
+
+fn big4(bytes: &[u8; 4]) -> u64 {
+    u64::from(u32::from_be_bytes(*bytes))
+}
+
+/// The words of a slot, of `W` bytes each.
+#[inline]
+fn load<const W: usize>(slot: &[u8], word: impl Fn(&[u8; W]) -> u64) -> [u64; ENTRY_WORDS] {
+    let mut words = [0; ENTRY_WORDS];
+    for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
+        *to = word(from);
+    }
+    words
+}
+
+/// What kind of context a context word means. Threads lie anywhere, also above 0xF0F0F0F0.
 pub(super) const fn kind_of(context: u64) -> ContextKind {
     match context {
         CONTEXT_ISR => ContextKind::Isr,

@@ -12,7 +12,7 @@
 //! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are read.
 //!   The canary is the newest slot: it is written over last.
 
-use super::super::{Extent, Follow, Lost, Newer};
+use super::super::{Batch, Extent, Follow, Lost};
 use super::capture::{Capture, Part, Place};
 use super::layout::{self, TraceLayout};
 use super::read::same_event;
@@ -77,7 +77,7 @@ impl Cursor {
 }
 
 impl Follow for Cursor {
-    fn newer(&self, memory: &mut dyn Memory, names: bool) -> Result<Newer, Error> {
+    fn read(&self, memory: &mut dyn Memory, names: bool) -> Result<Batch, Error> {
         if self.layout.capacity < 2 {
             return Err(Error::failed(Code::HeaderDamaged, "the trace header is not known", ""));
         }
@@ -184,7 +184,7 @@ impl Look<'_> {
             let fresh = self.behind_cursor()?;
             (pointer, emptied) = (fresh.pointer, fresh.restarted);
             if !fresh.overrun {
-                match self.read(&fresh)? {
+                match self.read_slots(&fresh)? {
                     Outcome::Whole(taken) => return Ok((fresh, taken)),
                     Outcome::Overrun(now) => pointer = now,
                 }
@@ -199,7 +199,7 @@ impl Look<'_> {
         let (mut pointer, mut wanted, mut tries) = (pointer, self.few(), 1);
         loop {
             let fresh = self.newest(pointer, wanted, emptied)?;
-            match self.read(&fresh)? {
+            match self.read_slots(&fresh)? {
                 Outcome::Whole(taken) => return Ok((fresh, taken)),
                 Outcome::Overrun(now) if tries < TRIES => pointer = now,
                 // The next look may see what there is behind the restart.
@@ -314,7 +314,7 @@ impl Look<'_> {
     }
 
     /// Reads new slots, and then which of them were written meanwhile.
-    fn read(&mut self, fresh: &Fresh) -> Result<Outcome, Error> {
+    fn read_slots(&mut self, fresh: &Fresh) -> Result<Outcome, Error> {
         let layout = self.layout;
         // The fuller the ring, the sooner it is written over: the fewer are read at a time. An idle one has time for all.
         let room = layout.capacity.saturating_sub(1).saturating_sub(fresh.count);
@@ -379,7 +379,7 @@ impl Look<'_> {
     }
 
     /// Puts the capture together, and the cursor behind it.
-    fn finish(mut self, fresh: &Fresh, taken: Taken, names: bool) -> Result<Newer, Error> {
+    fn finish(mut self, fresh: &Fresh, taken: Taken, names: bool) -> Result<Batch, Error> {
         let (layout, cursor) = (self.layout, self.cursor);
         let size = layout.entry_size();
         let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
@@ -412,7 +412,7 @@ impl Look<'_> {
         };
         let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
         let place = cursor.place.clone();
-        Ok(Newer {
+        Ok(Batch {
             capture: Box::new(capture),
             known: count,
             next: Box::new(Cursor { place, layout, registry, slot, before, misses, unsure }),
@@ -515,30 +515,45 @@ mod tests {
         this
     }
 
+    fn place() -> Place {
+        let (endian, pointer) = (Some(Endian::Little), Some(Width::W4));
+        Place::new(Location { header: BASE, endian, pointer, how: String::new(), by_symbols: false })
+    }
+
+    /// The new slots were looked for where the header says that it lies, not where it does.
+    #[test]
+    fn behind_a_damaged_header_other_memory_was_followed() {
+        let mut memory = restless(1);
+        memory.word(8, 0x1234_5678);
+        let capture = super::super::read::capture(&mut memory, &place(), Extent::All).unwrap();
+        assert!(capture.issues.iter().any(|issue| issue.code == Code::HeaderMended), "{:?}", capture.issues);
+        let cursor = Cursor::of(&capture).unwrap();
+        for (i, word) in [0x2000_8000, 0x8000_0000, 4096, 6].into_iter().enumerate() {
+            memory.word(96 + 5 * 32 + i * 4, word);
+        }
+        memory.word(32, BASE as u32 + 96 + 6 * 32);
+        let batch = cursor.read(&mut memory, false).unwrap();
+        let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
+        let trace = batch.capture.decode(&catalogue, &crate::format::DecodeOptions::default()).unwrap();
+        assert_eq!((batch.known, trace.len(), batch.lost.count), (5, 6, 0));
+    }
+
     /// Whatever is written over the trace while it is followed, it is no panic, and what is read stays bounded.
     #[test]
     fn hostile_memory_is_followed_without_harm() {
         for dice in 0..400 {
             let mut memory = restless(dice);
-            let at = Location {
-                header: BASE,
-                endian: Some(Endian::Little),
-                pointer: Some(Width::W4),
-                how: String::new(),
-                by_symbols: false,
-            };
-            let place = Place::new(at);
-            let capture = super::super::read::capture(&mut memory, &place, Extent::All).unwrap();
+            let capture = super::super::read::capture(&mut memory, &place(), Extent::All).unwrap();
             let cursor = Cursor::of(&capture).unwrap();
             assert_eq!((cursor.slot, cursor.before.len()), (5, 5 * 32));
             let mut cursor: Box<dyn Follow> = Box::new(cursor);
             memory.harm = true;
             for _ in 0..50 {
-                if let Ok(newer) = cursor.newer(&mut memory, dice.is_multiple_of(2)) {
+                if let Ok(batch) = cursor.read(&mut memory, dice.is_multiple_of(2)) {
                     let catalogue = ThreadX.catalogue(crate::catalogue::Names::default());
-                    let trace = newer.capture.decode(&catalogue, &crate::format::DecodeOptions::default());
+                    let trace = batch.capture.decode(&catalogue, &crate::format::DecodeOptions::default());
                     assert!(trace.map_or(0, |t| t.len()) <= STEP + TAIL);
-                    cursor = newer.next;
+                    cursor = batch.next;
                 }
             }
         }

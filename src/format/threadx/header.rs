@@ -164,8 +164,8 @@ impl Header {
         let whole = ring.is_some_and(|len| len.checked_rem(layout::entry_size(width) as u64) == Some(0));
         let inside = self.buffer_start <= self.current && self.current < self.buffer_end;
         let names = (1..=layout::MAX_NAME).contains(&self.name_size);
-        let told = [(named, 4), (self.marked, 2), (behind, 2), (adjoin, 2), (whole, 1), (inside, 1), (names, 1)];
-        let sum = told.iter().filter(|(is_so, _)| *is_so).map(|(_, weight)| weight).sum();
+        let signs = [(named, 4), (self.marked, 2), (behind, 2), (adjoin, 2), (whole, 1), (inside, 1), (names, 1)];
+        let sum = signs.iter().filter(|(is_so, _)| *is_so).map(|(_, weight)| weight).sum();
         if named || self.marked || behind { sum } else { 0 }
     }
 }

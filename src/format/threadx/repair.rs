@@ -18,7 +18,7 @@ use crate::trace::{Issue, Place as At};
 const MAX_REGISTRY: u64 = 1 << 20;
 /// The evidence of the first word, together with that of one value in all other words.
 const SAME_BYTES: u32 = 6;
-/// With more wrong bits a mask tells nothing.
+/// With more wrong bits a mask shows nothing.
 const FEW_BITS: u32 = 4;
 
 /// Bytes behind a damaged header that are looked at.
@@ -146,7 +146,7 @@ pub(super) struct Damaged<'a> {
     pub header: Option<Addr>,
     pub kernel: &'a Variables,
     pub behind: Behind<'a>,
-    /// Bytes of memory from the header on, where the source tells.
+    /// Bytes of memory from the header on, where the source knows.
     pub room: Option<u64>,
 }
 
@@ -284,7 +284,7 @@ impl Damaged<'_> {
         let starts = options(self.kernel.ring_start, self.stored.buffer_start);
         let ends = options(self.kernel.ring_end, self.stored.buffer_end);
         let ring = |start: u64, end: u64| end.checked_sub(start).filter(|l| *l >= entry && l.is_multiple_of(entry));
-        // The kernel puts the ring right behind the registry: the same number stands in both fields, whole entries lie
+        // The kernel puts the ring right behind the registry: both fields hold the same number, whole entries lie
         // before it and whole slots behind it.
         let score = |start: &u64| {
             let both = starts.contains(start) && registry_ends.contains(start);

@@ -25,27 +25,25 @@ pub const PACKET_MIN: usize = 4;
 pub const MAX_BUFFER: u64 = 256 << 20;
 
 /// Packet type of an event packet, in its upper four bits.
-pub const PACKET_EVENT: u8 = 10;
+pub const PACKET_EVENT: u32 = 10;
 /// Packet type of a minimal event packet.
-pub const PACKET_EVENT_MIN: u8 = 3;
+pub const PACKET_EVENT_MIN: u32 = 3;
 
 /// Queue types of a queue descriptor that hold events.
 pub mod queue {
     /// Events in one circular buffer.
-    pub const CIRCULAR: u64 = 3;
+    pub const CIRCULAR: u32 = 3;
     /// The same, for what did not fit elsewhere.
-    pub const OVERFLOW: u64 = 4;
+    pub const OVERFLOW: u32 = 4;
     /// An array of packets, sent to the host while the target runs.
-    pub const RUN_MODE: u64 = 7;
-    /// One packet that is overwritten and read when the target stands.
-    pub const STOP_MODE: u64 = 8;
+    pub const RUN_MODE: u32 = 7;
+    /// One packet that is overwritten and read when the target is halted.
+    pub const STOP_MODE: u32 = 8;
 }
 
 /// What a header type says of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderType {
-    /// Its name in TI's enumeration.
-    pub name: &'static str,
     /// Bytes of its stamp; `None` where the record's layout is not public.
     pub stamp: Option<usize>,
     /// True where the event id is followed by a snapshot's six words and its data.
@@ -54,57 +52,39 @@ pub struct HeaderType {
     pub chained: bool,
 }
 
-/// Names of the header types without a public layout, behind the known ones.
-static UNKNOWN: [&str; 4] = [
+/// Names of the header types in TI's enumeration; those behind are reserved.
+static NAMES: [&str; 13] = [
+    "Event",
+    "EventWithTimestamp",
+    "EventWithSnapshotId",
+    "EventWithSnapshotIdAndTimestamp",
     "EventWith32bTimestamp",
     "EventWithTimestampAndEndpointId",
     "EventWithSnapshotIdAnd32bTimestamp",
     "EventWithSnapshotIdAndTimestampAndEndpointId",
+    "EventWithPrevLenWithNoTimestamp",
+    "EventWithPrevLenWith32bTimestamp",
+    "EventWithPrevLenWith64bTimestamp",
+    "SnapshotEventWithPrevLen",
+    "SnapshotEventWithPrevLenAnd64bTimestamp",
 ];
 
-static RESERVED: [&str; 19] = [
-    "Reserved13",
-    "Reserved14",
-    "Reserved15",
-    "Reserved16",
-    "Reserved17",
-    "Reserved18",
-    "Reserved19",
-    "Reserved20",
-    "Reserved21",
-    "Reserved22",
-    "Reserved23",
-    "Reserved24",
-    "Reserved25",
-    "Reserved26",
-    "Reserved27",
-    "Reserved28",
-    "Reserved29",
-    "Reserved30",
-    "Reserved31",
-];
+/// The name of a header type (five bits: 0 to 31).
+#[must_use]
+pub fn header_name(number: u8) -> String {
+    NAMES.get(usize::from(number)).map_or_else(|| format!("Reserved{number}"), |name| (*name).to_owned())
+}
 
 /// What is known of a header type (five bits: 0 to 31).
 #[must_use]
-pub fn header_type(number: u8) -> HeaderType {
-    let event = |name, stamp, snapshot, chained| HeaderType { name, stamp: Some(stamp), snapshot, chained };
-    match number {
-        0 => event("Event", 0, false, false),
-        1 => event("EventWithTimestamp", 8, false, false),
-        2 => event("EventWithSnapshotId", 0, true, false),
-        3 => event("EventWithSnapshotIdAndTimestamp", 8, true, false),
-        8 => event("EventWithPrevLenWithNoTimestamp", 0, false, true),
-        9 => event("EventWithPrevLenWith32bTimestamp", 4, false, true),
-        10 => event("EventWithPrevLenWith64bTimestamp", 8, false, true),
-        11 => event("SnapshotEventWithPrevLen", 0, true, true),
-        12 => event("SnapshotEventWithPrevLenAnd64bTimestamp", 8, true, true),
-        other => {
-            let index = usize::from(other);
-            let name =
-                if other < 8 { UNKNOWN.get(index.wrapping_sub(4)) } else { RESERVED.get(index.wrapping_sub(13)) };
-            HeaderType { name: name.copied().unwrap_or("Reserved"), stamp: None, snapshot: false, chained: false }
-        }
-    }
+pub const fn header_type(number: u8) -> HeaderType {
+    let stamp = match number {
+        0 | 2 | 8 | 11 => Some(0),
+        9 => Some(4),
+        1 | 3 | 10 | 12 => Some(8),
+        _ => None,
+    };
+    HeaderType { stamp, snapshot: matches!(number, 2 | 3 | 11 | 12), chained: matches!(number, 8..=12) }
 }
 
 impl HeaderType {

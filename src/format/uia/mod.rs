@@ -2,21 +2,25 @@
 //!
 //! The layouts, what is verified of them and what is not: `docs/formats/uia.md`.
 
-mod about;
 mod decode;
+mod definition;
+mod format_string;
+mod index;
+mod info;
 mod layout;
 mod locate;
-mod parse;
+mod logger;
+mod order;
 mod read;
 mod record;
-mod ring;
-mod salvage;
+mod search;
 mod text;
 mod time;
+mod walk;
 
 use super::{Format, Found, Haystack, Hints, Located, Location};
 use crate::abi::Addr;
-use crate::catalogue::{Catalogue, Effects, EventDef, Names, Product, Ways, uia_events};
+use crate::catalogue::{Catalogue, EventDef, Names, Product, Ways, uia_events};
 use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -35,36 +39,28 @@ impl Format for Uia {
     /// What is known without a program: records whose layout is not public, and the events that TI's modules declare.
     /// The numbers of both are ours, and above all that a record can hold.
     fn catalogue(&self, _names: Names) -> Catalogue {
-        let raw = (0..32u8).filter(|n| layout::header_type(*n).stamp.is_none()).map(|n| EventDef {
-            id: FIRST_RAW.saturating_add(n.into()),
-            name: layout::header_type(n).name.to_owned(),
-            macro_name: String::new(),
-            product: Product::Kernel,
-            class: "ti.uia.runtime.EventHdr".to_owned(),
-            fields: Vec::new(),
-            effects: Effects::default(),
-            late: 0,
-            unused: false,
-            label: String::new(),
+        let raw = (0..32u8).filter(|n| layout::header_type(*n).stamp.is_none()).map(|n| {
+            let class = "ti.uia.runtime.EventHdr".to_owned();
+            EventDef::new(FIRST_RAW.saturating_add(n.into()), layout::header_name(n), Product::Kernel, class)
         });
         let ways = Ways { larger_is_urgent: true, idle_is_thread: true, ..Ways::default() };
         Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new()).with_ways(ways)
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        locate::sniff(head)
+        logger::sniff(head)
     }
 
     fn describes(&self, head: &[u8]) -> bool {
-        locate::describes(head)
+        logger::Logger::detect(head, 0, None).is_some()
     }
 
     fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found> {
-        locate::scan(hay, most)
+        search::scan(hay, most)
     }
 
     fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
-        locate::sift(memory, hits)
+        search::sift(memory, hits)
     }
 
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error> {

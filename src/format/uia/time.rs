@@ -1,7 +1,10 @@
 //! Time: the steps between stamps, and those that no clock makes that only counts on.
 
+use super::super::DecodeOptions;
+use super::index::Index;
+use crate::abi::Width;
 use crate::code::Code;
-use crate::trace::{Clock, Issue, Place};
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
 /// Pauses of more than half the clock's range are usual where one step in so many is one.
 const USUAL: usize = 8;
@@ -35,7 +38,8 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
     if let Some((seq, (before, stamp))) = first {
         issues.push(
             Issue::new(
-                Code::StampsStepBack, format!(
+                Code::StampsStepBack,
+                format!(
                     "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
                     found.len()
                 ),
@@ -47,10 +51,52 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
     found
 }
 
+/// Judges the clock by the stamps of all records.
+pub(super) fn find(index: &Index, options: &DecodeOptions, issues: &mut Vec<Issue>) -> Clock {
+    let (mut up, mut down, mut stamps, mut wide) = (0u64, 0u64, 0u64, 0u64);
+    let mut before = None;
+    for r in &index.order.records {
+        let Some(stamp) = index.stamp(r) else { continue };
+        wide = wide.saturating_add(u64::from(r.header.kind().stamp == Some(8)));
+        stamps = stamps.saturating_add(1);
+        match before.map(|b| stamp.cmp(&b)) {
+            Some(std::cmp::Ordering::Greater) => up = up.saturating_add(1),
+            Some(std::cmp::Ordering::Less) => down = down.saturating_add(1),
+            _ => {}
+        }
+        before = Some(stamp);
+    }
+    let runs = up > 0 || down > 0 || stamps == 1;
+    let (direction, direction_known, reason) = match options.direction {
+        Some(given) => (given, Known::Given, "given by --direction".to_owned()),
+        None if up == down => {
+            (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned())
+        }
+        None => {
+            let way = if down > up { Direction::Down } else { Direction::Up };
+            (way, Known::Detected, format!("{up} stamps are larger than the one before, {down} are smaller"))
+        }
+    };
+    if stamps == 0 && !index.order.records.is_empty() {
+        issues.push(Issue::new(
+            Code::NoStamps,
+            "this logger was built without time stamps: the order of events is known, not their time",
+        ));
+    } else if !runs && stamps > 1 {
+        issues.push(Issue::new(
+            Code::ClockStopped,
+            "all time stamps are equal: the time source does not run, so no times are shown",
+        ));
+    }
+    // A logger writes stamps of one width: a few records of the other are none of its own.
+    let mask = if wide > stamps / 2 { u64::MAX } else { Width::W4.max() };
+    let counts = if runs { Counts::Time } else { Counts::Nothing };
+    Clock { mask, direction, direction_known, period: options.period, hz: options.hz, counts, doubts: 0, reason }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Counts, Direction, Known};
 
     fn steps(mask: u64, stamps: &[u64]) -> (Back, usize) {
         let clock = Clock {

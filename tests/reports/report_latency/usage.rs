@@ -66,8 +66,11 @@ fn a_window_is_said_to_be_one() {
     let mut filters = Filters::default();
     filters.add(Key::Arg, "enqueued<4").unwrap();
     let query = Query::compile(&filters, &t, &catalogue).unwrap();
-    let wish =
-        Wish { names: vec![Name::Latency, Name::Use], every: vec!["tx_queue_send".to_owned()], ..Wish::default() };
+    let wish = ReportRequest {
+        names: vec![Name::Latency, Name::Use],
+        every: vec!["tx_queue_send".to_owned()],
+        ..ReportRequest::default()
+    };
     let all = reports(&t, &catalogue, &query, &wish).unwrap();
     assert!(all.iter().all(|r| noted(r, "filters keep 4 of 10 events")));
     assert_eq!(lines(&all[2]), ["tx_queue_send 3 100 100 100 100 1 0"]);

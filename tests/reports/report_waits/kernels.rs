@@ -40,8 +40,13 @@ fn the_fixture_firmwares_planted_inversion() {
     }
     // On one core the shares are the whole.
     let r = report_with(&fixture("cm3.trx"), Name::Inversions, &Filters::default());
-    let sum: i64 = row(&r, 0, SHARES).split(' ').map(|n| n.parse::<i64>().unwrap()).sum();
-    assert_eq!(sum.to_string(), cell(&r, 0, "ticks"));
+    let number = |n: &str| n.parse::<i64>().unwrap();
+    let culprits: Vec<i64> =
+        cell(&r, 0, "culprits").split(", ").map(|c| number(c.rsplit(' ').next().unwrap())).collect();
+    assert!(culprits.len() > 1, "{culprits:?}");
+    assert_eq!(cell(&r, 0, "culprit_ticks"), culprits[0].to_string(), "the culprit's own, which ran longest");
+    let others: i64 = row(&r, 0, "owner_ticks isr_ticks other_ticks").split(' ').map(number).sum();
+    assert_eq!((others + culprits.iter().sum::<i64>()).to_string(), cell(&r, 0, "ticks"));
     assert_eq!(row(&r, 0, "from to"), "110 -");
     // By another core low_task gives the bus back soon enough: it goes on beside everybody.
     let r = report_with(&fixture("smp.trx"), Name::Inversions, &Filters::default());

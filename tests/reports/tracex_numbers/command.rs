@@ -9,7 +9,7 @@ fn report(
 ) -> Result<Vec<tx_trace::report::Report>, (ErrorKind, String)> {
     let catalogue = threadx().catalogue(Names::Duo);
     let query = Query::compile(filters, trace, &catalogue).unwrap();
-    let wish = Wish { names: names.to_vec(), tracex: true, ..Wish::default() };
+    let wish = ReportRequest { names: names.to_vec(), tracex: true, ..ReportRequest::default() };
     analysis::reports(trace, &catalogue, &query, &wish).map_err(|e| (e.kind, e.message))
 }
 

@@ -164,7 +164,7 @@ fn ctrl_c_leaves_no_child() {
         let pids = scratch.path(name);
         let program = scratch.program(
             &format!("{name}.sh"),
-            format!("#!/bin/sh\n[ \"$1\" = --help ] && exit\necho $$ >{pids}.part; mv {pids}.part {pids}\n{does}\n"),
+            format!("#!/bin/sh\n[ \"$1\" = gdb ] && exit\necho $$ >{pids}.part; mv {pids}.part {pids}\n{does}\n"),
         );
         let mut terminal = at_terminal(&[&fixture("cm3.elf"), &fixture("cm3.core")], Some(&program));
         terminal.type_in("tx-trace last\n");

@@ -26,7 +26,7 @@ fn behaves(image: &mut Image, after: &str) {
     assert!(image.is_alive(), "after {after}");
 }
 
-/// Says something and reads what comes until the end; who is let go is reset, which is no wonder.
+/// Says something and reads what comes until the end; who is disconnected is reset.
 fn say(image: &Image, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(image);
     let _ = stream.write_all(bytes);
@@ -72,7 +72,7 @@ fn nonsense_ends_its_own_session_alone() {
         behaves(&mut image, name);
     }
     assert!(!image.said().contains("panicked"), "{}", image.said());
-    assert!(image.says("let go: a packet longer than PacketSize"), "{}", image.said());
+    assert!(image.says("disconnected: a packet longer than PacketSize"), "{}", image.said());
 }
 
 /// The console had gdbstub's request to file an issue with gdbstub.
@@ -80,7 +80,7 @@ fn nonsense_ends_its_own_session_alone() {
 fn the_console_says_which_packet_ended_a_session() {
     let mut image = Image::serve(&CORE);
     say(&image, &framed(b"m\x1b[2J"));
-    assert!(image.says("let go: it sent a packet that means nothing: m\\x1b[2J"), "{}", image.said());
+    assert!(image.says("disconnected: it sent a packet that means nothing: m\\x1b[2J"), "{}", image.said());
     behaves(&mut image, "a malformed packet");
     assert!(!image.said().contains("gdbstub"), "{}", image.said());
 }

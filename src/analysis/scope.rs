@@ -1,0 +1,133 @@
+//! What reports look at: the events that the filters keep, and the time between the first and the last of the window.
+
+use super::tracker::{Call, Span, Step, System, ThreadNo};
+use crate::query::Query;
+use crate::trace::{Event, Trace};
+
+/// The most contexts that are counted apart.
+const MAX_CONTEXTS: usize = 1 << 24;
+
+/// The window and the filters of reports, and what was seen of them.
+pub(super) struct Scope<'q> {
+    query: &'q Query<'q>,
+    /// Number of events in the trace.
+    pub events: u64,
+    /// Number of events that the filters keep.
+    pub kept: u64,
+    /// Ticks of the first event of the window and of the last.
+    pub span: Option<(i64, i64)>,
+    /// Ticks of the window's first event, in the order of the trace.
+    pub begun: Option<i64>,
+    /// True where filters leave something out: reports say so.
+    pub filtered: bool,
+    /// True where the trace has lost its beginning: states before the first event that shows them are unknown.
+    pub wrapped: bool,
+    /// Number of cores.
+    pub cores: u16,
+    /// True where the filters keep the event that is looked at.
+    pub keeps: bool,
+    /// True where it lies in the window.
+    pub inside: bool,
+    /// False where it lies behind the window.
+    pub in_sight: bool,
+    /// Where filters leave something out: by context, the last event that they keep.
+    last_kept: Vec<Option<u64>>,
+}
+
+impl<'q> Scope<'q> {
+    pub fn new(trace: &Trace, query: &'q Query<'q>) -> Self {
+        Self {
+            query,
+            events: 0,
+            kept: 0,
+            span: None,
+            begun: None,
+            filtered: !query.keeps_all(),
+            wrapped: trace.about.wrapped,
+            cores: trace.about.cores,
+            keeps: true,
+            inside: true,
+            in_sight: true,
+            last_kept: Vec::new(),
+        }
+    }
+
+    /// Takes the next event; the spans up to it that lie in the window.
+    #[inline]
+    pub fn take<'s>(&mut self, step: &Step<'s>) -> impl Iterator<Item = &'s Span> + Clone + use<'s> {
+        let event = step.event;
+        self.events = self.events.wrapping_add(1);
+        if self.filtered {
+            self.judge(event);
+        }
+        self.kept = self.kept.wrapping_add(u64::from(self.keeps));
+        // The time up to the first event of the window lies outside it.
+        let from = match self.span {
+            Some((from, to)) if self.inside => {
+                self.span = Some((from.min(event.ticks), to.max(event.ticks)));
+                from
+            }
+            before => {
+                self.span = before.or(self.inside.then_some((event.ticks, event.ticks)));
+                i64::MAX
+            }
+        };
+        if self.inside && self.begun.is_none() {
+            self.begun = Some(event.ticks);
+        }
+        step.spans.iter().filter(move |s| s.from >= from)
+    }
+
+    #[cold]
+    fn judge(&mut self, event: &Event) {
+        self.inside = self.query.is_in_range(event);
+        self.keeps = self.inside && self.query.keeps(event);
+        self.in_sight = self.inside || self.span.is_none();
+        if self.keeps
+            && let Ok(at) = usize::try_from(event.context.0)
+            && at < MAX_CONTEXTS
+        {
+            if at >= self.last_kept.len() {
+                self.last_kept.resize(at.saturating_add(1), None);
+            }
+            if let Some(place) = self.last_kept.get_mut(at) {
+                *place = Some(event.seq);
+            }
+        }
+    }
+
+    /// True where a wait that begins with the event that is looked at is to be counted: the filters keep that event, or
+    /// the call; or it begins before the window.
+    pub fn keeps_wait(&self, thread: ThreadNo, call: Option<Call>, system: &System<'_>) -> bool {
+        let last = || {
+            let context = usize::try_from(system.thread(thread)?.context?.0).ok()?;
+            self.last_kept.get(context).copied().flatten()
+        };
+        self.keeps || !self.inside || call.is_some_and(|c| last().is_some_and(|last| last >= c.seq))
+    }
+
+    /// True for what began before the window.
+    pub fn is_before(&self, ticks: i64) -> bool {
+        self.begun.is_none_or(|begun| ticks < begun)
+    }
+
+    /// Ticks at the end.
+    pub fn end(&self) -> i64 {
+        self.span.map_or(0, |(_, to)| to)
+    }
+
+    /// What every report says of its window.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.filtered {
+            notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
+        }
+        notes
+    }
+}
+
+/// Whose the time of an interrupt is that no event announces; `None` where all are announced.
+pub(super) fn interrupted_time(system: &System<'_>) -> Option<String> {
+    let missing = system.announced().missing()?;
+    Some(format!("{missing}: their time counts as that of the thread (or idle time) that they interrupt, or wake"))
+}

@@ -1,0 +1,84 @@
+//! What goes to stderr: errors, issues and notes. A value that goes down the calls, so that a monitor line's answer goes
+//! to whoever asked.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::io::Write;
+
+use super::Outcome;
+use crate::error::Error;
+use crate::output::{self, Paint};
+use crate::trace::Issue;
+
+/// Where diagnostics go.
+pub struct Diagnostics {
+    /// Kept in place of being printed on stderr.
+    buffer: Option<RefCell<String>>,
+}
+
+impl Diagnostics {
+    /// To our stderr.
+    pub const fn stderr() -> Self {
+        Self { buffer: None }
+    }
+
+    /// Into memory.
+    pub fn buffer() -> Self {
+        Self { buffer: Some(RefCell::default()) }
+    }
+
+    /// What came into memory.
+    pub fn into_text(self) -> String {
+        self.buffer.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    /// One sentence on a line of its own. What the target has in it is escaped.
+    pub fn say(&self, text: impl Display) {
+        self.line(format_args!("tx-trace: {text}"));
+    }
+
+    /// The same, as it is.
+    pub fn line(&self, text: impl Display) {
+        self.write(&format!("{}\n", output::escape(&text.to_string())));
+    }
+
+    /// A question; the answer is typed behind it.
+    pub fn ask(&self, text: &str) {
+        self.write(text);
+    }
+
+    /// The tally of issues, below what was printed.
+    pub fn issues(&self, issues: &[Issue]) {
+        let mut text = Vec::new();
+        if output::write_issues(&mut text, issues, &Paint::default()).is_ok() {
+            self.write(&String::from_utf8_lossy(&text));
+        }
+    }
+
+    /// Why there is no result; gives the exit code.
+    pub fn error(&self, error: &Error) -> Outcome {
+        self.say(&error.message);
+        for tried in &error.tried {
+            self.line(format_args!("  tried: {tried}"));
+        }
+        if !error.hint.is_empty() {
+            self.line(format_args!("  try: {}", error.hint));
+        }
+        if error.is_not_found() { Outcome::NotFound } else { Outcome::Failed }
+    }
+
+    /// Lines. Text of a target is escaped, but for the ends of lines.
+    pub fn write(&self, text: &str) {
+        let mut clean = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            let body = line.strip_suffix('\n').unwrap_or(line);
+            output::escape_into(body, &mut clean);
+            clean.push_str(line.get(body.len()..).unwrap_or_default());
+        }
+        match &self.buffer {
+            Some(buffer) => buffer.borrow_mut().push_str(&clean),
+            // Nothing can be printed about a stderr that cannot be written.
+            None => drop(std::io::stderr().write_all(clean.as_bytes())),
+        }
+    }
+}

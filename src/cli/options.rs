@@ -1,0 +1,452 @@
+//! The options, in groups that commands share. Each value is parsed here, once, into the type that the program uses.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
+use clap::{Args, ValueEnum};
+
+use super::values::{self, Place, Rate};
+use crate::analysis::Name;
+use crate::catalogue::Names;
+use crate::format::Format as TraceFormat;
+use crate::mem::Region;
+use crate::output::Format;
+use crate::rsp::Leave;
+use crate::session::Image;
+use crate::trace::Direction;
+
+/// Options of the commands that read a target.
+#[derive(Args)]
+pub struct Read {
+    /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, recognised by their content (a file named 50 is ./50)
+    #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub filters: Filters,
+    #[command(flatten)]
+    pub clock: Clock,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `objects`.
+#[derive(Args)]
+pub struct Objects {
+    #[command(flatten)]
+    pub read: Read,
+    /// How each queue, lock, semaphore and pool was used, and its high-water mark as far as the trace shows
+    #[arg(long = "use")]
+    pub usage: bool,
+}
+
+/// Options of `threads`.
+#[derive(Args)]
+pub struct Threads {
+    /// FILEs, recognised by their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    /// All objects below the threads, not just what is held, waited for, full or used up
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of the reports.
+#[derive(Args)]
+pub struct Reports {
+    #[command(flatten)]
+    pub read: Read,
+    /// The numbers that TraceX gives, by its own definitions
+    #[arg(long)]
+    pub tracex: bool,
+    /// Period and jitter of a repeating event (latency; repeatable)
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true)]
+    pub every: Vec<String>,
+    /// Time from an event to the next of another: A..B, or A..B:FIELD where a field must be the same (latency;
+    /// repeatable)
+    #[arg(long, value_name = "A..B[:FIELD]", allow_hyphen_values = true)]
+    pub span: Vec<String>,
+}
+
+/// Where the bytes come from.
+#[derive(Args)]
+#[command(next_help_heading = "Source")]
+pub struct Source {
+    /// The program's ELF file: where the trace is, and names
+    #[arg(long, value_name = "FILE")]
+    pub elf: Option<PathBuf>,
+    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:; memory alone, without a halt:
+    /// openocd:HOST:PORT, qmp:HOST:PORT|PATH
+    #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
+    pub remote: Option<String>,
+    /// An ELF core file
+    #[arg(long, value_name = "FILE")]
+    pub core: Option<PathBuf>,
+    /// A memory dump, and where its first byte belongs (repeatable)
+    #[arg(long, value_name = "FILE[@ADDR]", value_parser = OsStringValueParser::new().try_map(values::image))]
+    pub image: Vec<Image>,
+    /// A trace buffer alone, - for standard input (repeatable: buffers of one run, oldest first)
+    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
+    pub trace: Vec<PathBuf>,
+    /// The address of a symbol that the ELF does not have (repeatable)
+    #[arg(long, value_name = "NAME=ADDR", value_parser = values::symbol)]
+    pub symbol: Vec<(String, u64)>,
+    /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register)]
+    pub reg: Vec<(String, u64)>,
+    /// A register as the debugger shows it; one that is not known here is left out
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register, hide = true)]
+    pub debugger_reg: Vec<(String, u64)>,
+    /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
+    #[arg(long, value_name = "ADDR", value_parser = values::number)]
+    pub header: Option<u64>,
+    /// Search all memory for a trace, whatever the symbols say
+    #[arg(long)]
+    pub scan: bool,
+    /// The run before the last start, as far as this one has not written over it
+    #[arg(long)]
+    pub previous: bool,
+    /// Load address minus link address of a position-independent ELF
+    #[arg(long, value_name = "N", value_parser = values::offset)]
+    pub load_offset: Option<u64>,
+    /// The entry point that the debugger sees
+    #[arg(long, value_name = "ADDR", value_parser = values::number, hide = true)]
+    pub entry: Option<u64>,
+    /// The system that wrote the trace: threadx, uia, qnx
+    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format)]
+    pub format_in: Option<&'static dyn TraceFormat>,
+    /// How long to wait for the connection, and for each reply
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = values::timeout)]
+    pub timeout: Duration,
+    /// How to leave a live target: as-found unless TX_TRACE_LEAVE says otherwise
+    #[arg(long, value_name = "HOW", overrides_with = "leave")]
+    pub leave: Option<Leave>,
+    /// The longest that a running target may be halted: 50ms, 2s
+    #[arg(long, value_name = "TIME", overrides_with = "max_halt", value_parser = values::time)]
+    pub max_halt: Option<Duration>,
+}
+
+impl ValueEnum for Leave {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::AsFound, Self::Running, Self::Halted]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::AsFound => PossibleValue::new("as-found").help(
+                "What was halted stays halted, what our connecting halted is resumed; where that is not known it stays halted",
+            ),
+            Self::Running => PossibleValue::new("running").help("It is resumed"),
+            Self::Halted => PossibleValue::new("halted").help("It stays halted"),
+        })
+    }
+}
+
+/// Which events.
+#[derive(Args)]
+#[command(next_help_heading = "Filters (a comma list is or; different filters are and; ! in front excludes)")]
+pub struct Filters {
+    /// Events of these threads: names, globs or addresses
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub thread: Vec<String>,
+    /// These events: names, globs, ids or ranges of ids
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true)]
+    pub event: Vec<String>,
+    /// Events of these classes: queue, tx_queue, tx, fx, nx, ux, user
+    #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
+    pub class: Vec<String>,
+    /// Events about these objects: names, globs or addresses
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub object: Vec<String>,
+    /// Events from these contexts: thread, isr, init
+    #[arg(long, value_name = "KIND", allow_hyphen_values = true)]
+    pub context: Vec<String>,
+    /// Events of these cores
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub core_id: Vec<String>,
+    /// Events with this argument, by its name or i1 to i4; also != < >
+    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub arg: Vec<String>,
+    /// From this event on: SEQ, -N from the newest, ticks 1200t, time 1.5ms
+    #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Up to this event, with it
+    #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// The events around this one
+    #[arg(long, value_name = "SEQ", allow_hyphen_values = true)]
+    pub around: Option<String>,
+}
+
+/// What stamps mean, and names.
+#[derive(Args)]
+#[command(next_help_heading = "Clock and names")]
+pub struct Clock {
+    /// Ticks in a second: 72000000, 72M, or a symbol that holds it
+    #[arg(long, value_name = "HZ|SYMBOL", value_parser = values::rate)]
+    pub hz: Option<Rate>,
+    /// Which way the clock counts: up, down
+    #[arg(long, value_name = "WAY", value_parser = values::direction)]
+    pub direction: Option<Direction>,
+    /// Ticks until the clock starts over
+    #[arg(long, value_name = "TICKS", value_parser = values::period)]
+    pub period: Option<u64>,
+    /// Whose events the ids 441 to 448 are: those of NetX duo or classic
+    #[arg(long, value_name = "STACK", default_value = "duo", value_parser = values::netx)]
+    pub netx: Names,
+    /// The release of QNX that wrote it: 6.4, 7.1, 8.0 (7 and 8 are not verified)
+    #[arg(long, value_name = "RELEASE", value_parser = values::qnx_release)]
+    pub qnx_version: Option<u16>,
+    #[command(flatten)]
+    pub user: UserEvents,
+}
+
+/// What the application's events mean.
+#[derive(Args)]
+pub struct UserEvents {
+    /// What the application's events mean: our TSV, a .trxc, or a C header (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub events: Vec<PathBuf>,
+    /// The ELF's enum that names the application's events (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub event_enum: Vec<String>,
+}
+
+/// How to print.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// How to print
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: Format,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Where to print, and how it looks.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Printing {
+    /// Write to a file, - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Width of the table, in columns
+    #[arg(long, value_name = "N", value_parser = values::width)]
+    pub width: Option<usize>,
+    /// Exit with 2 where something was lost
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Table, Self::Json, Self::Csv, Self::Md]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Table => "For people",
+            Self::Json => "JSON Lines",
+            Self::Csv => "Comma-separated values",
+            Self::Md => "Markdown, of reports",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
+/// When to use colour.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal that has it
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Options of `events`.
+#[derive(Args)]
+pub struct Events {
+    /// Names, globs, ids or ranges; all without any
+    #[arg(value_name = "EVENT")]
+    pub words: Vec<String>,
+    /// Only the application's events
+    #[arg(long)]
+    pub user: bool,
+    /// The program whose enums and macros name its events
+    #[arg(long, value_name = "FILE")]
+    pub elf: Option<PathBuf>,
+    #[command(flatten)]
+    pub names: UserEvents,
+    /// Only of these classes
+    #[arg(long, value_name = "CLASS")]
+    pub class: Vec<String>,
+    /// The system that wrote the trace: threadx, uia, qnx
+    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format)]
+    pub format_in: Option<&'static dyn TraceFormat>,
+    /// Whose events the ids 441 to 448 are: those of NetX duo or classic
+    #[arg(long, value_name = "STACK", default_value = "duo", value_parser = values::netx)]
+    pub netx: Names,
+    /// How to print; tsv and trxc are of the application's events
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: EventsFormat,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Formats of a list of events.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EventsFormat {
+    /// For people
+    #[default]
+    Table,
+    /// JSON Lines
+    Json,
+    /// Comma-separated values
+    Csv,
+    /// Markdown
+    Md,
+    /// The application's events as `--events` reads them
+    Tsv,
+    /// The application's events as TraceX reads them
+    Trxc,
+}
+
+/// Options of `dump`.
+#[derive(Args)]
+pub struct Dump {
+    /// FILEs, recognised by their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    /// Write to this file: .trx, the bytes from the trace's header to the end of its ring; .core, an ELF core with
+    /// registers, trace, kernel objects, stacks, .data, .bss and RAM
+    #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
+    pub output: PathBuf,
+    /// Memory that goes into the core as well, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range, help_heading = "Output")]
+    pub range: Vec<Region>,
+}
+
+/// Options of `serve`.
+#[derive(Args)]
+pub struct Serve {
+    /// FILEs, recognised by their content
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3333", conflicts_with = "stdio", value_parser = values::listen)]
+    pub listen: SocketAddr,
+    /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
+    #[arg(long)]
+    pub stdio: bool,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `control`.
+#[derive(Args)]
+#[command(after_help = "show | on CLASS... | off CLASS... | only CLASS... | pause | resume | mark ID [I1..I4]
+In GDB also: enable BUFFER SIZE [ENTRIES] | disable: the kernel's own functions.
+filter and unfilter are off and on, as in the kernel's API.")]
+pub struct Control {
+    /// What to do, and with what: `show`, `off queue,mutex`, `mark 4096 1 2`
+    #[arg(value_name = "ACTION")]
+    pub words: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Memory that is RAM, both ends included, where no ELF says so (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range)]
+    pub range: Vec<Region>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `bridge`.
+#[derive(Args)]
+pub struct Bridge {
+    /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334", value_parser = values::listen)]
+    pub listen: SocketAddr,
+    /// End when the first debugger has gone
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `follow`.
+#[derive(Args)]
+pub struct Follow {
+    #[command(flatten)]
+    pub read: Read,
+    /// Begin with all that is there already (N begins with the newest N)
+    #[arg(long, help_heading = "Following")]
+    pub from_start: bool,
+    /// Halt the target for each look, so often: for stubs that read no memory while it runs
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub halt_every: Option<Duration>,
+    /// Wait for a target that is not there yet, or not any more, and for a trace that is not enabled yet
+    #[arg(long, help_heading = "Following")]
+    pub wait: bool,
+    /// End with this event: exit 0 where it came, 1 where it did not (repeatable)
+    #[arg(long, value_name = "EVENT", allow_hyphen_values = true, help_heading = "Following")]
+    pub until: Vec<String>,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub limit: Option<Duration>,
+    /// Print this report in place of the events, over each interval (repeatable)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = values::report, help_heading = "Following")]
+    pub report: Vec<Name>,
+    /// The interval of --report (1s)
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Following")]
+    pub every: Option<Duration>,
+    /// Where the run before ended, as it printed it; `now` begins
+    #[arg(long, value_name = "PLACE", value_parser = values::place, hide = true)]
+    pub after: Option<Place>,
+}
+
+/// Options of `demo`.
+#[derive(Args)]
+pub struct Demo {
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `gdb`.
+#[derive(Args)]
+pub struct Gdb {
+    /// The one for a GDB without Python
+    #[arg(long)]
+    pub no_python: bool,
+    /// Write it to a place of its own, and print the lines that load it
+    #[arg(long)]
+    pub install: bool,
+    /// The commands and their options, for the completion of GDB's command
+    #[arg(long, hide = true)]
+    pub commands: bool,
+}

@@ -1,0 +1,236 @@
+//! Prints the answer to a question.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::diagnostics::Diagnostics;
+use super::names::SymbolNames;
+use super::read::{Answer, Ask, Question, start_of};
+use super::request::Output;
+use super::sink::Sink;
+use super::{Outcome, now, reports};
+use crate::analysis::Outcomes;
+use crate::code::Code;
+use crate::error::Error;
+use crate::output::{self, EventSink, Flow, Format, Show, TableOptions, TimeFrom, View, Window};
+use crate::query::{Amount, Position, Query};
+use crate::session::{Loaded, Session};
+use crate::trace::{Event, Issue, Severity, Trace};
+
+/// Prints it.
+pub fn answer(
+    answer: &Answer,
+    question: &Question,
+    session: &Session<'_>,
+    output: &Output,
+    mut sink: Sink<'_>,
+    diagnostics: &Diagnostics,
+) -> Result<Outcome, Error> {
+    let Loaded { trace, catalogue, .. } = &answer.loaded;
+    let names = SymbolNames::new(session, trace);
+    let view = View { trace, catalogue, names: &names, source: session.name() };
+    let options = sink.table_options(output);
+    let format = output.format;
+    let query = || Query::compile_with(&question.filters, trace, catalogue, &|name| names.address_of(name));
+    let found = match &question.ask {
+        Ask::Objects => {
+            output::objects(format, &mut sink, &view, &options, &answer.states, &trace.issues)?;
+            true
+        }
+        Ask::Info => {
+            if let Some(info) = &answer.info {
+                info.print(format, &mut sink, &view, &options)?;
+            }
+            true
+        }
+        Ask::Reports(wish) => {
+            let query = noted(query()?, diagnostics);
+            reports::print(wish, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
+            true
+        }
+        Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
+        Ask::List | Ask::Last(_) => {
+            let query = noted(query()?, diagnostics);
+            let selection = Selection::of(&question.ask, &answer.loaded, &query)?;
+            let any = selection.print(&view, format, options.clone(), &mut sink)?;
+            if !any {
+                diagnostics.say(none(trace));
+            }
+            any
+        }
+    };
+    if let (Ask::Last(_), Format::Table) = (&question.ask, format) {
+        now::print(&answer.loaded, &view, &options.paint, &mut sink)?;
+    }
+    sink.finish()?;
+    if format != Format::Json {
+        diagnostics.issues(&trace.issues);
+    }
+    Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
+}
+
+/// `--strict`: what was lost is an error.
+pub fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+    if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
+}
+
+/// The query, once it was printed what there is to say of it.
+fn noted<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
+    for note in query.notes() {
+        diagnostics.say(note);
+    }
+    query
+}
+
+/// Why no event was printed.
+fn none(trace: &Trace) -> &'static str {
+    let unreadable = trace.issues.iter().any(|i| i.code == Code::RingUnreadable);
+    match (trace.is_empty(), unreadable) {
+        (true, true) => "no event of the trace can be read",
+        (true, false) => "the trace holds no event",
+        (false, _) => "no event passes the filters",
+    }
+}
+
+/// A writer of events.
+fn event_writer<'w>(
+    format: Format,
+    sink: &'w mut Sink<'_>,
+    options: &TableOptions,
+) -> Result<Box<dyn EventSink + 'w>, Error> {
+    output::event_sink(format, sink, options).ok_or_else(|| Error::usage(Code::Usage, "--format md is for reports"))
+}
+
+/// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.
+struct Selection<'a> {
+    loaded: &'a Loaded,
+    query: &'a Query<'a>,
+    skip: u64,
+    from: i64,
+    time: TimeFrom,
+}
+
+impl<'a> Selection<'a> {
+    fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
+        let mut selection = Self { loaded, query, skip: 0, from: i64::MIN, time: TimeFrom::Origin };
+        let Ask::Last(amount) = ask else { return Ok(selection) };
+        selection.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
+        match amount {
+            Amount::Events(n) => {
+                let mut total = loaded.trace.len();
+                if !query.keeps_all() {
+                    total = 0;
+                    selection.visit(&mut |_| {
+                        total = total.saturating_add(1);
+                        ControlFlow::Continue(())
+                    });
+                }
+                selection.skip = total.saturating_sub(*n);
+            }
+            amount => selection.from = start_of(*amount, loaded)?,
+        }
+        Ok(selection)
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
+        let all = self.query.keeps_all();
+        let mut skip = self.skip;
+        self.loaded.trace.visit_ahead(|event| {
+            if !all && self.query.is_past(event) {
+                return ControlFlow::Break(());
+            }
+            if event.ticks < self.from || !all && !self.query.keeps(event) {
+                return ControlFlow::Continue(());
+            }
+            if skip > 0 {
+                skip = skip.saturating_sub(1);
+                return ControlFlow::Continue(());
+            }
+            each(event)
+        });
+    }
+
+    /// Prints them; false where there is none.
+    fn print(
+        &self,
+        view: &View<'_>,
+        format: Format,
+        mut options: TableOptions,
+        sink: &mut Sink<'_>,
+    ) -> Result<bool, Error> {
+        let mut window = Window::default();
+        let (mut first, mut last) = (u64::MAX, 0);
+        self.visit(&mut |event| {
+            window.add(event);
+            (first, last) = (first.min(event.seq), last.max(event.seq));
+            ControlFlow::Continue(())
+        });
+        options.time = self.time;
+        if format == Format::Table && options.width >= output::WIDEST {
+            options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
+        }
+        let mut writer = event_writer(format, sink, &options)?;
+        writer.begin(view, &window)?;
+        let mut written = Ok(());
+        self.visit(&mut |event| match writer.event(view, event) {
+            Ok(Flow::More) => ControlFlow::Continue(()),
+            Ok(Flow::Enough) => ControlFlow::Break(()),
+            Err(e) => {
+                written = Err(e);
+                ControlFlow::Break(())
+            }
+        });
+        written?;
+        writer.finish(view, &view.trace.issues)?;
+        Ok(window.events > 0)
+    }
+}
+
+/// Writes events in full; false where one of them does not exist.
+fn show(
+    positions: &[Position],
+    view: &View<'_>,
+    format: Format,
+    options: &TableOptions,
+    sink: &mut Sink<'_>,
+    diagnostics: &Diagnostics,
+) -> Result<bool, Error> {
+    let mut events = Vec::new();
+    let mut missing = Vec::new();
+    for position in positions {
+        let seq = position.seq(view.trace)?;
+        match seq.and_then(|s| view.trace.events().find(|e| e.seq == s)) {
+            Some(event) => events.push(event),
+            None => missing.push(match position {
+                Position::Seq(n) => n.to_string(),
+                Position::Newest(n) => format!("-{n}"),
+                other => format!("{other:?}"),
+            }),
+        }
+    }
+    let mut writer: Box<dyn EventSink + '_> = if format == Format::Table {
+        let seqs = || events.iter().map(|e: &Event| e.seq);
+        let (first, last) = (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0));
+        let outcomes = Outcomes::of(view.trace, view.catalogue, first, last);
+        let newest = view.trace.newest().map(|e| e.ticks);
+        Box::new(Show::new(&mut *sink, options.paint.clone(), newest).with_outcomes(Arc::new(outcomes)))
+    } else {
+        event_writer(format, sink, options)?
+    };
+    writer.begin(view, &Window::of(events.iter().copied()))?;
+    for event in &events {
+        if writer.event(view, event)? == Flow::Enough {
+            break;
+        }
+    }
+    writer.finish(view, &view.trace.issues)?;
+    drop(writer);
+    let held = view.trace.about.held;
+    for position in &missing {
+        diagnostics.say(format_args!(
+            "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
+            held.saturating_sub(1)
+        ));
+    }
+    Ok(missing.is_empty())
+}

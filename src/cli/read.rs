@@ -1,0 +1,220 @@
+//! Questions about the trace of a target: what has to be read for each, and no more.
+
+use std::io::Write;
+
+use super::diagnostics::Diagnostics;
+use super::monitor::Program;
+use super::request::{Clock, Output, Task};
+use super::sink::Sink;
+use super::{Outcome, info, live, print, reports, threads};
+use crate::analysis::ReportRequest;
+use crate::catalogue::Names;
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::{DecodeOptions, Extent};
+use crate::output::{self, Format};
+use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
+use crate::session::{Inputs, Loaded, Session};
+
+/// A question about a target's trace.
+pub struct Question {
+    /// What is asked.
+    pub ask: Ask,
+    /// Where the bytes come from.
+    pub inputs: Inputs,
+    /// Which events.
+    pub filters: Filters,
+    /// What stamps mean.
+    pub clock: Clock,
+    /// Whose names.
+    pub names: Names,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// The newest events.
+    Last(Amount),
+    /// All events.
+    List,
+    /// These events in full.
+    Show(Vec<Position>),
+    /// What is known of the source and the trace.
+    Info,
+    /// The registry.
+    Objects,
+    /// Reports.
+    Reports(ReportRequest),
+}
+
+/// What was read for a question.
+pub struct Answer {
+    /// The trace.
+    pub loaded: Loaded,
+    /// What `info` reads beside it.
+    pub info: Option<info::Info>,
+    /// What a report in a file says of its source.
+    pub origin: Option<reports::Origin>,
+    /// The objects' current states.
+    pub states: Vec<output::Standing>,
+}
+
+impl From<Loaded> for Answer {
+    fn from(loaded: Loaded) -> Self {
+        Self { loaded, info: None, origin: None, states: Vec::new() }
+    }
+}
+
+impl Task for Question {
+    fn inputs(&self) -> Option<&Inputs> {
+        Some(&self.inputs)
+    }
+
+    fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        let inputs = std::mem::take(&mut self.inputs);
+        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format == Format::Md;
+        let read = |session: &mut Session<'static>| {
+            let mut answer = self.read(session)?;
+            answer.origin = is_report.then(|| reports::Origin::of(session));
+            Ok(answer)
+        };
+        live::run(inputs, diagnostics, read, |answer, session, client| {
+            print::answer(&answer, &self, session, output, Sink::open(output, client)?, diagnostics)
+        })
+    }
+
+    fn answer(
+        mut self: Box<Self>,
+        program: &Program,
+        mut session: Session<'_>,
+        output: &Output,
+        out: &mut dyn Write,
+        diagnostics: &Diagnostics,
+    ) -> Result<Outcome, Error> {
+        self.clock.or(&program.clock);
+        if self.names == Names::default() {
+            self.names = program.names;
+        }
+        let answer = self.read(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
+        print::answer(&answer, &self, &session, output, Sink::over(out), diagnostics)
+    }
+}
+
+impl Question {
+    /// Reads what the question needs.
+    fn read(&self, session: &mut Session<'_>) -> Result<Answer, Error> {
+        session.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
+        let options = self.clock.options(session)?;
+        Reader { session, filters: &self.filters, names: self.names, options }.answer(&self.ask)
+    }
+}
+
+struct Reader<'a, 'm> {
+    session: &'a mut Session<'m>,
+    filters: &'a Filters,
+    names: Names,
+    options: DecodeOptions,
+}
+
+impl Reader<'_, '_> {
+    fn load(&mut self, extent: Extent) -> Result<Loaded, Error> {
+        self.session.load(extent, self.names, &self.options)
+    }
+
+    fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
+        Ok(match ask {
+            Ask::List | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::Last(amount) => self.newest(*amount)?.into(),
+            Ask::Show(positions) => self.positions(positions)?.into(),
+            Ask::Objects => {
+                let mut loaded = self.load(Extent::Nothing)?;
+                let states = threads::standing(self.session, &mut loaded.trace)?;
+                Answer { states, ..loaded.into() }
+            }
+            Ask::Info => {
+                // A live target is halted while it is read, and a part of the ring is enough.
+                let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
+                let mut loaded = self.load(extent)?;
+                let info = info::gather(self.session, &loaded);
+                // Of files code and names are compared for every command.
+                let known = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
+                loaded.trace.issues.extend(info.issue().filter(|_| !known));
+                Answer { info: Some(info), ..loaded.into() }
+            }
+        })
+    }
+
+    /// The newest events that the filters keep: read backwards, each time twice as many.
+    fn newest(&mut self, amount: Amount) -> Result<Loaded, Error> {
+        let wanted = match amount {
+            Amount::Events(n) if self.filters.is_empty() => {
+                let loaded = self.load(Extent::Newest(n))?;
+                // Where just the newest slots are lost, what is left is older.
+                let lost = loaded.trace.is_empty() && loaded.trace.about.held > 0;
+                return if lost { self.load(Extent::All) } else { Ok(loaded) };
+            }
+            Amount::Events(n) => Some(n),
+            Amount::Ticks(_) | Amount::Time(_) => None,
+        };
+        let counted = |p: Option<Position>| matches!(p, Some(Position::Ticks(_) | Position::Time(_)));
+        if counted(self.filters.from) || counted(self.filters.to) {
+            // These count from the oldest event of all.
+            return self.load(Extent::All);
+        }
+        let mut slots = wanted.unwrap_or(0).clamp(32, 1 << 20);
+        loop {
+            slots = slots.saturating_mul(2);
+            let loaded = self.load(Extent::Newest(slots))?;
+            if loaded.trace.about.held <= slots || self.holds(&loaded, wanted, amount)? {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    /// True where so much of what the filters keep is among what was read.
+    fn holds(&self, loaded: &Loaded, wanted: Option<u64>, amount: Amount) -> Result<bool, Error> {
+        let Some(wanted) = wanted else {
+            let start = start_of(amount, loaded)?;
+            return Ok(loaded.trace.events().next().is_none_or(|oldest| oldest.ticks < start));
+        };
+        let query = match Query::compile(self.filters, &loaded.trace, &loaded.catalogue) {
+            Ok(query) => query,
+            // The name may be of a thread that ran longer ago.
+            Err(e) if e.is_not_found() => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let kept = loaded.trace.events().filter(|e| query.keeps(e)).count();
+        Ok(u64::try_from(kept).unwrap_or(u64::MAX) >= wanted)
+    }
+
+    /// From the oldest event that is to be shown to the newest, and the one before it for its delta.
+    fn positions(&mut self, positions: &[Position]) -> Result<Loaded, Error> {
+        let mut back = 0u64;
+        let mut held = None;
+        for position in positions {
+            let needed = match position {
+                Position::Newest(n) => *n,
+                Position::Seq(seq) => {
+                    let total = match held {
+                        Some(total) => total,
+                        None => self.load(Extent::Nothing)?.trace.about.held,
+                    };
+                    held = Some(total);
+                    total.saturating_sub(*seq)
+                }
+                _ => return self.load(Extent::All),
+            };
+            back = back.max(needed);
+        }
+        self.load(Extent::Newest(back.saturating_add(1)))
+    }
+}
+
+/// The ticks at which the newest so much begins.
+pub fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
+    let Some(position) = amount.start() else { return Ok(i64::MIN) };
+    Ok(match position.bound(&loaded.trace, Edge::From)? {
+        Bound::Ticks(ticks) => ticks,
+        Bound::Seq(_) => i64::MIN,
+    })
+}

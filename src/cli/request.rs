@@ -1,0 +1,386 @@
+//! From what was typed to what runs: the options of a command become a [`Task`] and its [`Output`].
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::commands::Row;
+use super::diagnostics::Diagnostics;
+use super::monitor::Program;
+use super::options::{self, Color};
+use super::read::{Ask, Question};
+use super::sink::{self, Sink};
+use super::values::{self, Rate};
+use super::{Outcome, inputs_kept};
+use crate::analysis::{Name, ReportRequest};
+use crate::code::Code;
+use crate::error::Error;
+use crate::format::DecodeOptions;
+use crate::output::{self, Format};
+use crate::query::{Amount, Filters, Key, Position};
+use crate::rsp::{Endpoint, Leave};
+use crate::session::{GivenRegisters, Inputs, RemoteInput, Session, SourceSpec, TraceInput};
+
+/// What a command does.
+pub trait Task {
+    /// The source that it reads.
+    fn inputs(&self) -> Option<&Inputs> {
+        None
+    }
+
+    /// The files that it reads: they are never written over.
+    fn files(&self) -> Vec<PathBuf> {
+        self.inputs().map(inputs_kept::files).unwrap_or_default()
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`Error`] where there is no result.
+    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error>;
+
+    /// Answers a monitor line out of a target that is open already.
+    ///
+    /// # Errors
+    /// As [`Task::run`].
+    fn answer(
+        self: Box<Self>,
+        _program: &Program,
+        _session: Session<'_>,
+        _output: &Output,
+        _out: &mut dyn Write,
+        _diagnostics: &Diagnostics,
+    ) -> Result<Outcome, Error> {
+        Err(Error::failed(Code::Monitor, "a monitor line cannot ask for that", ""))
+    }
+}
+
+/// How to print.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// In which format.
+    pub format: Format,
+    /// Where to; standard output without it.
+    pub path: Option<PathBuf>,
+    /// With colour?
+    pub color: Color,
+    /// Columns of a table.
+    pub width: Option<usize>,
+    /// Lost data is an error.
+    pub strict: bool,
+}
+
+/// One run.
+pub struct Request {
+    /// What to do.
+    pub task: Box<dyn Task>,
+    /// How to print it.
+    pub output: Output,
+}
+
+impl Request {
+    /// A task that prints by the options of its own.
+    pub fn new(task: impl Task + 'static, output: Output) -> Self {
+        Self { task: Box::new(task), output }
+    }
+
+    /// Runs it. `option_files` were read for its options.
+    pub fn run(self, option_files: &[PathBuf], diagnostics: &Diagnostics) -> Outcome {
+        let Self { task, output } = self;
+        if let Some(path) = &output.path
+            && let Err(error) = inputs_kept::check(&[&task.files(), option_files].concat(), path)
+        {
+            return output.report(&error, diagnostics);
+        }
+        task.run(&output, diagnostics).unwrap_or_else(|error| {
+            let outcome = output.report(&error, diagnostics);
+            if let Some(path) = output.path.as_ref().filter(|path| path.is_file()) {
+                diagnostics.say(format_args!("{} is left as it was", path.display()));
+            }
+            outcome
+        })
+    }
+}
+
+impl Output {
+    /// Of the options; `-` is standard output.
+    pub fn new(format: Format, printing: options::Printing) -> Self {
+        let options::Printing { output, color, width, strict } = printing;
+        let path = output.filter(|p| p.as_os_str() != "-");
+        // A debugger that prints for us knows its terminal; a typed option wins.
+        let color = match (color, std::env::var("TX_TRACE_COLOR").as_deref()) {
+            (Color::Auto, Ok("always")) if path.is_none() => Color::Always,
+            (Color::Auto, Ok("never")) => Color::Never,
+            (typed, _) => typed,
+        };
+        Self { format, path, color, width, strict }
+    }
+
+    /// Of the options of a command, in a format that it has.
+    pub fn of(row: &Row, typed: options::Output) -> Result<Self, Error> {
+        if !row.formats.contains(&typed.format) {
+            return Err(Error::usage(Code::Usage, "--format md is for reports; events come as table, json or csv"));
+        }
+        Ok(Self::new(typed.format, typed.printing))
+    }
+
+    /// Prints an error as the format has it: JSON gets its `error` line as well. A file stays as it was.
+    fn report(&self, error: &Error, diagnostics: &Diagnostics) -> Outcome {
+        if error.code == Code::BrokenPipe {
+            return Outcome::Done;
+        }
+        let json = self.format == Format::Json && self.path.as_deref().is_none_or(sink::is_device);
+        // In a debugger's own session there is nowhere to print to but stderr.
+        if json && let Ok(mut out) = Sink::open(self, None) {
+            drop(output::write_error(&mut out, error).map(|()| out.finish()));
+        }
+        diagnostics.error(error)
+    }
+}
+
+/// What the options say of the clock; the rate may be a symbol.
+#[derive(Debug, Default, Clone)]
+pub struct Clock {
+    /// Direction, period, and the rate where it was given as a number.
+    pub options: DecodeOptions,
+    hz_symbol: Option<String>,
+}
+
+impl Clock {
+    /// Takes what this one does not say from another.
+    pub fn or(&mut self, other: &Self) {
+        let (own, given) = (&mut self.options, &other.options);
+        own.direction = own.direction.or(given.direction);
+        own.period = own.period.or(given.period);
+        own.release = own.release.or(given.release);
+        if own.hz.is_none() && self.hz_symbol.is_none() {
+            own.hz = given.hz;
+            self.hz_symbol.clone_from(&other.hz_symbol);
+        }
+    }
+
+    /// With the rate, which may have to be read from the target.
+    pub fn options(&self, session: &mut Session<'_>) -> Result<DecodeOptions, Error> {
+        let mut options = self.options;
+        if let Some(symbol) = &self.hz_symbol {
+            #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
+            let hz = session.variable(symbol)? as f64;
+            options.hz = Some(hz).filter(|hz| *hz > 0.0);
+        }
+        Ok(options)
+    }
+}
+
+impl From<options::Clock> for Clock {
+    fn from(typed: options::Clock) -> Self {
+        let (hz, hz_symbol) = match typed.hz {
+            Some(Rate::Hz(hz)) => (Some(hz), None),
+            Some(Rate::Symbol(name)) => (None, Some(name)),
+            None => (None, None),
+        };
+        let (direction, period, release) = (typed.direction, typed.period, typed.qnx_version);
+        Self { options: DecodeOptions { direction, period, release, hz, ..DecodeOptions::default() }, hz_symbol }
+    }
+}
+
+/// A question of the commands that read.
+pub fn read(row: &Row, typed: options::Read, mut ask: Ask) -> Result<Request, Error> {
+    let options::Read { words, source, filters: which, mut clock, output } = typed;
+    let files = take_words(&mut ask, words)?;
+    if ask == Ask::Show(Vec::new()) {
+        return Err(Error::usage(
+            Code::Usage,
+            "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
+        ));
+    }
+    let output = Output::of(row, output)?;
+    let previous = source.previous;
+    if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
+        return Err(previous_refused());
+    }
+    let names = clock.netx;
+    let inputs = with_names(inputs(source, files)?, &mut clock);
+    let mut question = Question { ask, inputs, filters: filters(which)?, names, clock: clock.into() };
+    question.clock.options.previous = previous;
+    Ok(Request::new(question, output))
+}
+
+/// `--previous` where it means nothing.
+pub fn previous_refused() -> Error {
+    Error::usage(Code::Usage, "--previous goes with last, list and show")
+}
+
+/// `objects`, and with `--use` a report.
+pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
+    let ask = match typed.usage {
+        true => Ask::Reports(ReportRequest { names: row.reports.to_vec(), ..ReportRequest::default() }),
+        false => Ask::Objects,
+    };
+    read(row, typed.read, ask)
+}
+
+/// The commands that print reports.
+pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
+    let options::Reports { read: options, tracex, every, span: spans } = typed;
+    let measures = !every.is_empty() || !spans.is_empty();
+    if measures && !row.reports.contains(&Name::Latency) {
+        return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
+    }
+    read(row, options, Ask::Reports(ReportRequest { names: row.reports.to_vec(), tracex, every, spans }))
+}
+
+/// Takes N or SEQ out of the words; the rest are files.
+pub fn take_words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    let mut counted = false;
+    for word in words {
+        let is_number = values::is_number(&word);
+        // A name of a file need not be text; a number is.
+        match (&mut *ask, word.to_str()) {
+            (Ask::Show(positions), Some(text)) if is_number => {
+                positions.push(Position::parse(text).map_err(|e| Error::usage(Code::Position, e.to_string()))?);
+            }
+            (Ask::Last(amount), Some(text)) if !counted && (is_number || is_amount(text)) => {
+                *amount = Amount::parse(text).map_err(|e| Error::usage(Code::Position, e.to_string()))?;
+                counted = true;
+            }
+            (_, Some(text)) if is_number => {
+                return Err(Error::usage(
+                    Code::Usage,
+                    format!(
+                        "what does {text} mean here? A file of that name is ./{text}; `last {text}` and `show {text}` take numbers"
+                    ),
+                ));
+            }
+            _ => files.push(PathBuf::from(word)),
+        }
+    }
+    Ok(files)
+}
+
+/// `5ms`, `1200t`
+fn is_amount(text: &str) -> bool {
+    text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) && Amount::parse(text).is_ok()
+}
+
+/// A variable of the environment that is set and not empty.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The source. What is typed wins over the environment.
+pub fn inputs(s: options::Source, files: Vec<PathBuf>) -> Result<Inputs, Error> {
+    let kinds = [
+        (s.remote.is_some(), "--remote"),
+        (s.core.is_some(), "--core"),
+        (!s.image.is_empty(), "--image"),
+        (!s.trace.is_empty(), "--trace"),
+    ];
+    let kinds: Vec<&str> = kinds.into_iter().filter(|(typed, _)| *typed).map(|(_, name)| name).collect();
+    if kinds.len() > 1 {
+        return Err(Error::usage(Code::Usage, format!("{} name different sources: give one", kinds.join(" and "))));
+    }
+    let from_environment =
+        || variable("TX_TRACE_REMOTE").filter(|_| kinds.is_empty() && files.is_empty())?.into_string().ok();
+    let source = if let Some(endpoint) = s.remote.or_else(from_environment) {
+        SourceSpec::Remote(remote(&endpoint, s.timeout, s.leave, s.max_halt)?)
+    } else if let Some(core) = s.core {
+        SourceSpec::Core(core)
+    } else if !s.image.is_empty() {
+        SourceSpec::Images(s.image)
+    } else if !s.trace.is_empty() {
+        let input = |p: PathBuf| if p.as_os_str() == "-" { TraceInput::Stdin } else { TraceInput::File(p) };
+        SourceSpec::Traces(s.trace.into_iter().map(input).collect())
+    } else {
+        SourceSpec::Files
+    };
+    let stdio = matches!(&source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio);
+    Ok(Inputs {
+        elf: s.elf,
+        elf_default: variable("TX_TRACE_ELF").map(PathBuf::from),
+        source,
+        files,
+        symbols: s.symbol,
+        registers: GivenRegisters { typed: s.reg, shown: s.debugger_reg },
+        header: s.header,
+        scan: s.scan,
+        load_offset: s.load_offset,
+        entry: entry(s.entry, stdio)?,
+        format: s.format_in,
+        ..Inputs::default()
+    })
+}
+
+/// The entry point of the debugger at the other end of stdin and stdout: in another source the program may lie
+/// elsewhere. The debugger puts it into the environment, which every command takes.
+fn entry(typed: Option<u64>, stdio: bool) -> Result<Option<u64>, Error> {
+    let text = variable("TX_TRACE_ENTRY").filter(|_| stdio && typed.is_none());
+    let Some(text) = text.and_then(|text| text.into_string().ok()) else { return Ok(typed) };
+    let entry = values::number(&text).map_err(|e| Error::usage(e.code, format!("--entry {text}: {e}")))?;
+    Ok(Some(entry))
+}
+
+/// A live target.
+fn remote(
+    endpoint: &str,
+    timeout: std::time::Duration,
+    leave: Option<Leave>,
+    max_halt: Option<std::time::Duration>,
+) -> Result<RemoteInput, Error> {
+    let endpoint = Endpoint::parse(endpoint)?;
+    let leave = match leave {
+        // Where memory is read without a halt there is nothing to leave.
+        Some(Leave::Running | Leave::Halted) if !endpoint.is_rsp() => {
+            return Err(Error::usage(
+                Code::Usage,
+                format!("--leave: {endpoint} only reads memory, it neither halts nor resumes"),
+            ));
+        }
+        Some(typed) => typed,
+        None => match std::env::var("TX_TRACE_LEAVE").ok().filter(|value| !value.is_empty()) {
+            Some(value) => Leave::from_str(&value, false).map_err(|_| {
+                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: as-found, running or halted is wanted"))
+            })?,
+            None => Leave::AsFound,
+        },
+    };
+    Ok(RemoteInput { endpoint, timeout, leave, max_halt })
+}
+
+/// The inputs with what names the application's events.
+pub fn with_names(inputs: Inputs, clock: &mut options::Clock) -> Inputs {
+    let (events, event_enums) = (std::mem::take(&mut clock.user.events), enum_names(&clock.user.event_enum));
+    Inputs { events, event_enums, ..inputs }
+}
+
+/// `--event-enum A,B`, and twice.
+pub fn enum_names(options: &[String]) -> Vec<String> {
+    options.iter().flat_map(|o| o.split(',')).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
+}
+
+/// Which events.
+pub fn filters(f: options::Filters) -> Result<Filters, Error> {
+    let mut all = Filters::default();
+    let wrong = |e: Error| Error::usage(Code::Filter, e.message);
+    for (key, values) in [
+        (Key::Thread, f.thread),
+        (Key::Event, f.event),
+        (Key::Class, f.class),
+        (Key::Object, f.object),
+        (Key::Context, f.context),
+        (Key::Core, f.core_id),
+        (Key::Arg, f.arg),
+    ] {
+        for value in values {
+            all.add(key, &value).map_err(wrong)?;
+        }
+    }
+    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    if let Some(around) = &f.around {
+        all.add_around(around).map_err(wrong)?;
+    }
+    Ok(all)
+}

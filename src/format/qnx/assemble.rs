@@ -1,0 +1,202 @@
+//! Events of several elements are put together: over the borders of buffers, and through what other processors and
+//! interrupts recorded in between.
+
+use std::collections::HashMap;
+
+use super::super::arena::Arena;
+use super::layout::ELEMENT;
+use super::parse::{self, Part, RawElement};
+use crate::abi::{Addr, Endian};
+use crate::bytes::Bytes;
+use crate::code::Code;
+use crate::trace::{Issue, Place, Severity};
+
+/// Elements that lie together.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Address of the first.
+    pub address: Addr,
+    /// Number of the first among the slots of the whole.
+    pub slot: u64,
+    /// True where something is missing in front of it: no event reaches over that.
+    pub after_gap: bool,
+    /// Elements that were counted; `None` where they must tell how many they are.
+    pub count: Option<usize>,
+}
+
+/// One event, in as few words as it takes to find it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Assembled {
+    /// Number of the segment with its first element.
+    pub segment: u32,
+    /// Number of that element in it.
+    pub element: u32,
+    /// Its payload in the arena, where that has more than one element.
+    pub payload: Option<u32>,
+}
+
+/// What became of the elements.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    /// The events in the order in which they were complete.
+    pub events: Vec<Assembled>,
+    /// Their longer payloads.
+    pub arena: Arena,
+    /// What could not be used.
+    pub issues: Vec<Issue>,
+    /// Elements that hold something.
+    pub elements: u64,
+    /// True where the first elements are the end of an event whose beginning is overwritten.
+    pub begins_torn: bool,
+}
+
+/// What the parts of one event share: processor, stamp, class and event.
+type Key = (u8, u32, u16, u16);
+
+struct Pending {
+    segment: u32,
+    element: u32,
+    words: Vec<u64>,
+}
+
+/// Elements of one kind of trouble: how many, and the first.
+#[derive(Default)]
+struct Trouble {
+    count: u64,
+    first: Option<Addr>,
+}
+
+impl Trouble {
+    fn at(&mut self, address: Addr) {
+        self.count = self.count.saturating_add(1);
+        self.first = self.first.or(Some(address));
+    }
+}
+
+#[derive(Default)]
+struct Troubles {
+    leading: u64,
+    orphans: Trouble,
+    incomplete: Trouble,
+    damaged: Trouble,
+    empty: Trouble,
+}
+
+struct Assembler {
+    out: Assembly,
+    pending: HashMap<Key, Pending>,
+    troubles: Troubles,
+}
+
+/// Puts the elements of all segments together, oldest first.
+pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
+    let mut this = Assembler { out: Assembly::default(), pending: HashMap::new(), troubles: Troubles::default() };
+    for (number, segment) in segments.iter().enumerate() {
+        let Ok(number) = u32::try_from(number) else { break };
+        if segment.after_gap {
+            this.close_all();
+        }
+        let most = segment.count.unwrap_or(usize::MAX);
+        for (element, bytes) in segment.bytes.chunks_exact(ELEMENT).take(most).enumerate() {
+            let Ok((_, raw)) = parse::element(bytes, endian) else { break };
+            let at = segment.address.wrapping_add((element as u64).wrapping_mul(ELEMENT as u64));
+            let Ok(element) = u32::try_from(element) else { break };
+            if segment.count.is_none() && (raw.is_empty() || !raw.is_sound()) {
+                break;
+            }
+            this.element(&raw, number, element, at);
+        }
+    }
+    this.close_all();
+    this.report();
+    this.out
+}
+
+impl Assembler {
+    fn element(&mut self, raw: &RawElement, segment: u32, element: u32, at: Addr) {
+        if raw.is_empty() {
+            return self.troubles.empty.at(at);
+        }
+        self.out.elements = self.out.elements.saturating_add(1);
+        if !raw.is_sound() {
+            return self.troubles.damaged.at(at);
+        }
+        let key = (raw.cpu, raw.stamp, raw.class, raw.event);
+        let words = raw.words.map(u64::from);
+        match raw.part {
+            Part::Simple => self.out.events.push(Assembled { segment, element, payload: None }),
+            Part::Begin => {
+                let begun = Pending { segment, element, words: words.to_vec() };
+                if let Some(old) = self.pending.insert(key, begun) {
+                    self.close(&old, at);
+                }
+            }
+            Part::Continue => match self.pending.get_mut(&key) {
+                Some(pending) => pending.words.extend_from_slice(&words),
+                None => self.orphan(at),
+            },
+            Part::End => match self.pending.remove(&key) {
+                Some(mut pending) => {
+                    pending.words.extend_from_slice(&words);
+                    self.put(&pending);
+                }
+                None => self.orphan(at),
+            },
+        }
+    }
+
+    fn put(&mut self, pending: &Pending) {
+        let payload = self.out.arena.push(&pending.words);
+        if payload.is_some() {
+            let Pending { segment, element, .. } = *pending;
+            self.out.events.push(Assembled { segment, element, payload });
+        }
+    }
+
+    fn orphan(&mut self, at: Addr) {
+        if self.out.events.is_empty() && self.pending.is_empty() {
+            self.troubles.leading = self.troubles.leading.saturating_add(1);
+        } else {
+            self.troubles.orphans.at(at);
+        }
+    }
+
+    /// An event whose end does not come is shown as far as it goes.
+    fn close(&mut self, pending: &Pending, at: Addr) {
+        self.troubles.incomplete.at(at);
+        self.put(pending);
+    }
+
+    fn close_all(&mut self) {
+        let mut all: Vec<Pending> = self.pending.drain().map(|(_, p)| p).collect();
+        all.sort_by_key(|p| (p.segment, p.element));
+        for pending in all {
+            self.troubles.incomplete.count = self.troubles.incomplete.count.saturating_add(1);
+            self.put(&pending);
+        }
+    }
+
+    fn report(&mut self) {
+        let Troubles { leading, orphans, incomplete, damaged, empty } = std::mem::take(&mut self.troubles);
+        self.out.begins_torn = leading > 0;
+        if leading > 0 {
+            let text = "elements at the start are the end of an event whose beginning is overwritten";
+            let issue = Issue::new(Code::OrphanParts, format!("{leading} {text}")).severity(Severity::Note);
+            self.out.issues.push(issue.times(leading));
+        }
+        for (trouble, code, what) in [
+            (orphans, Code::OrphanParts, "elements belong to events whose beginning is missing"),
+            (incomplete, Code::EventIncomplete, "events have no end: they are shown as far as they go"),
+            (damaged, Code::EventDamaged, "elements are no events: bits are set that mean nothing"),
+            (empty, Code::UnusedSlot, "slots that were counted hold no event"),
+        ] {
+            if trouble.count > 0 {
+                let issue = Issue::new(code, format!("{} {what}", trouble.count)).severity(Severity::Lost);
+                let place = Place { address: trouble.first, ..Place::default() };
+                self.out.issues.push(issue.times(trouble.count).at(place));
+            }
+        }
+    }
+}
