@@ -3,6 +3,12 @@
 /// An address on the target. 64 bits hold those of every target; a 32-bit one leaves the upper half zero.
 pub type Addr = u64;
 
+/// The last address of `len` bytes, `addr` itself for none; `None` where they pass the end of the address space.
+#[must_use]
+pub fn last_address(addr: Addr, len: usize) -> Option<Addr> {
+    addr.checked_add(u64::try_from(len.saturating_sub(1)).ok()?)
+}
+
 /// The target's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endian {

@@ -87,6 +87,8 @@ pub mod sym;
 #[cfg(feature = "internals")]
 pub mod trace;
 
+mod sys;
+
 #[cfg(not(feature = "internals"))]
 mod abi;
 #[cfg(not(feature = "internals"))]

@@ -20,7 +20,7 @@ const ORDER: &[&str] = &[
     "code < error < mem, query, rsp, control, cli",
     "abi, bytes, code < report, trace < catalogue < query < analysis < output",
     "error < query, output, kernel, format, catalogue",
-    "abi, bytes < rsp < mem",
+    "abi, bytes, sys < rsp < mem",
     "abi, bytes < elf < mem < sym < cpu < kernel < session",
     "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
@@ -37,6 +37,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("gdbstub", &["serve"]),
     ("clap", &["cli"]),
     ("owo_colors", &["cli", "output"]),
+    ("libc", &["sys"]),
+    ("rustix", &["sys"]),
+    ("memmap2", &["sys"]),
+    ("signal_hook", &["sys"]),
+    ("terminal_size", &["sys"]),
 ];
 
 /// Rooms that name no other crate at all.

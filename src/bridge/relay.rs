@@ -329,7 +329,7 @@ impl Relay {
         let options = Options { timeout: self.stub.timeout, interrupt: self.stub.interrupt, ..Options::default() };
         let guest = Box::new(Guest::new(Arc::clone(&self.ends)));
         let name = self.stub.endpoint.to_string();
-        let mut remote = Remote::new(Client::guest(guest, &name, options, &self.talk.features, self.talk.acks));
+        let mut remote = Remote::new(Client::shared(guest, &name, options, &self.talk.features, self.talk.acks));
         let mut text = Vec::new();
         answer(line, &mut remote, &mut text);
         drop(remote);

@@ -68,7 +68,7 @@ fn say_halted(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
     }
 }
 
-/// Says where the state is not the wished one, or not known.
+/// Says where the state is not the requested one, or not known.
 pub fn say_left(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
     if let Some(sentence) = &outcome.message {
         diagnostics.say(sentence);

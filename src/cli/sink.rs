@@ -3,8 +3,6 @@
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 
-use terminal_size::Width;
-
 use super::options::Color;
 use super::request::Output;
 use super::whole_file::WholeFile;
@@ -12,6 +10,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::output::{Paint, TableOptions};
 use crate::rsp::Client;
+use crate::sys;
 
 /// A place for data.
 pub struct Sink<'a> {
@@ -56,10 +55,7 @@ impl<'a> Sink<'a> {
     /// Columns of a table that goes here.
     fn width(&self, output: &Output) -> usize {
         output.width.unwrap_or_else(|| match self.to {
-            To::Stdout(_) if io::stdout().is_terminal() => terminal_size::terminal_size_of(io::stdout())
-                .map(|(Width(c), _)| usize::from(c))
-                .filter(|c| *c >= 20)
-                .unwrap_or(COLUMNS),
+            To::Stdout(_) if io::stdout().is_terminal() => sys::columns().filter(|c| *c >= 20).unwrap_or(COLUMNS),
             // The terminal is at the other end.
             To::Writer(_) => COLUMNS,
             _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),

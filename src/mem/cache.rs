@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{MAX_READ, Memory, ReadError, ReadErrorKind, Region};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::bytes::Bytes;
 
-/// How many bytes are remembered unless told otherwise.
+/// How many bytes are remembered by default.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// A memory that remembers. What it holds is of the moment it was read: [`Cache::forget`] when the target ran.
@@ -157,7 +157,7 @@ impl<M: Memory> Memory for Cache<M> {
         let mut planned: BTreeMap<Addr, usize> = BTreeMap::new();
         for &(addr, len) in wanted {
             // Past the end of the address space or beyond reason: the source finds its own words, below.
-            if len > MAX_READ || past_the_end(addr, len) {
+            if len > MAX_READ || last_address(addr, len).is_none() {
                 continue;
             }
             planned.extend(self.missing(&planned, addr, len));
@@ -204,11 +204,6 @@ impl<M: Memory> Memory for Cache<M> {
     fn searchable(&mut self) -> Option<Vec<Region>> {
         self.inner.searchable()
     }
-}
-
-fn past_the_end(addr: Addr, len: usize) -> bool {
-    let last = len.checked_sub(1).and_then(|n| u64::try_from(n).ok());
-    last.is_some_and(|n| addr.checked_add(n).is_none())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! ELF cores: the memory of a stopped target, and what its notes tell.
+//! ELF cores: the memory of a stopped target, and what its notes hold.
 //!
 //! Cores come from the Linux kernel, from GDB (over any stub), from QEMU's monitor and from qemu-user. What
 //! they have in common is little; see [`super::segments`] for what is done about it.
@@ -61,7 +61,7 @@ impl Core {
             return Err(CoreError::NotACore(elf.describe()));
         }
         let (mut blocks, mut missing, mut loads) = (Vec::new(), 0u64, 0usize);
-        // Older QEMUs write no virtual addresses where they have none: all are 0, and the physical ones tell.
+        // Older QEMUs write no virtual addresses where they have none: all are 0, and the physical ones are right.
         let loaded = |p: &Segment| p.kind == PT_LOAD;
         let physical =
             elf.segments().filter(loaded).all(|p| p.vaddr == 0) && elf.segments().filter(loaded).any(|p| p.paddr != 0);
@@ -245,7 +245,7 @@ impl Core {
     }
 
     /// What to add to an address in `elf` to get one in this core, and how that is known. `None` where nothing
-    /// tells. Wraps: an offset below zero is a large one.
+    /// shows it. Wraps: an offset below zero is a large one.
     ///
     /// In this order: a program linked to fixed addresses has none; the entry point as loaded less the entry
     /// point as linked; the program headers as loaded less as linked; the file whose mapped first page holds

@@ -7,7 +7,7 @@ use flate2::bufread::GzDecoder;
 /// The most bytes that a small file is unpacked to: a bomb stays small in memory.
 const LEAST_BOUND: usize = 256 << 20;
 /// The most bytes that any file is unpacked to.
-const MOST_BOUND: usize = 1 << 30;
+const MAX_BOUND: usize = 1 << 30;
 /// How many times its own size a large file may unpack to: what a dump of RAM, half of it zeros, packs to.
 const DENSITY: usize = 16;
 /// DEFLATE packs no byte into less than a 1032nd of one.
@@ -49,16 +49,16 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
 /// The most bytes that a file of this many is unpacked to: 16 times its size, at least 256 MiB and at most 1 GiB.
 #[must_use]
 pub fn bound_of(packed: usize) -> usize {
-    packed.saturating_mul(DENSITY).clamp(LEAST_BOUND, MOST_BOUND)
+    packed.saturating_mul(DENSITY).clamp(LEAST_BOUND, MAX_BOUND)
 }
 
 /// Unpacks `packed`, all its members one behind the other, to at most `bound` bytes.
 #[must_use]
 pub fn unpack(packed: &[u8], bound: usize) -> Unpacked {
     let mut bytes = Vec::new();
-    // The file tells its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.
-    let told = packed.last_chunk::<4>().map_or(0, |b| usize::try_from(u32::from_le_bytes(*b)).unwrap_or(0));
-    bytes.reserve_exact(told.min(bound).min(packed.len().saturating_mul(DENSEST)));
+    // The file gives its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.
+    let size = packed.last_chunk::<4>().map_or(0, |b| usize::try_from(u32::from_le_bytes(*b)).unwrap_or(0));
+    bytes.reserve_exact(size.min(bound).min(packed.len().saturating_mul(DENSEST)));
     let mut rest = packed;
     let mut step = vec![0; STEP];
     loop {

@@ -1,4 +1,4 @@
-//! Images: the bytes of a file, at an address that somebody told; and text that holds its addresses itself.
+//! Images: the bytes of a file, at a given address; and text that holds its addresses itself.
 
 mod collect;
 mod hexdump;
@@ -17,7 +17,7 @@ use crate::bytes::Bytes;
 pub struct ImageArg {
     /// The file.
     pub path: String,
-    /// Where its first byte belongs; `None` where nobody told.
+    /// Where its first byte belongs; `None` where none was given.
     pub addr: Option<Addr>,
 }
 
@@ -58,8 +58,8 @@ impl ImageArg {
     /// that ends in `@` and digits needs its address written.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let told = text.rsplit_once('@').filter(|(path, _)| !path.is_empty());
-        match told.and_then(|(path, addr)| Some((path, parse_number(addr).ok()?))) {
+        let split = text.rsplit_once('@').filter(|(path, _)| !path.is_empty());
+        match split.and_then(|(path, addr)| Some((path, parse_number(addr).ok()?))) {
             Some((path, addr)) => Self { path: path.to_owned(), addr: Some(addr) },
             None => Self { path: text.to_owned(), addr: None },
         }
@@ -82,7 +82,7 @@ pub struct Image {
 /// Why images make no memory. Each names the images and their ranges.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// Nobody told where it belongs.
+    /// It was given no address.
     #[error("{name} has no address: write {name}@ADDR")]
     Unplaced {
         /// The image.
@@ -128,7 +128,7 @@ impl Image {
         Self { name: name.into(), bytes: bytes.into(), addr: Some(addr), data: None }
     }
 
-    /// An image of which nobody knows where it belongs: a trace header in it may tell.
+    /// An image without an address: a trace header in it may hold one.
     #[must_use]
     pub fn unplaced(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self { name: name.into(), bytes: bytes.into(), addr: None, data: None }

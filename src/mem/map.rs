@@ -1,15 +1,12 @@
 //! Files as memory maps: opened without reading, windowed without copying.
 
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::{File, FileType, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memmap2::Mmap;
-
-#[cfg(unix)]
-use super::sigbus;
 use crate::bytes::Bytes;
+use crate::sys;
 
 /// The most bytes read from a file whose file system cannot map it.
 const UNMAPPABLE: u64 = 1 << 30;
@@ -51,18 +48,12 @@ pub enum MapError {
 }
 
 enum Held {
-    Mapped(Mmap),
+    Mapped(sys::Map),
     Read(Vec<u8>),
 }
 
-/// A file, mapped read-only.
-///
-/// On Unix a file that somebody cuts short while it is mapped ends the program with one sentence and status
-/// 2, by a handler for `SIGBUS` that the first map installs (there is no way back from such a read).
+/// A file, mapped read-only (`sys::Map`).
 pub struct FileMap {
-    // Before `held`: fields are dropped in this order, and the address range may be another's at once.
-    #[cfg(unix)]
-    _guard: Option<sigbus::Guard>,
     held: Held,
     path: PathBuf,
     data: Vec<(u64, u64)>,
@@ -78,34 +69,16 @@ impl FileMap {
         // Looked at first, so that a FIFO's writer never sees us.
         let meta = std::fs::metadata(path).map_err(|e| failed(path, e))?;
         refuse(path, &meta)?;
-        let mut options = OpenOptions::new();
-        options.read(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.custom_flags(libc::O_NONBLOCK);
-        }
-        let file = options.open(path).map_err(|e| failed(path, e))?;
+        let file = sys::open_for_reading(path).map_err(|e| failed(path, e))?;
         let meta = file.metadata().map_err(|e| failed(path, e))?;
         refuse(path, &meta)?;
-        let held = hold(&file, meta.len()).map_err(|e| failed(path, e))?;
+        let held = hold(&file, meta.len(), path).map_err(|e| failed(path, e))?;
         let data = match &held {
             Held::Read(bytes) if bytes.is_empty() => return Err(MapError::Empty(path.to_owned())),
             Held::Read(bytes) => vec![(0, bytes.len() as u64)],
-            Held::Mapped(_) => super::sparse::data_ranges(&file, &meta),
+            Held::Mapped(_) => sys::data_ranges(&file, &meta),
         };
-        #[cfg(unix)]
-        let guard = match &held {
-            Held::Mapped(map) => sigbus::guard(map.as_ptr().addr(), map.len(), path),
-            Held::Read(_) => None,
-        };
-        Ok(Self {
-            #[cfg(unix)]
-            _guard: guard,
-            held,
-            path: path.to_owned(),
-            data,
-        })
+        Ok(Self { held, path: path.to_owned(), data })
     }
 
     /// The name it was opened by.
@@ -115,7 +88,7 @@ impl FileMap {
     }
 
     /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that nobody wrote.
-    /// One range over all where the file is not sparse or the file system does not tell.
+    /// One range over all where the file is not sparse or the file system does not say.
     #[must_use]
     pub fn data_ranges(&self) -> &[(u64, u64)] {
         &self.data
@@ -125,7 +98,7 @@ impl FileMap {
 impl AsRef<[u8]> for FileMap {
     fn as_ref(&self) -> &[u8] {
         match &self.held {
-            Held::Mapped(map) => map,
+            Held::Mapped(map) => map.as_ref(),
             Held::Read(bytes) => bytes,
         }
     }
@@ -182,7 +155,7 @@ fn name(_: FileType) -> &'static str {
 }
 
 /// Maps the file; reads it where its file system has no maps or shows no size, and it is small enough.
-fn hold(file: &File, len: u64) -> io::Result<Held> {
+fn hold(file: &File, len: u64, path: &Path) -> io::Result<Held> {
     if len == 0 {
         let mut bytes = Vec::new();
         file.take(SIZELESS.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -195,7 +168,7 @@ fn hold(file: &File, len: u64) -> io::Result<Held> {
         }
         return Ok(Held::Read(bytes));
     }
-    match map(file) {
+    match sys::Map::new(file, path) {
         Ok(map) => Ok(Held::Mapped(map)),
         Err(_) if len <= UNMAPPABLE => {
             let mut bytes = Vec::new();
@@ -204,15 +177,6 @@ fn hold(file: &File, len: u64) -> io::Result<Held> {
         }
         Err(error) => Err(error),
     }
-}
-
-#[allow(unsafe_code, reason = "a memory map can be made in no other way")]
-fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is private to us and read-only. Another process may still write the file, so its bytes
-    // can change between two reads; we only ever read plain bytes, for which every value is valid, and bound
-    // every number taken from them where it is used. If the file is cut short a read faults instead of
-    // returning; `sigbus` ends the process then.
-    unsafe { Mmap::map(file) }
 }
 
 #[cfg(test)]

@@ -1,19 +1,16 @@
-//! WHERE BYTES COME FROM: one narrow trait over every source of target memory.
+//! Where bytes come from: one narrow trait over every source of target memory.
 //!
 //! A source fills a buffer from an address or says why it cannot. It never makes bytes up: a gap in a
 //! dump, an address outside a core, a refused packet are errors, not zeros.
 
+pub mod backend;
 pub mod cache;
 pub mod core;
-pub mod door;
 pub mod gzip;
 pub mod image;
 pub mod map;
 pub mod overlay;
 pub mod segments;
-#[cfg(unix)]
-mod sigbus;
-mod sparse;
 
 use std::fmt;
 
@@ -60,7 +57,7 @@ pub trait Memory {
     /// What was read before is to be read anew.
     fn refresh(&mut self) {}
 
-    /// What is mapped, where the source knows: sorted, no overlap. `None` where it cannot tell (most stubs).
+    /// What is mapped, where the source knows: sorted, no overlap. `None` where it does not (most stubs).
     fn regions(&mut self) -> Option<Vec<Region>> {
         None
     }
@@ -135,7 +132,7 @@ pub struct Region {
 /// Why memory could not be read.
 #[derive(Debug, Clone)]
 pub struct ReadError {
-    /// First address that was asked for (or, where the source can tell, the first that failed).
+    /// First address that was asked for (or, where the source knows it, the first that failed).
     pub addr: Addr,
     /// Number of bytes that were asked for.
     pub len: usize,

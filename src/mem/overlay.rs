@@ -6,10 +6,11 @@
 use super::{MAX_READ, Memory, ReadError, Region};
 use crate::abi::Addr;
 use crate::bytes::Bytes;
+use crate::mem::segments::join;
 
 struct Layer<'a> {
     memory: Box<dyn Memory + 'a>,
-    /// What it has; `None` where only trying tells.
+    /// What it has; `None` where only trying shows it.
     known: Option<Vec<Region>>,
 }
 
@@ -71,7 +72,7 @@ fn fill(layers: &mut [Layer<'_>], addr: Addr, buf: &mut [u8]) -> Result<(), Read
     Ok(())
 }
 
-/// The top layer could not serve the whole range and does not tell what it has. Where the layers below begin
+/// The top layer could not serve the whole range and does not say what it has. Where the layers below begin
 /// and end, the range may be divided between them.
 fn patch(
     top: &mut Layer<'_>,
@@ -153,7 +154,7 @@ impl Memory for Overlay<'_> {
             match result {
                 Err(error) if !error.is_fatal() && len <= MAX_READ => {
                     let error = error.clone();
-                    *result = self.mend(addr, len, error);
+                    *result = self.put_together(addr, len, error);
                 }
                 _ => {}
             }
@@ -183,20 +184,12 @@ fn union(all: impl Iterator<Item = Option<Vec<Region>>>) -> Option<Vec<Region>> 
         .filter_map(|r| Some((r.start, r.start.saturating_add(r.len.checked_sub(1)?))))
         .collect();
     spans.sort_unstable();
-    let mut joined: Vec<(Addr, Addr)> = Vec::new();
-    for (start, last) in spans {
-        match joined.last_mut() {
-            Some(before) if start <= before.1.saturating_add(1) => before.1 = before.1.max(last),
-            _ => joined.push((start, last)),
-        }
-    }
-    let region = |(start, last): (Addr, Addr)| Region { start, len: last.saturating_sub(start).saturating_add(1) };
-    Some(joined.into_iter().map(region).collect())
+    Some(join(spans.into_iter()))
 }
 
 impl Overlay<'_> {
     /// The first layer failed with `error` on the whole range: it is put together from all of them.
-    fn mend(&mut self, addr: Addr, len: usize, error: ReadError) -> Result<Bytes, ReadError> {
+    fn put_together(&mut self, addr: Addr, len: usize, error: ReadError) -> Result<Bytes, ReadError> {
         let Some((top, below)) = self.layers.split_first_mut() else { return Err(error) };
         if below.is_empty() {
             return Err(error);
@@ -228,7 +221,7 @@ mod tests {
         Segments::new(list.iter().map(|(at, data)| Block::whole(*at, Bytes::from(data.to_vec()))).collect())
     }
 
-    /// A stub: cannot tell what it has, and counts what it is asked.
+    /// A stub: cannot say what it has, and counts what it is asked.
     struct Stub(Segments, Rc<RefCell<usize>>);
 
     impl Memory for Stub {

@@ -4,7 +4,7 @@ use super::{Memory, ReadError, ReadErrorKind};
 use crate::abi::Addr;
 use crate::bytes::Bytes;
 use crate::rsp::client::{Client, ReadFailure};
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 
 /// The memory of a live target. Every byte that is asked for is fetched, and none besides: what the target's memory
 /// does when it is read (device registers) is for the caller to know.
@@ -75,8 +75,8 @@ fn error(addr: Addr, len: usize, failure: ReadFailure) -> ReadError {
 
 /// The error of a read during which the link failed, or we ended the wait.
 pub(super) fn failed_link(addr: Addr, len: usize, error: &RspError) -> ReadError {
-    let kind = match error {
-        RspError::Interrupted { .. } | RspError::HaltedTooLong { .. } => {
+    let kind = match error.kind {
+        RspErrorKind::Interrupted | RspErrorKind::HaltedTooLong { .. } => {
             ReadErrorKind::Ended { code: error.code(), why: error.to_string() }
         }
         _ => ReadErrorKind::Source(error.to_string()),

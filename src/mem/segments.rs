@@ -164,7 +164,7 @@ impl Segments {
             let region = Region { start: b.start, len: b.memory.max(b.claimed) };
             Some(if into < b.claimed { Missing::CutOff(region) } else { Missing::NotDumped(region) })
         });
-        // A block cut short is the better reason: that one can be mended.
+        // A block cut short is the better reason: that one can be repaired.
         Some(owner.min_by_key(|m| !matches!(m, Missing::CutOff(_))).unwrap_or(Missing::Nowhere))
     }
 
@@ -295,12 +295,12 @@ fn arrange(blocks: &[Block]) -> Vec<Span> {
     spans
 }
 
-/// Joins sorted stretches that touch.
-fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
+/// Joins sorted stretches, of first and last address, that touch or overlap.
+pub(super) fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
     let mut joined: Vec<(Addr, Addr)> = Vec::new();
     for (start, last) in spans {
         match joined.last_mut() {
-            Some(before) if before.1.checked_add(1) == Some(start) => before.1 = last,
+            Some(before) if start <= before.1.saturating_add(1) => before.1 = before.1.max(last),
             _ => joined.push((start, last)),
         }
     }

@@ -169,6 +169,10 @@ fn whole(ticks: f64, edge: Edge) -> i64 {
 }
 
 fn rate(trace: &Trace) -> Result<f64, Error> {
+    if !trace.clock.runs() {
+        return Err(wrong_filter("the clock of this trace does not run, so a time says nothing")
+            .hint("give a number of events (50), or a sequence number (123)"));
+    }
     trace.clock.hz.filter(|hz| *hz > 0.0).ok_or_else(|| {
         wrong_filter("the clock's rate is not known, so a time says nothing")
             .hint("give the rate with --hz 72M, or the position in ticks (1200t)")

@@ -1,10 +1,11 @@
-//! A client of a GDB stub: connects, reads memory, and leaves the target as it is told to.
+//! A client of a GDB stub: connects, reads memory, and leaves the target as the options say.
 //!
 //! The order of requests and their limits are not free: each rule was forced by a stub that exists.
 //! * `+` comes first: OpenOCD waits for one byte before it does anything.
 //! * A stop reply that comes unasked (QEMU, when connecting stopped the machine) is drained, and remembered.
 //! * `qSupported` without `multiprocess+`: with it QEMU and gdbserver want `D;PID` and refuse `D`.
-//! * Acknowledgements are switched off where offered, and only then requests are in flight together.
+//! * Acknowledgements are switched off where offered. Requests are in flight together in that mode, and where the stub took
+//!   acknowledgements ahead of its answers (`handshake_in_one_flight`).
 //! * `?` comes before any `m`: gdbserver answers E01 otherwise.
 //! * No request above half the packet size: gdbserver 13 dies of it.
 //! * While the target runs only 0x03 is sent: QEMU stops on any byte.
@@ -13,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
-use super::error::{RspError, excerpt};
+use super::error::{RspError, RspErrorKind, excerpt};
 use super::tcl::{CoreState, TclPort};
 use super::transport::{self, Transport};
 
@@ -21,6 +22,7 @@ mod console;
 mod description;
 mod leave;
 mod link;
+mod monitor;
 mod query;
 mod rate;
 mod read;
@@ -65,9 +67,9 @@ pub struct Options {
     pub timeout: Duration,
     /// How to leave the target, also on the way out after an error.
     pub leave: Leave,
-    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspError::HaltedTooLong`].
+    /// The longest that a target that ran may be halted for us. Then reading ends with [`RspErrorKind::HaltedTooLong`].
     pub max_halt: Option<Duration>,
-    /// Set from a signal handler: whatever waits for the stub then ends with [`RspError::Interrupted`], and the
+    /// Set from a signal handler: whatever waits for the stub then ends with [`RspErrorKind::Interrupted`], and the
     /// target is still left as `leave` says.
     pub interrupt: Option<&'static AtomicBool>,
 }
@@ -78,7 +80,7 @@ impl Default for Options {
     }
 }
 
-/// A connection to a stub. Dropping it leaves the target as the options say, with little patience.
+/// A connection to a stub. Dropping it leaves the target as the options say, and does not wait long.
 pub struct Client {
     link: Link,
     leave: Leave,
@@ -89,6 +91,12 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
+    /// `?` was sent together with the first question: a stop reply behind the answer to that one may be its answer.
+    asked_why: bool,
+    /// The most bytes of one read that the line allows.
+    line_limit: usize,
+    /// QEMU's answers to `info status` and `info version`.
+    qemu_status: Option<(String, String)>,
     /// How the target was found, once that was asked.
     before: Option<Before>,
     /// The program at the other end, once it is identified.
@@ -124,7 +132,7 @@ impl Client {
     /// then been left as well as it could be.
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
         if !endpoint.is_rsp() {
-            return Err(RspError::NotRsp { endpoint: endpoint.to_string() });
+            return Err(RspErrorKind::NotRsp.at(endpoint.to_string()));
         }
         let tcl = TclPort::beside(endpoint, options.timeout).and_then(|port| Some((port.look()?, port)));
         if let Some((look, port)) = &tcl {
@@ -149,28 +157,31 @@ impl Client {
             }
             _ => usize::MAX,
         };
-        let link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
+        let mut link = Link::new(transport, endpoint.to_string(), options.timeout, options.interrupt, hint);
+        // A stub on a serial line may lose what comes while it answers.
+        link.ahead = !matches!(endpoint, Endpoint::Serial { .. } | Endpoint::Stdio);
         Self::greet(link, options, line_limit, *endpoint == Endpoint::Stdio, tcl.map(|(look, port)| (look.state, port)))
     }
 
-    /// Greets the stub at the other end of a link that is open already; `name` stands for the endpoint in messages.
+    /// Greets the stub at the other end of a link that is open already; `name` is the endpoint in messages.
     ///
     /// # Errors
     /// As [`Client::connect`], once the link is there.
     pub fn over(transport: Box<dyn Transport>, name: &str, options: Options) -> Result<Self, RspError> {
-        let link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
+        link.ahead = true;
         Self::greet(link, options, usize::MAX, false, None)
     }
 
-    /// A guest on a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
+    /// A client of a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
     /// `qSupported`) and on acknowledgements, and nothing is agreed anew. The target is left to them.
     #[must_use]
-    pub fn guest(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
+    pub fn shared(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
         let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
         let features = Features::parse(features);
         let (max_chunk, binary) =
             (read::chunk_limit(features.packet_size(), usize::MAX), features.has("binary-upload"));
-        link.guest = true;
+        link.shared = true;
         link.acks = acks;
         link.features = Some(features);
         let mut client = Self::new(link, options, true);
@@ -187,6 +198,9 @@ impl Client {
             binary: false,
             stop_reason: Vec::new(),
             found_running: false,
+            asked_why: false,
+            line_limit: usize::MAX,
+            qemu_status: None,
             before: None,
             stub: None,
             tcl: None,
@@ -196,7 +210,7 @@ impl Client {
             rate: Rate::default(),
             held,
             left: true,
-            run: Run::Stands,
+            run: Run::Halted,
             how_to_run: Vec::new(),
             pending: None,
             attach_stops: 0,
@@ -213,76 +227,152 @@ impl Client {
     ) -> Result<Self, RspError> {
         let mut client = Self::new(link, options, held);
         (client.tcl_state, client.tcl) = tcl.unzip();
+        client.line_limit = line_limit;
         client.link.send_raw(b"+")?;
-        if let Err(error) = client.meet(line_limit) {
+        if let Err(error) = client.handshake() {
             // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
             // was cut short by Ctrl-C is: what it takes to leave is not known yet.
-            if matches!(error, RspError::Interrupted { .. }) && client.left && !held {
+            if error.kind == RspErrorKind::Interrupted && client.left && !held {
                 client.link.begin_to_leave(leave::SHORT);
-                drop(client.meet(line_limit));
+                drop(client.handshake());
             }
             return Err(error);
         }
         Ok(client)
     }
 
-    /// Asks what the stub can do, and how the target stands.
-    fn meet(&mut self, line_limit: usize) -> Result<(), RspError> {
-        let answer =
-            self.link.ask(reply::SUPPORTED, &|b| b.is_empty() || reply::is_features(b) || reply::is_error(b))?;
+    /// Asks what the stub can do, and how the target is.
+    fn handshake(&mut self) -> Result<(), RspError> {
+        if self.link.ahead && self.handshake_in_one_flight()? {
+            return Ok(());
+        }
+        let answer = self.link.ask(reply::SUPPORTED, &reply::is_supported)?;
+        if self.asked_why {
+            self.note_stops(&answer);
+        }
+        self.learn(&answer);
+        if self.features().has("QStartNoAckMode") {
+            self.link.start_no_ack()?;
+        }
+        self.find_stop()
+    }
+
+    /// All questions of the handshake in one flight. False where they are to be asked one after the other.
+    fn handshake_in_one_flight(&mut self) -> Result<bool, RspError> {
+        // After Ctrl-C the answers are still to come.
+        if !std::mem::replace(&mut self.asked_why, true) {
+            self.link.send_flight(&[reply::SUPPORTED, b"?", reply::NO_ACK])?;
+        }
+        let features = match self.link.answer(reply::SUPPORTED, &reply::is_supported, Wait::Alone) {
+            Ok(answer) => answer,
+            Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
+            Err(_) => {
+                self.link.ahead = false;
+                self.link.hasty = true;
+                return Ok(false);
+            }
+        };
+        self.note_stops(&features);
+        self.learn(&features);
+        // Whether it acknowledges from here on depends on an answer that is still to come.
+        let ack_first = self.link.ack_first.replace(false);
+        let stop = self.link.answer(b"?", &reply::is_stop_answer, Wait::InFlight);
+        let no_ack = match &stop {
+            Ok(_) => self.link.answer(reply::NO_ACK, &reply::is_simple, Wait::InFlight),
+            Err(_) => Err(Failure::OutOfStep),
+        };
+        match (stop, no_ack) {
+            (Err(Failure::Fatal(error)), _) | (_, Err(Failure::Fatal(error))) => Err(self.link.fail_with(error)),
+            (Ok(stop), Ok(no_ack)) => {
+                if no_ack == b"OK" {
+                    self.link.acks = false;
+                } else {
+                    self.link.ack_first = ack_first;
+                }
+                self.link.last_answer = no_ack;
+                self.take_stop(stop).map(|()| true)
+            }
+            // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
+            (Err(Failure::Late(_)), _) => {
+                self.link.ahead = false;
+                let stop = self.interrupt_target()?;
+                self.take_stop(stop)?;
+                self.link.outstanding = true;
+                if self.features().has("QStartNoAckMode") {
+                    self.link.start_no_ack()?;
+                }
+                Ok(true)
+            }
+            _ => {
+                self.link.ahead = false;
+                Ok(false)
+            }
+        }
+    }
+
+    /// A stop reply in front of the answer to `qSupported` shows that the target ran, unless the line lost a packet: then it
+    /// may be the answer to `?`.
+    fn note_stops(&mut self, features: &[u8]) {
+        let stats = &self.link.stats;
+        self.found_running =
+            !features.is_empty() && stats.damaged == 0 && stats.strays == 0 && self.link.unasked_stops > 0;
+    }
+
+    /// Takes the answer to `qSupported`.
+    fn learn(&mut self, answer: &[u8]) {
         // From here on somebody is there who may have halted the target for us.
         self.left = false;
-        let features = if reply::is_error(&answer) { Features::default() } else { Features::parse(&answer) };
-        self.max_chunk = read::chunk_limit(features.packet_size(), line_limit);
+        let features = if reply::is_error(answer) { Features::default() } else { Features::parse(answer) };
+        self.max_chunk = read::chunk_limit(features.packet_size(), self.line_limit);
         self.binary = features.has("binary-upload");
-        let no_ack = features.has("QStartNoAckMode");
         self.link.features = Some(features);
         if self.held {
             // The debugger has time-outs of its own towards its target, and a user who can end us.
             self.link.timeout = self.link.timeout.max(HELD_TIMEOUT);
         }
-        if no_ack {
-            self.link.start_no_ack()?;
-        }
-        self.find_stop()?;
-        Ok(())
     }
 
-    /// Asks why the target stands, and stops it where it does not.
+    /// Asks why the target is halted, and halts it where it is not.
     fn find_stop(&mut self) -> Result<(), RspError> {
-        let expected = |b: &[u8]| reply::is_stop(b) || reply::is_gone(b) || reply::is_error(b) || b.is_empty();
         self.link.prepare()?;
-        self.found_running = self.link.unasked_stops > 0;
+        self.found_running |= !self.asked_why && self.link.unasked_stops > 0;
         self.link.send(&[b"?"])?;
-        let answer = match self.link.answer(b"?", &expected, Wait::Alone) {
+        let answer = match self.link.answer(b"?", &reply::is_stop_answer, Wait::Alone) {
             Ok(answer) => answer,
-            Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-            Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &expected)?,
+            Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
+            Err(Failure::Damaged | Failure::OutOfStep) => self.link.ask(b"?", &reply::is_stop_answer)?,
             // It answered before, so it is there: the target runs, and all it listens to is the interrupt.
-            Err(Failure::Late(_)) => {
-                self.link.send_raw(&[3])?;
-                let stopped = self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged);
-                match stopped {
-                    Ok(answer) => {
-                        self.found_running = true;
-                        answer
-                    }
-                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-                    // Unless it stood all the time, and it was our question that was lost.
-                    Err(_) if self.link.resync() => self.link.ask(b"?", &expected)?,
-                    Err(_) => {
-                        // `D` would be a byte too many for it.
-                        self.left = true;
-                        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-                        return Err(self.link.fail(RspError::Runs { endpoint, timeout }));
-                    }
-                }
-            }
+            Err(Failure::Late(_)) => self.interrupt_target()?,
         };
+        self.take_stop(answer)
+    }
+
+    /// Halts a target that runs and whose stub does not answer meanwhile; its stop reply.
+    fn interrupt_target(&mut self) -> Result<Vec<u8>, RspError> {
+        self.link.acked_ahead = false;
+        self.link.send_raw(&[3])?;
+        match self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged) {
+            Ok(answer) => {
+                self.found_running = true;
+                Ok(answer)
+            }
+            Err(Failure::Fatal(error)) => Err(self.link.fail_with(error)),
+            // Unless it was halted all the time, and it was our question that was lost.
+            Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
+            Err(_) => {
+                // `D` would be a byte too many for it.
+                self.left = true;
+                Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
+            }
+        }
+    }
+
+    /// Takes the answer to `?`.
+    fn take_stop(&mut self, answer: Vec<u8>) -> Result<(), RspError> {
         self.link.outstanding = false;
         if reply::is_gone(&answer) {
             self.left = true;
-            return Err(RspError::NoTarget { endpoint: self.link.name.clone(), reply: excerpt(&answer) });
+            return Err(self.link.error(RspErrorKind::NoTarget { reply: excerpt(&answer) }));
         }
         self.pending = Pending::of(&answer);
         self.stop_reason = answer;

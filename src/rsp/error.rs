@@ -2,63 +2,66 @@
 
 use crate::code::Code;
 use crate::error::Error;
+use std::fmt;
 use std::time::Duration;
 
-/// An error of the link or of the stub. Every text names the endpoint.
+/// An error of the link or of the stub at an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RspError {
+    /// The endpoint, as messages name it.
+    pub endpoint: String,
+    /// What happened.
+    pub kind: RspErrorKind,
+}
+
+impl fmt::Display for RspError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.kind == RspErrorKind::NotRsp { "" } else { ":" };
+        write!(f, "{}{colon} {}", self.endpoint, self.kind)
+    }
+}
+
+impl std::error::Error for RspError {}
+
+/// What can go wrong on a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RspError {
+pub enum RspErrorKind {
     /// Nobody listens there.
-    #[error("{endpoint}: connection refused; is the stub running, and is this its port?")]
-    Refused {
-        /// Where we tried to connect.
-        endpoint: String,
-    },
+    #[error("connection refused; is the stub running, and is this its port?")]
+    Refused,
     /// The name has no address.
-    #[error("{endpoint}: the host name does not resolve ({why})")]
+    #[error("the host name does not resolve ({why})")]
     HostUnknown {
-        /// Where we tried to connect.
-        endpoint: String,
         /// The resolver's words.
         why: String,
     },
     /// No answer to the attempt to connect.
-    #[error("{endpoint}: no connection within {timeout:?}; is the host up and the port open? (--timeout allows more)")]
+    #[error("no connection within {timeout:?}; is the host up and the port open? (--timeout allows more)")]
     ConnectTimeout {
-        /// Where we tried to connect.
-        endpoint: String,
         /// The time allowed.
         timeout: Duration,
     },
     /// The device, socket or command cannot be opened.
-    #[error("{endpoint}: cannot open it: {why}")]
+    #[error("cannot open it: {why}")]
     CannotOpen {
-        /// What we tried to open.
-        endpoint: String,
         /// The system's words, or ours.
         why: String,
     },
     /// The endpoint is served by other code.
-    #[error("{endpoint} does not speak the GDB remote protocol")]
-    NotRsp {
-        /// What was asked for.
-        endpoint: String,
-    },
+    #[error("does not speak the GDB remote protocol")]
+    NotRsp,
     /// Connected, and not one byte came.
-    #[error("{endpoint}: connected, but nothing was answered within {timeout:?}; {hint}")]
+    #[error("connected, but nothing was answered within {timeout:?}; {hint}")]
     NoAnswer {
-        /// The endpoint.
-        endpoint: String,
         /// The time allowed.
         timeout: Duration,
         /// What is likely, for this kind of endpoint.
         hint: &'static str,
     },
     /// It answered before, and then stopped to.
-    #[error("{endpoint}: no answer to `{packet}` within {timeout:?}{state}; --timeout allows more")]
+    #[error("no answer to `{packet}` within {timeout:?}{state}; --timeout allows more")]
     Stalled {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// The time allowed.
@@ -67,28 +70,22 @@ pub enum RspError {
         state: &'static str,
     },
     /// The other side closed the link.
-    #[error("{endpoint}: the stub closed the connection {when}{why}")]
+    #[error("the stub closed the connection {when}{why}")]
     Closed {
-        /// The endpoint.
-        endpoint: String,
         /// What it was asked.
         when: String,
         /// What is known about the reason, with a separator in front; or nothing.
         why: String,
     },
     /// The system reported an error on the link.
-    #[error("{endpoint}: the link failed: {why}")]
+    #[error("the link failed: {why}")]
     Link {
-        /// The endpoint.
-        endpoint: String,
         /// The system's words.
         why: String,
     },
     /// Console output or notifications without end in place of an answer.
-    #[error("{endpoint}: the stub keeps sending {what} and did not answer `{packet}` within {timeout:?}")]
+    #[error("the stub keeps sending {what} and did not answer `{packet}` within {timeout:?}")]
     Chatter {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// The time allowed.
@@ -97,30 +94,24 @@ pub enum RspError {
         what: &'static str,
     },
     /// A packet that does not end.
-    #[error("{endpoint}: a packet without end came in answer to `{packet}`; {hint}")]
+    #[error("a packet without end came in answer to `{packet}`; {hint}")]
     Endless {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// What to look at.
         hint: &'static str,
     },
     /// Checksums keep failing.
-    #[error("{endpoint}: the link damages packets (`{packet}` failed {tries} times); check baud rate and cable")]
+    #[error("the link damages packets (`{packet}` failed {tries} times); check baud rate and cable")]
     Checksum {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// How often it was tried.
         tries: u32,
     },
     /// An answer that cannot be one to this question.
-    #[error("{endpoint}: `{reply}` is no answer to `{packet}`")]
+    #[error("`{reply}` is no answer to `{packet}`")]
     BadReply {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// The start of what came, escaped.
@@ -128,90 +119,70 @@ pub enum RspError {
     },
     /// The request itself came back.
     #[error(
-        "{endpoint}: the other end only echoes: `{packet}` came back as it was sent; is it a serial line with echo on, or no stub at all?"
+        "the other end only echoes: `{packet}` came back as it was sent; is it a serial line with echo on, or no stub at all?"
     )]
     Echo {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
     },
     /// Bytes that are not the protocol at all.
-    #[error(
-        "{endpoint}: what answers does not speak the GDB remote protocol (it sent `{sent}`); is this its GDB port?"
-    )]
+    #[error("what answers does not speak the GDB remote protocol (it sent `{sent}`); is this its GDB port?")]
     NotAStub {
-        /// The endpoint.
-        endpoint: String,
         /// The start of what came, escaped.
         sent: String,
     },
     /// An `E` reply where the client cannot go on without an answer.
-    #[error("{endpoint}: the stub refused `{packet}` with {reply}")]
+    #[error("the stub refused `{packet}` with {reply}")]
     Refusal {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
         /// The reply: `E` and two digits, or `E.` and words.
         reply: String,
     },
     /// An empty reply: the stub does not know a packet that the client needs.
-    #[error("{endpoint}: the stub does not support `{packet}`")]
+    #[error("the stub does not support `{packet}`")]
     Unsupported {
-        /// The endpoint.
-        endpoint: String,
         /// The request.
         packet: String,
     },
     /// The stub has no target: nothing attached, or the program has ended.
     #[error(
-        "{endpoint}: the stub has no target (it says `{reply}`); attach it first, on Black Magic by \
+        "the stub has no target (it says `{reply}`); attach it first, on Black Magic by \
          `monitor swdp_scan` and `attach 1` in GDB"
     )]
     NoTarget {
-        /// The endpoint.
-        endpoint: String,
         /// The stop reply.
         reply: String,
     },
     /// The debugger answers, and does not reach its target.
-    #[error("{endpoint}: OpenOCD does not reach its target (it says `{why}`): {hint}")]
+    #[error("OpenOCD does not reach its target (it says `{why}`): {hint}")]
     TargetLost {
-        /// The endpoint.
-        endpoint: String,
         /// The debugger's own words.
         why: String,
         /// What to check.
         hint: &'static str,
     },
     /// The target runs and cannot be stopped.
-    #[error("{endpoint}: the target runs and did not stop within {timeout:?}, so its memory cannot be read")]
+    #[error("the target runs and did not stop within {timeout:?}, so its memory cannot be read")]
     Runs {
-        /// The endpoint.
-        endpoint: String,
         /// The time allowed.
         timeout: Duration,
     },
     /// The target was halted for as long as it may be.
     #[error(
-        "{endpoint}: stopped reading, because the target has been halted for {limit:?} (--max-halt); read less (`last 50`), \
+        "stopped reading, because the target has been halted for {limit:?} (--max-halt); read less (`last 50`), \
          or without a halt (--remote openocd:HOST:6666)"
     )]
     HaltedTooLong {
-        /// The endpoint.
-        endpoint: String,
         /// The time allowed.
         limit: Duration,
     },
     /// OpenOCD would reset the target for the connection alone.
     #[error(
-        "{endpoint}: not opened: OpenOCD's {event} event resets the target for every GDB client (`{line}`), and the \
+        "not opened: OpenOCD's {event} event resets the target for every GDB client (`{line}`), and the \
          evidence would be lost; {instead} reads memory without that"
     )]
     WouldReset {
-        /// Where we did not connect.
-        endpoint: String,
         /// The event.
         event: String,
         /// The line of the event.
@@ -221,12 +192,10 @@ pub enum RspError {
     },
     /// OpenOCD would let a target run that is to stay halted.
     #[error(
-        "{endpoint}: not opened: OpenOCD's {event} event lets the target run for every GDB client (`{line}`), and it is \
+        "not opened: OpenOCD's {event} event lets the target run for every GDB client (`{line}`), and it is \
          to stay halted; {instead} reads memory without that, --leave running allows it"
     )]
     WouldResume {
-        /// Where we did not connect.
-        endpoint: String,
         /// The event.
         event: String,
         /// The line of the event.
@@ -235,32 +204,41 @@ pub enum RspError {
         instead: String,
     },
     /// The user pressed Ctrl-C.
-    #[error("{endpoint}: interrupted")]
-    Interrupted {
-        /// The endpoint.
-        endpoint: String,
-    },
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl RspError {
-    /// A packet that came in place of the answer to `body`.
-    pub(super) fn stray(endpoint: String, body: &[u8], stray: &[u8]) -> Self {
-        let packet = excerpt(body);
-        if stray == body {
-            return Self::Echo { endpoint, packet };
-        }
-        Self::BadReply { endpoint, packet, reply: excerpt(stray) }
-    }
-
     /// The stable code of this error.
     #[must_use]
     pub const fn code(&self) -> Code {
+        self.kind.code()
+    }
+}
+
+impl RspErrorKind {
+    /// The same at an endpoint.
+    #[must_use]
+    pub fn at(self, endpoint: impl Into<String>) -> RspError {
+        RspError { endpoint: endpoint.into(), kind: self }
+    }
+
+    /// A packet that came in place of the answer to `body`.
+    pub(super) fn stray(body: &[u8], stray: &[u8]) -> Self {
+        let packet = excerpt(body);
+        if stray == body {
+            return Self::Echo { packet };
+        }
+        Self::BadReply { packet, reply: excerpt(stray) }
+    }
+
+    const fn code(&self) -> Code {
         match self {
-            Self::Refused { .. } => Code::ConnectRefused,
+            Self::Refused => Code::ConnectRefused,
             Self::HostUnknown { .. } => Code::HostUnknown,
             Self::ConnectTimeout { .. } => Code::ConnectTimeout,
             Self::CannotOpen { .. } => Code::CannotOpen,
-            Self::NotRsp { .. } => Code::NotRsp,
+            Self::NotRsp => Code::NotRsp,
             Self::NoAnswer { .. } => Code::NoAnswer,
             Self::Stalled { .. } => Code::Stalled,
             Self::Closed { .. } => Code::LinkClosed,
@@ -278,7 +256,7 @@ impl RspError {
             Self::HaltedTooLong { .. } => Code::HaltedTooLong,
             Self::WouldReset { .. } => Code::WouldReset,
             Self::WouldResume { .. } => Code::WouldResume,
-            Self::Interrupted { .. } => Code::Interrupted,
+            Self::Interrupted => Code::Interrupted,
         }
     }
 }

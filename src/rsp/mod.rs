@@ -14,4 +14,4 @@ pub mod transport;
 
 pub use client::{After, Before, Client, Leave, LeaveOutcome, Options, Stop};
 pub use endpoint::{Endpoint, EndpointError};
-pub use error::RspError;
+pub use error::{RspError, RspErrorKind};

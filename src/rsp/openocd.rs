@@ -3,11 +3,11 @@
 //! It prints its reasons into its log. Both of its ports give them to the client that asked: the Tcl port by `capture`,
 //! the GDB port as console output of a monitor command.
 
-use super::error::RspError;
+use super::error::{RspError, RspErrorKind};
 
 /// The most messages that are shown, and the most characters of all of them.
-const MOST_LINES: usize = 4;
-const MOST_CHARACTERS: usize = 200;
+const MAX_LINES: usize = 4;
+const MAX_CHARACTERS: usize = 200;
 
 /// What OpenOCD prints for other reasons than the read: it looks at its target now and then, and the script that asked
 /// for the read repeats that it failed.
@@ -28,12 +28,12 @@ pub(crate) fn failed(endpoint: &str, state: &str, messages: &str) -> Failed {
     if why.contains("not examined") {
         let hint = "OpenOCD could not reach it when it started: check power, wiring, `reset_config` and a connect under \
                     reset, then start OpenOCD anew";
-        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+        return Failed::Target(RspErrorKind::TargetLost { why, hint }.at(endpoint));
     }
     // "unknown": OpenOCD could not read the state of the processor either.
     if state.trim() == "unknown" {
         let hint = "is it powered and connected, and does its debug clock run while it sleeps?";
-        return Failed::Target(RspError::TargetLost { endpoint: endpoint.to_owned(), why, hint });
+        return Failed::Target(RspErrorKind::TargetLost { why, hint }.at(endpoint));
     }
     Failed::Address(why)
 }
@@ -43,14 +43,14 @@ fn reason(messages: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in messages.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let is_new = !lines.contains(&line) && !NOT_OF_THE_READ.iter().any(|start| line.starts_with(start));
-        if is_new && lines.len() < MOST_LINES {
+        if is_new && lines.len() < MAX_LINES {
             lines.push(line);
         }
     }
     if lines.is_empty() {
         return "no reason given".to_owned();
     }
-    lines.join("; ").chars().take(MOST_CHARACTERS).collect::<String>().escape_debug().to_string()
+    lines.join("; ").chars().take(MAX_CHARACTERS).collect::<String>().escape_debug().to_string()
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(reason(messages), why);
         assert_eq!(reason("\n\n"), "no reason given");
         assert_eq!(reason("\x1b[2J"), "\\u{1b}[2J");
-        assert!(reason(&"x".repeat(1 << 20)).len() <= MOST_CHARACTERS);
+        assert!(reason(&"x".repeat(1 << 20)).len() <= MAX_CHARACTERS);
     }
 
     #[test]

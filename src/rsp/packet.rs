@@ -108,7 +108,7 @@ fn token(input: &[u8]) -> IResult<&[u8], Frame<'_>> {
     .parse(input)
 }
 
-/// A body up to `#`, and the two bytes of its checksum. A `$` never stands in a body: it is the next packet's start.
+/// A body up to `#`, and the two bytes of its checksum. There is never a `$` in a body: it is the next packet's start.
 fn framed(input: &[u8]) -> IResult<&[u8], RawBody<'_>> {
     let (rest, body) = take_till(|b| b == b'#' || b == b'$').parse(input)?;
     let (rest, _) = tag(&b"#"[..]).parse(rest)?;
@@ -123,8 +123,8 @@ fn cut_short(input: &[u8]) -> IResult<&[u8], &[u8]> {
 
 impl RawBody<'_> {
     fn decode(&self) -> Result<Body, Endless> {
-        let told = std::str::from_utf8(self.sum).ok().and_then(|s| u8::from_str_radix(s, 16).ok());
-        let mut checksum_ok = told == Some(checksum(self.body));
+        let expected = std::str::from_utf8(self.sum).ok().and_then(|s| u8::from_str_radix(s, 16).ok());
+        let mut checksum_ok = expected == Some(checksum(self.body));
         let mut data: Vec<u8> = Vec::with_capacity(self.body.len());
         let mut bytes = self.body.iter().copied();
         while let Some(byte) = bytes.next() {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(&kinds[..4], &[Kind::Ack, Kind::Nak, Kind::Interrupt, packet(b"OK")]);
         assert!(matches!(&kinds[4], Kind::Notification(b) if b.data == b"Stop:T05" && !b.checksum_ok));
         assert_eq!(&kinds[5..], &[Kind::Junk, packet(b"m0,4")]);
-        assert_eq!(all(b"noise"), [Kind::Junk], "noise is told at once, not when a packet follows it");
+        assert_eq!(all(b"noise"), [Kind::Junk], "noise is reported at once, not when a packet follows it");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::client::{Leave, Options};
 use super::endpoint::Endpoint;
-use super::error::{RspError, excerpt};
+use super::error::{RspError, RspErrorKind, excerpt};
 use super::transport::{self, Transport, deadline_in};
 
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
@@ -15,9 +15,9 @@ pub const TCL_PORT: u16 = 6666;
 /// Ends every command and every answer.
 pub(crate) const END: u8 = 0x1a;
 /// The most time that one question may take: without an answer we go on without it.
-const PATIENCE: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
-const MOST: usize = 64 << 10;
+const MAX_ANSWER: usize = 64 << 10;
 /// The events that OpenOCD runs because a GDB client comes or goes.
 const EVENTS: [&str; 3] = ["gdb-attach", "gdb-detach", "gdb-end"];
 /// Before the name of each event in the answer.
@@ -69,7 +69,7 @@ impl TclPort {
     pub fn beside(endpoint: &Endpoint, timeout: Duration) -> Option<Self> {
         match endpoint {
             Endpoint::Tcp { host, port } if *port != TCL_PORT => {
-                Some(Self { host: host.clone(), gdb_port: *port, timeout: timeout.min(PATIENCE) })
+                Some(Self { host: host.clone(), gdb_port: *port, timeout: timeout.min(MAX_WAIT) })
             }
             _ => None,
         }
@@ -145,12 +145,12 @@ impl Look {
     /// Says no where an event of OpenOCD's would change the target against the user's will.
     ///
     /// # Errors
-    /// [`RspError::WouldReset`], [`RspError::WouldResume`].
+    /// [`RspErrorKind::WouldReset`], [`RspErrorKind::WouldResume`].
     pub(super) fn allow(&self, endpoint: &Endpoint, options: &Options, port: &TclPort) -> Result<(), RspError> {
         let name = |(event, line): (&str, &str)| (event.to_owned(), excerpt(line.as_bytes()));
-        let (endpoint, instead) = (endpoint.to_string(), format!("--remote {}", port.endpoint()));
+        let instead = format!("--remote {}", port.endpoint());
         if let Some((event, line)) = self.resets().map(name) {
-            return Err(RspError::WouldReset { endpoint, event, line, instead });
+            return Err(RspErrorKind::WouldReset { event, line, instead }.at(endpoint.to_string()));
         }
         let stays = match options.leave {
             Leave::Running => false,
@@ -158,7 +158,7 @@ impl Look {
             Leave::AsFound => self.state != CoreState::Running,
         };
         match self.resumes().map(name).filter(|_| stays) {
-            Some((event, line)) => Err(RspError::WouldResume { endpoint, event, line, instead }),
+            Some((event, line)) => Err(RspErrorKind::WouldResume { event, line, instead }.at(endpoint.to_string())),
             None => Ok(()),
         }
     }
@@ -196,7 +196,7 @@ fn ask(transport: &mut dyn Transport, question: &[u8], deadline: Instant) -> Opt
     transport.send(&[question, &[END]].concat(), deadline).ok()?;
     let mut answer = Vec::new();
     let mut buf = [0; 4096];
-    while answer.len() < MOST {
+    while answer.len() < MAX_ANSWER {
         let n = transport.receive(&mut buf, deadline).ok()?;
         answer.extend_from_slice(buf.get(..n)?);
         if answer.last() == Some(&END) {

@@ -7,7 +7,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -16,9 +15,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
-use super::error::RspError;
-
-mod sys;
+use super::error::{RspError, RspErrorKind};
+use crate::sys::{self, GroupSignal};
 
 /// Why bytes did not get across.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +73,10 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         }
         Endpoint::Unix(path) | Endpoint::QmpUnix(path) => match local_socket(path, timeout) {
             // The system calls that a connection refused.
-            Err(_) if path.metadata().is_ok_and(|file| !file.file_type().is_socket()) => Err(RspError::CannotOpen {
-                endpoint: name,
-                why: "it is no socket; a core or a dump goes in as a FILE".into(),
-            }),
+            Err(_) if path.metadata().is_ok_and(|file| !file.file_type().is_socket()) => {
+                let why = "it is no socket; a core or a dump goes in as a FILE".to_owned();
+                Err(RspErrorKind::CannotOpen { why }.at(name))
+            }
             opened => Ok(Box::new(opened.map_err(cannot)?)),
         },
         Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
@@ -118,16 +116,14 @@ pub fn accept(listener: &TcpListener, deadline: Instant) -> io::Result<Option<(B
 }
 
 fn connect_error(endpoint: &str, timeout: Duration, error: &io::Error) -> RspError {
-    let endpoint = endpoint.to_owned();
-    match error.kind() {
-        ErrorKind::ConnectionRefused => RspError::Refused { endpoint },
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => RspError::ConnectTimeout { endpoint, timeout },
-        ErrorKind::NotFound => RspError::CannotOpen { endpoint, why: "there is no such file".into() },
-        ErrorKind::PermissionDenied => {
-            RspError::CannotOpen { endpoint, why: "permission denied (is your user in the device's group?)".into() }
-        }
-        _ => RspError::CannotOpen { endpoint, why: error.to_string() },
-    }
+    let why = match error.kind() {
+        ErrorKind::ConnectionRefused => return RspErrorKind::Refused.at(endpoint),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => return RspErrorKind::ConnectTimeout { timeout }.at(endpoint),
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied (is your user in the device's group?)".to_owned(),
+        _ => error.to_string(),
+    };
+    RspErrorKind::CannotOpen { why }.at(endpoint)
 }
 
 /// Runs a call that cannot be given a deadline in a thread of its own. When it is late, the thread is left behind.
@@ -143,13 +139,11 @@ fn within<T: Send + 'static>(
 fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<PromptTcp, TcpStream>, RspError> {
     let deadline = deadline_in(timeout);
     let target = (host.to_owned(), port);
-    let addresses: Vec<SocketAddr> =
-        within(timeout, move || Ok(target.to_socket_addrs()?.collect())).map_err(|e| match e.kind() {
-            ErrorKind::TimedOut => {
-                RspError::HostUnknown { endpoint: name.to_owned(), why: format!("no answer within {timeout:?}") }
-            }
-            _ => RspError::HostUnknown { endpoint: name.to_owned(), why: e.to_string() },
-        })?;
+    let addresses: Vec<SocketAddr> = within(timeout, move || Ok(target.to_socket_addrs()?.collect())).map_err(|e| {
+        let late = e.kind() == ErrorKind::TimedOut;
+        let why = if late { format!("no answer within {timeout:?}") } else { e.to_string() };
+        RspErrorKind::HostUnknown { why }.at(name)
+    })?;
     let mut worst = io::Error::from(ErrorKind::AddrNotAvailable);
     let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     for address in addresses {
@@ -174,8 +168,7 @@ fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream
 }
 
 fn serial(path: &Path, baud: u32) -> io::Result<Channel<File>> {
-    let line = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open(path)?;
-    sys::make_raw(line.as_fd(), baud)?;
+    let line = sys::open_serial(path, baud)?;
     Ok(Channel { writer: line.try_clone()?, reader: line, burst: usize::MAX })
 }
 
@@ -338,20 +331,20 @@ impl Transport for ChildLink {
 
 impl Drop for ChildLink {
     fn drop(&mut self) {
-        // The end of its stdin tells a well-behaved stub to go; the rest of the group goes by signal.
+        // A well-behaved stub ends at the end of its stdin; the rest of the group goes by signal.
         self.pipes = None;
         let _ = self.ended(Duration::from_millis(150));
         let group = self.child.id();
         let deadline = deadline_in(TERM_GRACE);
-        let mut left = sys::signal_group(group, sys::Signal::Term);
+        let mut left = sys::signal_group(group, GroupSignal::Term);
         while left && Instant::now() < deadline {
             // A child that has ended is of the group until it is waited for.
             let _ = self.child.try_wait();
             std::thread::sleep(Duration::from_millis(5));
-            left = sys::signal_group(group, sys::Signal::None);
+            left = sys::signal_group(group, GroupSignal::Test);
         }
         if left {
-            sys::signal_group(group, sys::Signal::Kill);
+            let _ = sys::signal_group(group, GroupSignal::Kill);
         }
         // A process that hangs in the kernel ends later than we do.
         let _ = self.ended(KILL_GRACE);

@@ -156,14 +156,14 @@ impl Target<'_> {
         let Some((remote, frames)) = self.remote_mut().zip(stop.frames) else { return Ok(()) };
         let [cpu] = stop.cpus.as_mut_slice() else { return Ok(()) };
         let asked = stub::ask(remote.client_mut(), frames.endian, cpu, &frames.architecture.system_registers());
-        asked.map_err(|e| Error::from(e))
+        asked.map_err(Error::from)
     }
 
     /// The auxiliary vector, by which a debugger moves a position-independent program to where it was loaded: that of the
     /// process, or where it has none, or the program was said to lie elsewhere, its entry point alone.
     fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Error> {
         let whole = match self.remote_mut() {
-            Some(remote) => remote.client_mut().auxv().map_err(|e| Error::from(e))?,
+            Some(remote) => remote.client_mut().auxv()?,
             None => self.info.core.auxv().map(<[u8]>::to_vec),
         };
         let moved = self.elf().filter(|elf| elf.kind() == ElfKind::Dyn && !self.load_offset().how.is_empty());
@@ -213,7 +213,7 @@ impl Target<'_> {
     fn of_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Error> {
         if let Some(remote) = self.remote_mut() {
             let map = remote.client_mut().memory_map();
-            let map = map.map_err(|e| Error::from(e))?.unwrap_or_default();
+            let map = map?.unwrap_or_default();
             for region in map.iter().filter(|r| r.kind == MapKind::Ram) {
                 let region = Region { start: region.start, len: region.len };
                 if region.len <= LARGEST_RAM {

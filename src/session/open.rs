@@ -21,9 +21,9 @@ use crate::error::Error;
 use crate::format::{self, Format, Hints};
 use crate::kernel;
 use crate::mem::Memory;
+use crate::mem::backend;
 use crate::mem::cache::Cache;
 use crate::mem::core::{Core, elf_readonly};
-use crate::mem::door;
 use crate::mem::image;
 use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
@@ -527,7 +527,7 @@ fn parse_elf(path: &Path, bytes: Bytes) -> Result<Elf, Error> {
 pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Error> {
     let interrupt = Some(&**super::INTERRUPT);
     if !remote.endpoint.is_rsp() {
-        let memory = door::open(&remote.endpoint, remote.timeout, interrupt)?;
+        let memory = backend::open(&remote.endpoint, remote.timeout, interrupt)?;
         return Ok(Source::Backend(Box::new(Cache::new(memory))));
     }
     let options = Options { timeout: remote.timeout, leave: remote.leave, max_halt: remote.max_halt, interrupt };

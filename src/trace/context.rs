@@ -1,8 +1,6 @@
 //! Who inserted an event.
 
-use std::collections::BTreeMap;
-
-use super::ObjectId;
+use super::{Interner, ObjectId};
 use crate::abi::Addr;
 
 /// Dense number of a context in [`Contexts`].
@@ -57,25 +55,28 @@ pub struct Context {
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     list: Vec<Context>,
-    by_key: BTreeMap<(ContextKind, Addr), ContextId>,
+    /// By kind: the numbers of its addresses.
+    numbers: [Interner; 5],
 }
 
 impl Contexts {
     /// The number of this context, which is added where it is new.
     pub fn intern(&mut self, kind: ContextKind, address: Addr) -> ContextId {
-        if let Some(id) = self.by_key.get(&(kind, address)) {
-            return *id;
+        if let Some(id) = self.find(kind, address) {
+            return id;
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         self.list.push(Context { kind, address, name: None, object: None, process: None });
-        self.by_key.insert((kind, address), id);
+        if let Some(numbers) = self.numbers.get_mut(kind as usize) {
+            numbers.insert(address, id.0);
+        }
         id
     }
 
     /// The number of a context that was interned before.
     #[must_use]
     pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
-        self.by_key.get(&(kind, address)).copied()
+        self.numbers.get(kind as usize)?.get(address).map(ContextId)
     }
 
     /// The context of this number.

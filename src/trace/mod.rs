@@ -7,6 +7,7 @@
 mod clock;
 mod context;
 mod event;
+mod interner;
 mod interrupt;
 mod issue;
 mod object;
@@ -14,6 +15,7 @@ mod object;
 pub use clock::{Clock, Counts, Direction, Known};
 pub use context::{Context, ContextId, ContextKind, Contexts};
 pub use event::{DefId, Event, Extra, Words};
+pub use interner::Interner;
 pub use interrupt::{Interrupts, Mark, Number};
 pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};

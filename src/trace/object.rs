@@ -1,7 +1,6 @@
 //! The objects that a trace knows by name: threads, queues, mutexes and the rest.
 
-use std::collections::BTreeMap;
-
+use super::Interner;
 use crate::abi::Addr;
 
 /// Dense number of an object in [`ObjectTable`].
@@ -35,7 +34,7 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct ObjectTable {
     list: Vec<Object>,
-    by_address: BTreeMap<Addr, ObjectId>,
+    by_address: Interner,
 }
 
 impl ObjectTable {
@@ -43,13 +42,9 @@ impl ObjectTable {
     /// object that was deleted and created again can leave both behind.
     pub fn push(&mut self, object: Object) -> ObjectId {
         let id = ObjectId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        let keep_older = self
-            .by_address
-            .get(&object.address)
-            .and_then(|old| self.get(*old))
-            .is_some_and(|old| !old.deleted && object.deleted);
+        let keep_older = self.at(object.address).is_some_and(|old| !old.deleted && object.deleted);
         if !keep_older {
-            self.by_address.insert(object.address, id);
+            self.by_address.insert(object.address, id.0);
         }
         self.list.push(object);
         id
@@ -64,13 +59,13 @@ impl ObjectTable {
     /// The object at this address.
     #[must_use]
     pub fn at(&self, address: Addr) -> Option<&Object> {
-        self.by_address.get(&address).and_then(|id| self.get(*id))
+        self.id_at(address).and_then(|id| self.get(id))
     }
 
     /// The number of the object at this address.
     #[must_use]
     pub fn id_at(&self, address: Addr) -> Option<ObjectId> {
-        self.by_address.get(&address).copied()
+        self.by_address.get(address).map(ObjectId)
     }
 
     /// All of them, in registry order.

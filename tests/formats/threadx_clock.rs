@@ -18,6 +18,7 @@ use tx_trace::code::Code;
 use tx_trace::format::threadx::ThreadX;
 use tx_trace::format::{DecodeOptions, Extent, Format, Hints};
 use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::query::{Amount, Edge, Position};
 use tx_trace::sym::Pairs;
 use tx_trace::trace::{Direction, Severity};
 
@@ -34,6 +35,17 @@ fn a_clock_that_stands_still_is_said_to() {
     assert!(!t.clock.runs() && issue(&t, "clock-stopped").message.contains("TRCENA"));
     let t = decode(&Buffer::new(BASE).record(8, &steady(5, 0, 0)));
     assert!(issue(&t, "clock-stopped").message.contains("are 0"));
+}
+
+/// `last 1ms --hz` showed every event of such a trace.
+#[test]
+fn a_time_says_nothing_where_the_clock_stands_still() {
+    let buffer = Buffer::new(BASE).record(8, &steady(5, 7, 0));
+    let options = DecodeOptions { hz: Some(1e6), ..DecodeOptions::default() };
+    let trace = decode_bytes(&buffer, buffer.bytes(), &[], Extent::All, &options).unwrap();
+    let start = Amount::parse("1ms").unwrap().start().unwrap();
+    assert!(start.bound(&trace, Edge::From).is_err());
+    assert!(Position::parse("2").unwrap().bound(&trace, Edge::From).is_ok());
 }
 
 #[test]

@@ -244,6 +244,19 @@ fn a_clock_that_begins_anew_has_gone_around() {
     }
 }
 
+/// The newest stamp, which none behind it confirms, was believed wherever it led.
+#[test]
+fn a_leap_to_the_newest_event_is_doubtful() {
+    for sound in all().iter().filter(|s| ["wrapped", "counts down", "big-endian"].contains(&&*s.name)) {
+        let mut buffer = sound.buffer.clone();
+        let newest = buffer.current - 1;
+        buffer.slots[newest].stamp ^= 1 << 31;
+        let trace = decoded(&buffer);
+        assert_eq!(issue(&trace, "wrap-doubtful").severity, Severity::Inferred, "{}", sound.name);
+        assert!(trace.events().last().unwrap().ticks < 1 << 31, "{}", sound.name);
+    }
+}
+
 /// Slots of after the clock's turn, copied to before it, lead back over the turn: from a small stamp to a large one.
 #[test]
 fn a_step_back_over_the_turn_of_the_clock_is_no_pause() {

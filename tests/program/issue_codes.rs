@@ -417,8 +417,8 @@ fn a_stub_that_does_not_tell_where_the_program_lies() {
 #[test]
 fn stubs_that_fail() {
     let line = |stub: Stub| format!("last --header {:#x} --timeout 0.4 --remote 127.0.0.1:{}", RAM, stub.start().port);
-    // The first two answers are to qSupported and `?`.
-    error(&line(Stub { closes_at: 3, ..Stub::default() }), 2, "source-failed", "the stub closed the connection");
+    // The first three answers are those of the handshake.
+    error(&line(Stub { closes_at: 4, ..Stub::default() }), 2, "source-failed", "the stub closed the connection");
     error(&line(Stub { silent: true, ..Stub::default() }), 2, "no-answer", "within 400ms");
     // It waits for the first question, knows no feature, and then runs on, deaf.
     let out = program()
@@ -438,7 +438,7 @@ fn stubs_that_fail() {
 
 #[test]
 fn a_stub_that_nobody_waits_for() {
-    let stub = Stub { swallows: 3, ..Stub::default() }.start();
+    let stub = Stub { swallows: 4, ..Stub::default() }.start();
     let remote = format!("127.0.0.1:{}", stub.port);
     let child = program()
         .args(["last", "--header", "0x20000000", "--timeout", "60", "--format", "json", "--remote", &remote])

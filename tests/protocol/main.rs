@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod round_trips;
 mod rsp_client;
 mod rsp_faults;
 mod rsp_links;

@@ -24,7 +24,7 @@ use tx_trace::mem::remote::Remote;
 use tx_trace::mem::{Memory, ReadErrorKind};
 use tx_trace::rsp::client::ReadFailure;
 use tx_trace::rsp::transport::{Transport, TransportError};
-use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError};
+use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options, RspError, RspErrorKind};
 
 const QUICK: Duration = Duration::from_millis(700);
 
@@ -60,15 +60,17 @@ fn check(client: &mut Client, addr: u64, len: usize) {
 // The stubs that exist.
 
 #[test]
-fn qemu_one_at_a_time_and_within_its_limit() {
+fn qemu_in_flights_acknowledged_ahead_and_within_its_limit() {
     let (stub, mut client) = connect(qemu(false));
     check(&mut client, RAM, 0x5003);
     assert!(!client.found_running());
-    // The first is smaller: how fast the link is is not known yet.
-    assert_eq!(client.stats().reads(), 1 + 0x5003_u64.div_ceil(0x7f0));
+    // Requests are smaller while it is not known how fast the link is.
+    let fewest = 0x5003_u64.div_ceil(0x7f0);
+    assert!((fewest..2 * fewest).contains(&client.stats().reads()), "{:?}", client.stats());
     assert_eq!(client.stats().memory_bytes, 0x5003);
-    assert_eq!(stub.log.lock().unwrap().together, 1);
-    assert_eq!(&stub.requests()[..2], ["qSupported:hwbreak+", "?"]);
+    assert!(stub.log.lock().unwrap().together > 1);
+    assert_eq!(client.stats().resyncs, 0);
+    assert_eq!(&stub.requests()[..3], ["qSupported:hwbreak+", "?", "QStartNoAckMode"]);
     let outcome = client.leave();
     assert_eq!((outcome.before, outcome.after, outcome.message), (Before::Halted, After::Halted, None));
     assert!(stub.closed());
@@ -89,16 +91,12 @@ fn qemu_that_ran_is_told_by_its_unasked_stop_and_runs_on() {
 fn gdbserver_pipelined_with_run_lengths_and_never_above_its_limit() {
     let (stub, mut client) = connect(gdbserver());
     check(&mut client, RAM, RAM_LEN as usize);
-    assert_eq!(
-        client.stats().round_trips,
-        5,
-        "greeting, no-ack, ?, and two flights, as the rate is not known at first"
-    );
+    assert_eq!(client.stats().round_trips, 2, "the handshake, and one flight");
     let log = stub.log.lock().unwrap();
     assert!(!log.died);
     assert!(log.together > 1, "chunks in flight together");
     drop(log);
-    assert_eq!(&stub.requests()[..3], ["qSupported:hwbreak+", "QStartNoAckMode", "?"]);
+    assert_eq!(&stub.requests()[..3], ["qSupported:hwbreak+", "?", "QStartNoAckMode"]);
     assert_eq!(client.auxv().unwrap().unwrap(), (0..320_u32).map(|i| i as u8).collect::<Vec<_>>());
     assert_eq!(client.offsets().unwrap(), None);
     assert_eq!(client.leave().before, Before::Halted);
@@ -112,6 +110,17 @@ fn openocd_gets_a_byte_first() {
     let failure = client.read_memory(0, &mut hole).unwrap_err();
     let why = "Failed to read memory at 0x0".to_owned();
     assert_eq!(failure, ReadFailure::Unreadable { addr: 0, why }, "OpenOCD answers a failed read with zeros");
+}
+
+/// OpenOCD was not identified yet, so zeros that nobody had checked were taken for memory: `list` found no trace in them, and
+/// ended with 1 in place of 2.
+#[test]
+fn zeros_from_openocd_were_memory_where_the_link_broke_before_they_were_checked() {
+    // The second flight breaks: the first has 64 chunks of 16 bytes, with a question between two of them.
+    let supported = "PacketSize=28;qXfer:threads:read+;QStartNoAckMode+;vContSupported+";
+    let (_, mut client) = connect(Stub { supported, closes_at: 3 + 128 + 8, ..openocd("S02") });
+    let answers = client.read_batch(&[(0, 16 * 64), (RAM, 16 * 64)]);
+    assert!(answers.iter().all(|answer| matches!(answer, Err(ReadFailure::Link(_)))), "{answers:?}");
 }
 
 /// OpenOCD says S00 of a core that was halted before OpenOCD came, and S02 of one that it halted for anybody.
@@ -290,7 +299,7 @@ fn never_stops_talking() {
     assert_eq!(refused(Stub { chatters_at: 1, ..Stub::default() }).code().name(), "chatter");
     for base in [qemu(false), gdbserver()] {
         let began = Instant::now();
-        let (_, mut client) = connect(Stub { chatters_at: if base.no_ack { 4 } else { 3 }, ..base });
+        let (_, mut client) = connect(Stub { chatters_at: 4, ..base });
         let Err(ReadFailure::Link(error)) = client.read_memory(RAM, &mut [0; 64]) else { panic!("no error") };
         assert_eq!(error.code().name(), "chatter", "{error}");
         drop(client);
@@ -328,7 +337,8 @@ fn damaged_packets_come_again() {
         let acks = !base.no_ack;
         let (stub, mut client) = connect(Stub { damages: &[1, 5, 6, 9], ..base });
         check(&mut client, RAM, 0xF000);
-        assert_eq!(stub.log.lock().unwrap().naks, if acks { 4 } else { 1 });
+        // The handshake is acknowledged ahead: it is asked again, question by question.
+        assert_eq!(stub.log.lock().unwrap().naks, if acks { 3 } else { 1 });
         // What comes while the link is brought into step is thrown away unseen.
         assert!((2..=4).contains(&client.stats().damaged));
     }
@@ -348,7 +358,7 @@ fn a_lost_end_of_a_packet_in_no_ack_mode_shifts_no_answer() {
 
 #[test]
 fn a_request_refused_as_damaged_is_sent_again() {
-    let (_, mut client) = connect(Stub { naks: 3, ..qemu(false) });
+    let (_, mut client) = connect(Stub { naks: 4, ..qemu(false) });
     check(&mut client, RAM, 64);
     assert_eq!(client.stats().reads(), 2);
 }
@@ -430,7 +440,7 @@ fn an_answer_that_is_none() {
 
 #[test]
 fn memory_reads_that_are_not_known() {
-    let (_, mut client) = connect(Stub { lies: Some((3, "")), ..qemu(false) });
+    let (_, mut client) = connect(Stub { no_memory: true, ..qemu(false) });
     let Err(ReadFailure::Link(error)) = client.read_memory(RAM, &mut [0; 4]) else { panic!("no error") };
     assert_eq!(error.code().name(), "unsupported");
 }
@@ -490,7 +500,7 @@ fn a_stub_that_cannot_detach() {
 #[test]
 fn after_detaching_nothing_is_said() {
     // A byte would halt QEMU again.
-    let (stub, client) = connect(Stub { late: Some((3, QUICK * 2)), ..qemu(true) });
+    let (stub, client) = connect(Stub { late: Some((4, QUICK * 2)), ..qemu(true) });
     let outcome = client.leave();
     assert_eq!(outcome.after, After::Unknown);
     assert!(outcome.message.unwrap().contains("did not confirm"));
@@ -500,7 +510,7 @@ fn after_detaching_nothing_is_said() {
 
 #[test]
 fn a_halted_target_is_not_let_go_when_the_stub_stalls() {
-    let (stub, mut client) = connect(Stub { late: Some((3, QUICK * 8)), ..qemu(false) });
+    let (stub, mut client) = connect(Stub { late: Some((4, QUICK * 8)), ..qemu(false) });
     assert!(client.read_memory(RAM, &mut [0; 4]).is_err());
     assert!(client.leave().message.is_some());
     assert!(stub.closed());
@@ -541,7 +551,7 @@ fn ctrl_c_ends_the_wait_and_the_target_runs_on() {
             Instant::now()
         });
         let got = client.read_memory(RAM, &mut [0; 0xF000]);
-        assert!(matches!(got, Err(ReadFailure::Link(RspError::Interrupted { .. }))), "{got:?}");
+        assert!(matches!(got, Err(ReadFailure::Link(RspError { kind: RspErrorKind::Interrupted, .. }))), "{got:?}");
         assert!(interrupted.join().unwrap().elapsed() < Duration::from_millis(600));
         drop(client);
         assert!(stub.closed());

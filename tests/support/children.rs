@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tx_trace::rsp::{Client, Endpoint, Leave, Options, RspError};
+use tx_trace::rsp::{Client, Endpoint, Leave, Options, RspError, RspErrorKind};
 
 /// A child that does not outlive the test.
 pub struct Running(pub Child);
@@ -28,7 +28,7 @@ pub fn connect(port: u16, leave: Leave) -> Client {
     loop {
         match Client::connect(&endpoint, Options { leave, ..Options::default() }) {
             Ok(client) => return client,
-            Err(RspError::Refused { .. }) if began.elapsed() < Duration::from_secs(20) => {
+            Err(RspError { kind: RspErrorKind::Refused, .. }) if began.elapsed() < Duration::from_secs(20) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(error) => panic!("{error}"),

@@ -41,6 +41,8 @@ pub struct Stub {
     /// Does nothing before it has read one byte.
     pub waits_for_byte: bool,
     pub zeros_for_holes: bool,
+    /// Knows neither `m` nor `x`.
+    pub no_memory: bool,
     pub silent: bool,
     /// Closes in place of the n-th answer.
     pub closes_at: usize,
@@ -94,6 +96,7 @@ impl Default for Stub {
             partial: usize::MAX,
             waits_for_byte: false,
             zeros_for_holes: false,
+            no_memory: false,
             silent: false,
             closes_at: 0,
             closes_midway: false,
@@ -362,6 +365,7 @@ impl Session {
             b"QStartNoAckMode" if self.stub.no_ack => text("OK"),
             b"qqemu.sstepbits" if self.stub.qemu => text("ENABLE=1,NOIRQ=2,NOTIMER=4"),
             b"D" => text(self.stub.detach),
+            [b'm' | b'x', ..] if self.stub.no_memory => text(""),
             [b'm', ..] => {
                 let (addr, len) = numbers(&request[1..]);
                 Ok(self.memory(addr, len)?.map_or_else(|e| e.as_bytes().to_vec(), |b| hex(&b).into_bytes()))

@@ -36,6 +36,9 @@ pub struct Row {
 /// Who did what to whom: the thread, whether it was resumed, by whom, in which interrupt.
 type Deed = (ThreadNo, bool, Who, Option<u64>);
 
+/// By whom, in which interrupt, and its place.
+type Last = (Who, Option<u64>, usize);
+
 /// All threads.
 #[derive(Debug, Default)]
 pub struct Threads {
@@ -45,7 +48,7 @@ pub struct Threads {
     did: BTreeMap<Deed, usize>,
     counts: Vec<u64>,
     /// By thread, suspended and resumed: what was done last, and its place. It mostly comes again.
-    last: Vec<[Option<(Who, Option<u64>, usize)>; 2]>,
+    last: Vec<[Option<Last>; 2]>,
     left_out: u64,
 }
 

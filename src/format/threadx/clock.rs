@@ -1,9 +1,9 @@
 //! What the stamps tell of the clock that made them: which way it counts, when it starts over, what a tick is worth.
 
 use super::super::DecodeOptions;
-use super::coherence::FEWEST;
 use super::entry::Codec;
-use super::survey::{Mark, Survey};
+use super::prescan::{Mark, PreScan};
+use super::steps::FEWEST;
 use super::symbols::LINUX_TIME;
 use crate::code::Code;
 use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
@@ -38,24 +38,24 @@ pub(super) enum Port {
 
 /// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says.
 pub(super) fn find(
-    survey: &Survey,
+    scan: &PreScan,
     codec: Codec,
     options: &DecodeOptions,
     core_clock: Option<u64>,
     port: Port,
     issues: &mut Vec<Issue>,
 ) -> Found {
-    let runs = survey.least != survey.most || survey.events < 2;
-    let (direction, direction_known, mut reason) = direction(survey, options, port);
-    let (all, own) = survey.backward(direction);
-    let per_core = is_per_core(survey, direction);
+    let runs = scan.least != scan.most || scan.events < 2;
+    let (direction, direction_known, mut reason) = direction(scan, options, port);
+    let (all, own) = scan.backward(direction);
+    let per_core = is_per_core(scan, direction);
     let backward = if per_core { own } else { all };
     let mut period = options.period;
     let mut hz = options.hz;
     let mut facts = Vec::new();
-    let even = survey.counts_events(direction).filter(|_| runs);
+    let even = scan.counts_events(direction).filter(|_| runs);
     if period.is_none() && runs && even.is_none() {
-        match find_period(survey, codec, direction, backward, port) {
+        match find_period(scan, codec, direction, backward, port) {
             Some(Period::Second) => {
                 period = Some(SECOND_IN_NS);
                 hz = hz.or(Some(1e9));
@@ -80,17 +80,17 @@ pub(super) fn find(
                 period = Some(ticks);
                 reason.push_str(&format!(
                     "; it starts over {backward} times and no stamp is above {:#x}: a timer that reloads at about {ticks}",
-                    survey.most
+                    scan.most
                 ));
                 issues.push(Issue::new(
                     Code::PeriodInferred,
                     format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
                 ));
             }
-            None => issues.extend(fall_of_few(survey, codec, backward)),
+            None => issues.extend(fall_of_few(scan, codec, backward)),
         }
     }
-    tell_doubts(survey, direction_known, runs, issues);
+    tell_doubts(scan, direction_known, runs, issues);
     if let Some(step) = even {
         hz = None;
         tell_count(step, options, &mut reason, issues);
@@ -107,13 +107,13 @@ pub(super) fn find(
     };
     if counts == Counts::Time && period.is_none() {
         if hz.is_none() {
-            rate(survey, core_clock, &mut hz, &mut facts, issues);
+            rate(scan, core_clock, &mut hz, &mut facts, issues);
         }
-        if let Some(why) = stops_in_sleep(survey, codec) {
+        if let Some(why) = stops_in_sleep(scan, codec) {
             counts = Counts::AwakeTime;
             issues.push(Issue::new(Code::ClockSleeps, why));
         }
-        lost_laps(survey, codec, issues);
+        lost_laps(scan, codec, issues);
     }
     let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, doubts: 0, reason };
     Found { clock, per_core, facts }
@@ -121,8 +121,8 @@ pub(super) fn find(
 
 /// So few events do not tell where a clock starts over: what is said where one of them falls back by less than half its
 /// mask, and so would be far behind the one before it.
-fn fall_of_few(survey: &Survey, codec: Codec, backward: u64) -> Option<Issue> {
-    let doubtful = backward > 0 && survey.events < FEWEST && survey.largest? > codec.mask >> 1;
+fn fall_of_few(scan: &PreScan, codec: Codec, backward: u64) -> Option<Issue> {
+    let doubtful = backward > 0 && scan.events < FEWEST && scan.steps.longest()? > codec.mask >> 1;
     doubtful.then(|| {
         let message = format!(
             "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {:#x}, is taken (read more events, or --period TICKS)",
@@ -133,38 +133,27 @@ fn fall_of_few(survey: &Survey, codec: Codec, backward: u64) -> Option<Issue> {
 }
 
 /// Private timers are right each for itself and jump back and forth between cores.
-pub(super) fn is_per_core(survey: &Survey, direction: Direction) -> bool {
-    let (all, own) = survey.backward(direction);
-    survey.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2)
+pub(super) fn is_per_core(scan: &PreScan, direction: Direction) -> bool {
+    let (all, own) = scan.backward(direction);
+    scan.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2)
 }
 
 /// The period that the stamps show by themselves, where it is not the mask's.
-pub(super) fn shown_period(survey: &Survey, codec: Codec, direction: Direction) -> Option<u64> {
-    let (_, own) = survey.backward(direction);
-    match find_period(survey, codec, direction, own, Port::Any)? {
+pub(super) fn shown_period(scan: &PreScan, codec: Codec, direction: Direction) -> Option<u64> {
+    let (_, own) = scan.backward(direction);
+    match find_period(scan, codec, direction, own, Port::Any)? {
         Period::Second | Period::Hosted | Period::Linux => Some(SECOND_IN_NS),
         Period::Reload(ticks) => Some(ticks),
     }
 }
 
-/// Each core's own stamps vote; between cores they need not follow each other.
-fn own_votes(survey: &Survey) -> super::order::Votes {
-    if survey.cores.len() < 2 {
-        return survey.votes;
-    }
-    survey.cores.values().fold(super::order::Votes::default(), |all, (_, v)| super::order::Votes {
-        up: all.up.saturating_add(v.up),
-        down: all.down.saturating_add(v.down),
-    })
-}
-
-fn direction(survey: &Survey, options: &DecodeOptions, port: Port) -> (Direction, Known, String) {
-    let votes = own_votes(survey);
+fn direction(scan: &PreScan, options: &DecodeOptions, port: Port) -> (Direction, Known, String) {
+    let votes = scan.own_votes();
     let (voted, decided) = votes.direction();
     match options.direction {
         Some(given) => (given, Known::Given, "given by --direction".to_owned()),
         // Few stamps, and a second begins between them: they go down as often as up.
-        None if port == Port::Linux && survey.events <= FEW && survey.most < SECOND_IN_NS => (
+        None if port == Port::Linux && scan.events <= FEW && scan.most < SECOND_IN_NS => (
             Direction::Up,
             Known::Detected,
             format!("the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock counts up"),
@@ -178,12 +167,12 @@ fn direction(survey: &Survey, options: &DecodeOptions, port: Port) -> (Direction
     }
 }
 
-fn tell_doubts(survey: &Survey, direction: Known, runs: bool, issues: &mut Vec<Issue>) {
-    if survey.events < 2 {
+fn tell_doubts(scan: &PreScan, direction: Known, runs: bool, issues: &mut Vec<Issue>) {
+    if scan.events < 2 {
         return;
     }
     if !runs {
-        let why = if survey.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
+        let why = if scan.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
         issues.push(Issue::new(
             Code::ClockStopped, format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
         ));
@@ -205,12 +194,12 @@ enum Period {
 }
 
 /// A period that the mask does not tell.
-fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u64, port: Port) -> Option<Period> {
+fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64, port: Port) -> Option<Period> {
     let wide = codec.mask >= u64::from(u32::MAX);
-    let fits = wide && direction == Direction::Up && survey.most < SECOND_IN_NS;
-    if fits && survey.events > FEW {
-        let full = survey.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
-        if backward > 0 && full && survey.starts_over(direction) {
+    let fits = wide && direction == Direction::Up && scan.most < SECOND_IN_NS;
+    if fits && scan.events > FEW {
+        let full = scan.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
+        if backward > 0 && full && scan.starts_over(direction) {
             return Some(Period::Second);
         }
         if port == Port::Hosted {
@@ -221,8 +210,12 @@ fn find_period(survey: &Survey, codec: Codec, direction: Direction, backward: u6
         return Some(Period::Linux);
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
-    let reloads = backward >= 3 && survey.most < codec.mask >> 2 && survey.most > 16 && survey.starts_over(direction);
-    reloads.then(|| Period::Reload(round_up(survey.most.saturating_add(1))))
+    let reloads = backward >= 3 && scan.most < codec.mask >> 2 && scan.most > 16 && scan.starts_over(direction);
+    // Where pauses are long, few events come close to a second's end. No timer is known that reloads at as many ticks.
+    if reloads && fits && scan.most >= SECOND_IN_NS >> 1 {
+        return Some(Period::Second);
+    }
+    reloads.then(|| Period::Reload(round_up(scan.most.saturating_add(1))))
 }
 
 /// The round number that a reload value most likely is: within half a percent above the largest stamp.
@@ -247,13 +240,13 @@ fn round_up(least: u64) -> u64 {
 
 /// What a tick is worth: `SystemCoreClock`, but only where the SysTick interrupts in the trace confirm it.
 fn rate(
-    survey: &Survey,
+    scan: &PreScan,
     core_clock: Option<u64>,
     hz: &mut Option<f64>,
     facts: &mut Vec<(&'static str, String)>,
     issues: &mut Vec<Issue>,
 ) {
-    let (idle, busy) = systick_periods(&survey.systicks);
+    let (idle, busy) = systick_periods(&scan.systicks);
     let usual = median(&busy).or_else(|| median(&idle));
     let Some(clock) = core_clock.filter(|c| *c > 0) else { return };
     let fits = |period: u64| {
@@ -281,8 +274,8 @@ fn rate(
 }
 
 /// Why the clock is taken to stop while the processor is idle: by the SysTick interrupts, or by what the kernel counted.
-fn stops_in_sleep(survey: &Survey, codec: Codec) -> Option<String> {
-    let (idle, busy) = systick_periods(&survey.systicks);
+fn stops_in_sleep(scan: &PreScan, codec: Codec) -> Option<String> {
+    let (idle, busy) = systick_periods(&scan.systicks);
     if let (Some(asleep), Some(awake)) = (median(&idle), median(&busy))
         && idle.len() >= 3
         && busy.len() >= 3
@@ -293,8 +286,8 @@ fn stops_in_sleep(survey: &Survey, codec: Codec) -> Option<String> {
         ));
     }
     // Old kernels do not store what an interrupt found, and several cores are not idle together.
-    let tells_idle = survey.marks_threshold || survey.marks_interrupted;
-    let verdict = survey.kernel_ticks.verdict(codec.mask).filter(|_| tells_idle && survey.cores.len() < 2)?;
+    let tells_idle = scan.marks_threshold || scan.marks_interrupted;
+    let verdict = scan.kernel_ticks.verdict(codec.mask).filter(|_| tells_idle && scan.cores.len() < 2)?;
     Some(format!(
         "sleeps and the kernel's tick count give {} ticks of the clock for one of the kernel, and only {} where the processor was idle: the counter stops in sleep, so idle time is shorter here than it was",
         verdict.usual, verdict.short
@@ -328,12 +321,12 @@ fn median(values: &[u64]) -> Option<u64> {
 }
 
 /// A gap longer than the clock's period cannot be seen in the stamps, but the kernel's tick count may show it.
-fn lost_laps(survey: &Survey, codec: Codec, issues: &mut Vec<Issue>) {
-    let (idle, mut periods) = systick_periods(&survey.systicks);
+fn lost_laps(scan: &PreScan, codec: Codec, issues: &mut Vec<Issue>) {
+    let (idle, mut periods) = systick_periods(&scan.systicks);
     periods.extend(idle);
     let Some(tick) = median(&periods).filter(|t| *t > 0) else { return };
     let (mut laps, mut place) = (0u64, None);
-    for pair in survey.times.windows(2) {
+    for pair in scan.times.windows(2) {
         let [a, b] = pair else { continue };
         let Some(expected) = b.value.checked_sub(a.value).and_then(|t| t.checked_mul(tick)) else { continue };
         let seen = b.elapsed.saturating_sub(a.elapsed);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::entry::{Codec, Entry, id, is_user, kind_of};
-use super::survey::Ids;
+use super::ids::Ids;
 use crate::trace::ContextKind;
 
 /// The most cores that are believed without a symbol that says so.

@@ -6,14 +6,17 @@ use std::ops::Range;
 use super::super::DecodeOptions;
 use super::capture::{Capture, Torn};
 use super::clock;
-use super::coherence::{self, Doubts, Odd, Stretches, View};
+use super::coherence::Stretches;
 use super::cores;
+use super::doubts::{self, Doubts, Odd};
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
+use super::ids::Ids;
 use super::layout::{self, TraceLayout};
 use super::order::{Ring, Slots};
 use super::pointer::{Judge, Ordered};
-use super::survey::{self, Ids, Survey};
+use super::prescan::{self, PreScan, Rules};
+use super::steps::View;
 use super::{mask, order_name, registry};
 use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
@@ -26,7 +29,7 @@ struct Prepared {
     g: TraceLayout,
     codec: Codec,
     ring: Ring,
-    survey: Survey,
+    scan: PreScan,
     stretches: Option<Stretches>,
     objects: ObjectTable,
     cores: u16,
@@ -54,8 +57,9 @@ pub(super) fn join(captures: &[Capture], catalogue: &Catalogue, options: &Decode
     }
     let none = || Error::failed(Code::Usage, "no trace buffer was given", "give one with --trace");
     let (last, mut prepared) = captures.last().zip(all).ok_or_else(none)?;
-    let direction = options.direction.unwrap_or_else(|| prepared.survey.votes.direction().0);
-    prepared.survey = Survey::of(&prepared.ring, prepared.codec, direction, &ids, false, &[]);
+    let direction = options.direction.unwrap_or_else(|| prepared.scan.votes().direction().0);
+    let rules = Rules { codec: prepared.codec, direction, ids: &ids, previous: false };
+    prepared.scan = PreScan::of(&prepared.ring, rules, &[]);
     prepared.facts.push(("joined", format!("{} buffers", captures.len())));
     Ok(finish(last, prepared, ids, catalogue, options))
 }
@@ -71,19 +75,20 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     codec.mask = mask::believed(&Slots::of(capture, &g, codec), codec, &mut issues);
     let slots = Slots::of(capture, &g, codec);
     let direction = options.direction.unwrap_or_else(|| slots.direction());
-    let survey = |ring: &Ring| Survey::of(ring, codec, direction, ids, options.previous, &[]);
+    let rules = Rules { codec, direction, ids, previous: options.previous };
+    let scan = |ring: &Ring| PreScan::of(ring, rules, &[]);
     let ordered = if capture.is_batch {
         let ring = Ring::batch(capture);
-        Ordered { survey: survey(&ring), ring, stretches: None }
+        Ordered { scan: scan(&ring), ring, stretches: None }
     } else if options.previous {
         let ring = previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?;
-        Ordered { survey: survey(&ring), ring, stretches: None }
+        Ordered { scan: scan(&ring), ring, stretches: None }
     } else {
         let judge = Judge { slots: &slots, g: &g, codec, ids, options };
         judge.order(capture, &torn(capture), &mut issues)
     };
-    let Ordered { ring, survey, stretches } = ordered;
-    Ok(Prepared { g, codec, ring, survey, stretches, objects, cores, facts, issues })
+    let Ordered { ring, scan, stretches } = ordered;
+    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, issues })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
@@ -99,15 +104,15 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     let shared = before.ring.shared_with(&next.ring, a);
     let held = before.ring.held;
     if shared == 0
-        && let (Some(last), Some(first)) = (before.survey.last_stamp, next.survey.first_stamp)
+        && let (Some(last), Some(first)) = (before.scan.last_stamp(), next.scan.first_stamp())
     {
-        let direction = before.survey.votes.direction().0;
+        let direction = before.scan.votes().direction().0;
         let clock = super::order::rough_clock(a.mask, direction);
         let step = clock.step(last, first);
-        let usual = before.survey.largest.max(next.survey.largest).unwrap_or(0);
+        let usual = before.scan.steps.longest().max(next.scan.steps.longest()).unwrap_or(0);
         if step > usual {
             // A clock that counts events tells how many are missing.
-            let slots = before.survey.counts_events(direction).and_then(|each| step.checked_div(each));
+            let slots = before.scan.counts_events(direction).and_then(|each| step.checked_div(each));
             let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
             let issue = Issue::new(
                 Code::JoinedGap,
@@ -126,34 +131,34 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     before.g.capacity = before.g.capacity.saturating_add(next.g.capacity);
     before.cores = before.cores.max(next.cores);
     before.codec.mask = a.mask.max(b.mask);
-    before.survey = next.survey;
+    before.scan = next.scan;
     before.stretches = None;
     Ok(before)
 }
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
-    let Prepared { g, codec, ring, mut survey, stretches, objects, cores, mut facts, mut issues } = prepared;
+    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut issues } = prepared;
     let kernel = &capture.place.kernel;
     let port = if kernel.has_linux_time {
         clock::Port::Linux
-    } else if survey.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
+    } else if scan.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
         clock::Port::Hosted
     } else {
         clock::Port::Any
     };
-    let mut found = clock::find(&survey, codec, options, kernel.core_clock, port, &mut issues);
+    let mut found = clock::find(&scan, codec, options, kernel.core_clock, port, &mut issues);
     facts.append(&mut found.facts);
     let doubts =
-        if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, (&survey, stretches)) };
+        if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, (&scan, stretches)) };
     if !options.previous {
-        doubts.tell(&odd(&survey, capture, &objects), &mut issues);
+        doubts.report(&odd(&scan, capture, &objects), &mut issues);
     }
     found.clock.doubts = doubts.count();
-    tell_gaps(&survey, &mut issues);
-    let mut contexts = std::mem::take(&mut survey.contexts);
+    tell_gaps(&scan, &mut issues);
+    let mut contexts = std::mem::take(&mut scan.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
     registry::name_contexts(&mut contexts, &objects);
-    let seen = survey.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
+    let seen = scan.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
     let about = About {
         format: "threadx",
         endian: g.endian,
@@ -162,9 +167,9 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
-        empty: survey.unused.saturating_add(survey.damaged),
+        empty: scan.unused.count.saturating_add(scan.damaged.count),
         wrapped: ring.wrapped,
-        origin: ring.first_seq(survey.skipped_front),
+        origin: ring.first_seq(scan.skipped_front),
         cores: cores.max(seen),
         facts,
     };
@@ -176,16 +181,16 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         doubts,
         per_core: found.per_core,
         // Kernels before version 6 stored neither; their registries hold no priorities.
-        stores_interrupted: survey.marks_threshold
-            || survey.marks_interrupted
-            || (!survey.unmarked && objects.iter().any(|o| o.priority.is_some())),
-        by_word: contexts.iter().map(|(id, c)| ((c.kind, c.address), id)).collect(),
+        stores_interrupted: scan.marks_threshold
+            || scan.marks_interrupted
+            || (!scan.unmarked && objects.iter().any(|o| o.priority.is_some())),
+        words: scan.words,
         ids,
-        damaged: survey.damaged > 0,
-        count: survey.events,
+        damaged: scan.damaged.count > 0,
+        count: scan.events,
         oldest_doubt,
-        last_of: survey.last_of,
-        newest: survey.newest,
+        last_of: scan.last_of,
+        newest: scan.newest,
         previous,
     };
     let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
@@ -193,36 +198,36 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     trace
 }
 
-/// The steps of the clock that are not to be believed. None is where no stamp goes back.
+/// The steps of the clock that are not to be believed. None is where no stamp goes back, or leaps to the newest event.
 fn doubts(
     ring: &Ring,
     codec: Codec,
     ids: &Ids,
     found: &clock::Found,
-    (survey, known): (&Survey, Option<Stretches>),
+    (scan, known): (&PreScan, Option<Stretches>),
 ) -> Doubts {
-    if !found.clock.runs() || !survey.strays && survey.backward(found.clock.direction).0 == 0 {
+    let forward = scan.backward(found.clock.direction).0 == 0 && !scan.steps.ends_with_leap(&found.clock);
+    if !found.clock.runs() || !scan.has_outliers && forward {
         return Doubts::default();
     }
-    let cores: Vec<u16> = survey.cores.keys().copied().collect();
-    let view = View { ring, codec, ids, clock: &found.clock, previous: false };
-    coherence::doubts(view, found.per_core.then_some(cores.as_slice()), known)
+    let cores: Vec<u16> = scan.cores.keys().copied().collect();
+    let view = View { ring, codec, ids, clock: &found.clock, core: None };
+    doubts::find(view, found.per_core.then_some(cores.as_slice()), known)
 }
 
 /// Events that no kernel inserts so.
-fn odd(survey: &Survey, capture: &Capture, objects: &ObjectTable) -> Odd {
+fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> Odd {
     let mut strangers: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.
     if registry::has_room(capture) {
         let unknown =
-            survey.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
-        let last =
-            |id: crate::trace::ContextId| usize::try_from(id.0).ok().and_then(|i| survey.last_of.get(i)).copied();
+            scan.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
+        let last = |id: crate::trace::ContextId| usize::try_from(id.0).ok().and_then(|i| scan.last_of.get(i)).copied();
         strangers.extend(unknown.filter_map(|(id, _)| last(id)));
     }
     let met = strangers.iter().copied().filter(|seq| *seq != u64::MAX);
-    let first = survey.first_odd.into_iter().chain(met).min();
-    Odd { events: survey.odd, first, strangers: strangers.len() as u64 }
+    let first = scan.odd.first.into_iter().chain(met).min();
+    Odd { events: scan.odd.count, first, strangers: strangers.len() as u64 }
 }
 
 /// Number of cores whose numbers stand in the ids' top bytes; 1 where there are none.
@@ -305,7 +310,7 @@ fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, object
     let slots = ring.runs.iter().flat_map(|r| r.bytes.chunks_exact(codec.size()));
     for slot in slots.take(4096) {
         let entry = codec.read(slot);
-        let Some(def) = ids.def(entry.id).and_then(|d| catalogue.def(d)) else { continue };
+        let Some(def) = ids.known(entry.id).def.and_then(|d| catalogue.def(d)) else { continue };
         // A thread that is registered without a stack has none that a pointer could lie outside of.
         let with_stack = |o: &&Object| o.is_thread && !o.deleted && o.param2 > 0;
         let Some(thread) = objects.at(entry.context).filter(with_stack) else { continue };
@@ -323,30 +328,30 @@ fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, object
     outside >= 8 && inside == 0
 }
 
-fn tell_gaps(survey: &Survey, issues: &mut Vec<Issue>) {
-    if survey.unused > 0 {
+fn tell_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
+    if scan.unused.count > 0 {
         issues.push(
             Issue::new(
                 Code::UnusedSlot, format!(
                     "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
-                    survey.unused
+                    scan.unused.count
                 ),
             )
-            .times(survey.unused)
-            .at(Place { seq: survey.first_unused, ..Place::default() }),
+            .times(scan.unused.count)
+            .at(Place { seq: scan.unused.first, ..Place::default() }),
         );
     }
-    if survey.damaged > 0 {
+    if scan.damaged.count > 0 {
         issues.push(
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
                     "{} slots hold no event that makes sense: they were written over, and are left out",
-                    survey.damaged
+                    scan.damaged.count
                 ),
             )
-            .times(survey.damaged)
-            .at(Place { seq: survey.first_damaged, ..Place::default() }),
+            .times(scan.damaged.count)
+            .at(Place { seq: scan.damaged.first, ..Place::default() }),
         );
     }
 }
@@ -379,7 +384,7 @@ fn oldest_doubt(capture: &Capture, ring: &Ring, issues: &mut Vec<Issue>) -> u8 {
 
 /// Contexts of a run whose context words were cleared: a thread by a priority that no other has.
 fn infer_contexts(contexts: &mut Contexts, objects: &ObjectTable) -> Inferred {
-    let threads = survey::threads(objects);
+    let threads = prescan::threads(objects);
     let mut by_priority: HashMap<u16, Vec<&Object>> = HashMap::new();
     for thread in threads.values() {
         if let Some(priority) = thread.priority {

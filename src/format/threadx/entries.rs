@@ -1,14 +1,13 @@
 //! The events of a capture, decoded as they are asked for: nothing is kept but the bytes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::coherence::Doubts;
+use super::doubts::Doubts;
 use super::entry::{Codec, Entry, id, kind_of};
-use super::met::Met;
+use super::ids::Ids;
 use super::order::Run;
-use super::survey::{Ids, is_entry};
-use crate::abi::Addr;
+use super::prescan;
 use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, WalkState, Words};
 
 /// Events of one or several captures, oldest first.
@@ -21,7 +20,8 @@ pub(super) struct Entries {
     /// True where each core has a clock of its own.
     pub per_core: bool,
     pub stores_interrupted: bool,
-    pub by_word: BTreeMap<(ContextKind, Addr), ContextId>,
+    /// The numbers of the context words.
+    pub words: prescan::Words,
     pub ids: Ids,
     /// True where slots were written over: they are passed over.
     pub damaged: bool,
@@ -35,7 +35,7 @@ pub(super) struct Entries {
     pub previous: Option<Inferred>,
 }
 
-/// Contexts of the run before a reset, by what the priority words still tell.
+/// Contexts of the run before a reset, by what the priority words still say.
 #[derive(Default)]
 pub(super) struct Inferred {
     /// Threads whose priority no other has.
@@ -48,16 +48,36 @@ pub(super) struct Inferred {
     pub unknown: ContextId,
 }
 
-/// The contexts met last: nearly every event has one of them.
+/// The words of the last event and their contexts: the next one often has the same.
 #[derive(Default)]
 struct Recent {
-    own: Met,
-    interrupted: Met,
+    own: Option<(u64, ContextKind, ContextId)>,
+    interrupted: Option<(u64, ContextId)>,
 }
 
 impl Entries {
-    fn context(&self, kind: ContextKind, address: Addr) -> ContextId {
-        self.by_word.get(&(kind, address)).copied().unwrap_or_default()
+    #[inline]
+    fn context(&self, word: u64, recent: &mut Recent) -> (ContextKind, ContextId) {
+        match recent.own {
+            Some((own, kind, id)) if own == word => (kind, id),
+            _ => {
+                let (kind, id) = (kind_of(word), ContextId(self.words.own.get(word).unwrap_or_default()));
+                recent.own = Some((word, kind, id));
+                (kind, id)
+            }
+        }
+    }
+
+    #[inline]
+    fn interrupted(&self, word: u64, recent: &mut Recent) -> ContextId {
+        match recent.interrupted {
+            Some((own, id)) if own == word => id,
+            _ => {
+                let id = ContextId(self.words.interrupted.get(word).unwrap_or_default());
+                recent.interrupted = Some((word, id));
+                id
+            }
+        }
     }
 
     #[inline]
@@ -65,46 +85,38 @@ impl Entries {
         self.doubts.step(seq, self.clock.step(before, now))
     }
 
-    /// Ticks and delta of an entry. One clock serves all cores unless each has its own.
+    /// Ticks and delta of an entry on a clock.
     #[inline]
-    fn time(&self, entry: &Entry, seq: u64, state: &mut WalkState) -> (i64, Option<i64>) {
-        if self.codec.cores < 2
-            && !self.per_core
-            && let Some(only) = state.cores.first_mut()
-        {
-            let delta = only.seen.then(|| self.step(seq, only.stamp, entry.stamp));
-            let ticks = only.ticks.saturating_add(delta.unwrap_or(0));
-            *only = CoreClock { seen: true, stamp: entry.stamp, ticks };
-            state.ticks = ticks;
-            return (ticks, delta);
-        }
-        let index = if self.codec.cores > 1 { usize::from(entry.core).saturating_add(1) } else { 0 };
+    fn advance(&self, clock: &mut CoreClock, stamp: u64, seq: u64) -> (i64, Option<i64>) {
+        let delta = if clock.seen { Some(self.step(seq, clock.stamp, stamp)) } else { None };
+        let ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
+        *clock = CoreClock { seen: true, stamp, ticks };
+        (ticks, delta)
+    }
+
+    /// Ticks and delta of an entry, where there are several cores. One clock serves all unless each has its own.
+    fn time_of_cores(&self, entry: &Entry, seq: u64, state: &mut WalkState) -> (i64, Option<i64>) {
+        let index = usize::from(entry.core).saturating_add(1);
         if index >= state.cores.len() {
             state.cores.resize(index.saturating_add(1), CoreClock::default());
         }
+        let latest = state.ticks;
         let (ticks, delta) = if self.per_core {
-            let latest = state.ticks;
             let Some(own) = state.cores.get_mut(index) else { return (0, None) };
-            // A core that begins later begins where the others are.
-            let before = if own.seen { own.ticks } else { latest };
-            let delta = own.seen.then(|| self.step(seq, own.stamp, entry.stamp));
-            (before.saturating_add(delta.unwrap_or(0)), delta)
+            if !own.seen {
+                // A core that begins later begins where the others are.
+                own.ticks = latest;
+            }
+            self.advance(own, entry.stamp, seq)
         } else {
             let Some(shared) = state.cores.first_mut() else { return (0, None) };
-            let delta = shared.seen.then(|| self.step(seq, shared.stamp, entry.stamp));
-            let ticks = shared.ticks.saturating_add(delta.unwrap_or(0));
-            *shared = CoreClock { seen: true, stamp: entry.stamp, ticks };
-            if self.codec.cores < 2 {
-                state.ticks = ticks;
-                return (ticks, delta);
-            }
-            let own = state.cores.get(index).filter(|c| c.seen).map(|c| ticks.saturating_sub(c.ticks));
-            (ticks, own)
-        };
-        if let Some(own) = state.cores.get_mut(index) {
+            let (ticks, _) = self.advance(shared, entry.stamp, seq);
+            let Some(own) = state.cores.get_mut(index) else { return (ticks, None) };
+            let delta = own.seen.then(|| ticks.saturating_sub(own.ticks));
             *own = CoreClock { seen: true, stamp: entry.stamp, ticks };
-        }
-        state.ticks = state.ticks.max(ticks);
+            (ticks, delta)
+        };
+        state.ticks = latest.max(ticks);
         (ticks, delta)
     }
 
@@ -139,60 +151,35 @@ impl Entries {
         doubt
     }
 
+    /// Writes an event, but for its time and place. Each field is stored where it goes: a whole event is large to copy.
     #[inline]
-    fn event(
-        &self,
-        entry: &Entry,
-        (seq, slot): (u64, u64),
-        state: &mut WalkState,
-        recent: &mut Recent,
-        place: &mut Event,
-    ) {
-        let (ticks, delta) = self.time(entry, seq, state);
-        let kind = kind_of(entry.context);
-        let (mut priority, mut threshold, mut interrupted) = (None, None, None);
-        let context = match kind {
-            _ if self.previous.is_some() && entry.context == 0 => {
-                let context;
-                (context, interrupted) = self.infer(entry);
-                if marks_thread(entry) {
-                    (priority, threshold) = entry.priorities();
+    fn write(&self, entry: &Entry, seq: u64, recent: &mut Recent, event: &mut Event) {
+        (event.priority, event.threshold, event.interrupted) = (None, None, None);
+        if self.previous.is_some() && entry.context == 0 {
+            (event.context, event.interrupted) = self.infer(entry);
+            if marks_thread(entry) {
+                (event.priority, event.threshold) = entry.priorities();
+            }
+        } else {
+            let (kind, context) = self.context(entry.context, recent);
+            event.context = context;
+            match kind {
+                ContextKind::Thread => (event.priority, event.threshold) = entry.priorities(),
+                ContextKind::Isr if self.stores_interrupted => {
+                    event.interrupted = Some(self.interrupted(entry.priority, recent));
                 }
-                context
+                _ => {}
             }
-            ContextKind::Thread => {
-                (priority, threshold) = entry.priorities();
-                recent.own.get(entry.context, || self.context(kind, entry.context))
-            }
-            ContextKind::Isr => {
-                if self.stores_interrupted {
-                    let what = if entry.priority == 0 { ContextKind::Idle } else { ContextKind::Thread };
-                    interrupted = Some(recent.interrupted.get(entry.priority, || self.context(what, entry.priority)));
-                }
-                recent.own.get(entry.context, || self.context(kind, entry.context))
-            }
-            _ => recent.own.get(entry.context, || self.context(kind, entry.context)),
-        };
-        let (def, late) = self.ids.known(entry.id);
-        let doubtful = self.doubtful(entry, late, seq, context);
-        // Built last, and whole, so that it is written straight to where it goes.
-        *place = Event {
-            seq,
-            slot,
-            ticks,
-            delta,
-            stamp: Some(entry.stamp),
-            core: entry.core,
-            context,
-            priority,
-            threshold,
-            interrupted,
-            isr: None,
-            id: entry.id,
-            def,
-            words: Words::four(entry.info),
-            doubtful,
-        };
+        }
+        let known = self.ids.known(entry.id);
+        event.seq = seq;
+        event.stamp = Some(entry.stamp);
+        event.core = entry.core;
+        event.isr = None;
+        event.id = entry.id;
+        event.def = known.def;
+        event.words = Words::four(entry.info);
+        event.doubtful = self.doubtful(entry, known.late, seq, event.context);
     }
 
     /// Who inserted an entry of the run before a reset, and whom it interrupted: the context word was cleared, the
@@ -223,35 +210,44 @@ impl Events for Entries {
     fn fill(&self, _index: u64, state: &mut WalkState, out: &mut [Event]) -> usize {
         let size = self.codec.size();
         let mut recent = Recent::default();
-        let mut filled = 0usize;
-        while let Some(run) = self.runs.get(state.place.0) {
+        let mut out = out.iter_mut();
+        let wanted = out.len();
+        let mut only = state.cores.first().copied().unwrap_or_default();
+        let one_clock = self.codec.cores < 2 && !self.per_core;
+        while let Some(run) = self.runs.get(state.place.0).filter(|_| out.len() > 0) {
             let start = state.place.1.saturating_mul(size);
             let rest = run.bytes.as_slice().get(start..).unwrap_or(&[]);
             if rest.len() < size {
                 state.place = (state.place.0.saturating_add(1), 0);
                 continue;
             }
+            let rest = rest.get(..out.len().saturating_mul(size)).unwrap_or(rest);
             let mut position = state.place.1;
             self.codec.entries(rest, |entry| {
-                let Some(place) = out.get_mut(filled) else { return ControlFlow::Break(()) };
-                let at = position as u64;
-                let own = (run.first_seq.wrapping_add(at), run.first_slot.wrapping_add(at));
-                position = position.saturating_add(1);
-                if entry.context == 0 && self.previous.is_none() {
-                    return ControlFlow::Continue(());
+                let skipped = entry.context == 0 && self.previous.is_none()
+                    || self.damaged && !self.ids.is_entry(entry, self.codec.cores);
+                if !skipped {
+                    let Some(event) = out.next() else { return ControlFlow::Break(()) };
+                    let at = position as u64;
+                    let seq = run.first_seq.wrapping_add(at);
+                    event.slot = run.first_slot.wrapping_add(at);
+                    (event.ticks, event.delta) = if one_clock {
+                        self.advance(&mut only, entry.stamp, seq)
+                    } else {
+                        self.time_of_cores(entry, seq, state)
+                    };
+                    self.write(entry, seq, &mut recent, event);
                 }
-                if self.damaged && !is_entry(&entry, &self.ids, self.codec.cores) {
-                    return ControlFlow::Continue(());
-                }
-                self.event(&entry, own, state, &mut recent, place);
-                filled = filled.saturating_add(1);
+                position = position.wrapping_add(1);
                 ControlFlow::Continue(())
             });
             state.place.1 = position;
-            if filled == out.len() {
-                break;
-            }
         }
-        filled
+        if one_clock {
+            state.cores.clear();
+            state.cores.push(only);
+            state.ticks = only.ticks;
+        }
+        wanted.saturating_sub(out.len())
     }
 }

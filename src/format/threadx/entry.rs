@@ -32,6 +32,9 @@ pub(super) mod id {
     pub const TIME_SET: u32 = 121;
 }
 
+/// Slots whose words are unpacked together.
+const AT_A_TIME: usize = 16;
+
 /// How slots are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Codec {
@@ -44,7 +47,7 @@ pub(super) struct Codec {
 }
 
 /// A slot's words, taken apart.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     pub context: u64,
     pub priority: u64,
@@ -61,61 +64,26 @@ impl Codec {
         super::layout::entry_size(self.word)
     }
 
-    /// The words of a slot.
+    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once for many
+    /// slots.
     #[inline]
-    pub fn words(&self, slot: &[u8]) -> [u64; ENTRY_WORDS] {
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => load(slot, little4),
-            (Width::W4, Endian::Big) => load(slot, big4),
-            (Width::W8, Endian::Little) => load(slot, |b| u64::from_le_bytes(*b)),
-            (Width::W8, Endian::Big) => load(slot, |b| u64::from_be_bytes(*b)),
-        }
-    }
-
-    /// What the words mean.
-    #[inline]
-    pub const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
-        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
-        // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
-        let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
-        #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
-        let (id, core) = (id as u32, core as u16);
-        Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
-    }
-
-    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once, not
-    /// slot by slot.
-    #[inline]
-    pub fn entries(&self, slots: &[u8], each: impl FnMut(Entry) -> ControlFlow<()>) {
-        const SMALL: usize = ENTRY_WORDS * 4;
-        const LARGE: usize = ENTRY_WORDS * 8;
-        match (self.word, self.endian) {
-            (Width::W4, Endian::Little) => self.each::<4, SMALL>(slots, little4, each),
-            (Width::W4, Endian::Big) => self.each::<4, SMALL>(slots, big4, each),
-            (Width::W8, Endian::Little) => self.each::<8, LARGE>(slots, |b| u64::from_le_bytes(*b), each),
-            (Width::W8, Endian::Big) => self.each::<8, LARGE>(slots, |b| u64::from_be_bytes(*b), each),
-        }
-    }
-
-    /// The same for words of `W` bytes, which make slots of `N`.
-    #[inline]
-    fn each<const W: usize, const N: usize>(
-        &self,
-        slots: &[u8],
-        word: impl Fn(&[u8; W]) -> u64,
-        mut each: impl FnMut(Entry) -> ControlFlow<()>,
-    ) {
-        for slot in slots.as_chunks::<N>().0 {
-            if each(self.entry(load(slot, &word))).is_break() {
-                return;
+    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&Entry) -> ControlFlow<()>) {
+        let mut buffer = [Entry::default(); AT_A_TIME];
+        for slots in slots.chunks(self.size().saturating_mul(AT_A_TIME)) {
+            let count = self.unpack(slots, &mut buffer);
+            for entry in buffer.iter().take(count) {
+                if each(entry).is_break() {
+                    return;
+                }
             }
         }
     }
 
     /// The entry of a slot.
-    #[inline]
     pub fn read(&self, slot: &[u8]) -> Entry {
-        self.entry(self.words(slot))
+        let mut entry = [Entry::default()];
+        self.unpack(slot, &mut entry);
+        entry[0]
     }
 
     /// A slot's context word alone.
@@ -123,24 +91,52 @@ impl Codec {
     pub fn context(&self, slot: &[u8]) -> u64 {
         self.endian.word(self.word, slot, 0).unwrap_or(0)
     }
-}
 
-fn little4(bytes: &[u8; 4]) -> u64 {
-    u64::from(u32::from_le_bytes(*bytes))
-}
-
-fn big4(bytes: &[u8; 4]) -> u64 {
-    u64::from(u32::from_be_bytes(*bytes))
-}
-
-/// The words of a slot, of `W` bytes each.
-#[inline]
-fn load<const W: usize>(slot: &[u8], word: impl Fn(&[u8; W]) -> u64) -> [u64; ENTRY_WORDS] {
-    let mut words = [0; ENTRY_WORDS];
-    for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
-        *to = word(from);
+    /// Reads whole slots; how many there were.
+    fn unpack(&self, slots: &[u8], entries: &mut [Entry]) -> usize {
+        const SMALL: usize = ENTRY_WORDS * 4;
+        const LARGE: usize = ENTRY_WORDS * 8;
+        match (self.word, self.endian) {
+            (Width::W4, Endian::Little) => {
+                self.unpack_by::<4, SMALL>(slots, entries, |b| u64::from(u32::from_le_bytes(b)))
+            }
+            (Width::W4, Endian::Big) => {
+                self.unpack_by::<4, SMALL>(slots, entries, |b| u64::from(u32::from_be_bytes(b)))
+            }
+            (Width::W8, Endian::Little) => self.unpack_by::<8, LARGE>(slots, entries, u64::from_le_bytes),
+            (Width::W8, Endian::Big) => self.unpack_by::<8, LARGE>(slots, entries, u64::from_be_bytes),
+        }
     }
-    words
+
+    /// The same for slots of `N` bytes and words of `W`.
+    #[inline]
+    fn unpack_by<const W: usize, const N: usize>(
+        &self,
+        slots: &[u8],
+        entries: &mut [Entry],
+        word: impl Fn([u8; W]) -> u64,
+    ) -> usize {
+        let (slots, _) = slots.as_chunks::<N>();
+        for (slot, entry) in slots.iter().zip(entries.iter_mut()) {
+            let mut words = [0; ENTRY_WORDS];
+            for (to, from) in words.iter_mut().zip(slot.as_chunks::<W>().0) {
+                *to = word(*from);
+            }
+            *entry = self.entry(words);
+        }
+        slots.len().min(entries.len())
+    }
+
+    /// What the words mean.
+    #[inline]
+    const fn entry(&self, words: [u64; ENTRY_WORDS]) -> Entry {
+        let [context, priority, id, stamp, i1, i2, i3, i4] = words;
+        // An id is never wider than 32 bits; a damaged 64-bit slot shows its low half and keeps no definition.
+        let (id, core) = if self.cores > 1 { (id & 0xFF_FFFF, (id >> 24) & 0xFF) } else { (id & 0xFFFF_FFFF, 0) };
+        #[allow(clippy::cast_possible_truncation, reason = "both were cut to fewer bits just now")]
+        let (id, core) = (id as u32, core as u16);
+        Entry { context, priority, id, core, stamp: stamp & self.mask, info: [i1, i2, i3, i4] }
+    }
 }
 
 /// What kind of context a context word means. Threads lie anywhere, also above 0xF0F0F0F0.

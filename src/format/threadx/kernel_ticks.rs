@@ -62,8 +62,14 @@ pub(super) struct KernelTicks {
 }
 
 impl KernelTicks {
-    /// Takes one event.
+    /// True where the processor is idle after the event before.
     #[inline]
+    pub const fn is_idle(&self) -> bool {
+        self.idle
+    }
+
+    /// Takes one event. Those that no interrupt inserted, and that say nothing about time, need not come while
+    /// [`KernelTicks::is_idle`] is false.
     pub fn event(&mut self, entry: &Entry, elapsed: u64) {
         let kind = kind_of(entry.context);
         let found_idle = match kind {

@@ -470,6 +470,18 @@ impl Votes {
         }
     }
 
+    /// Steps against a direction.
+    pub const fn against(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Up => self.down,
+            Direction::Down => self.up,
+        }
+    }
+
+    pub const fn join(self, other: Self) -> Self {
+        Self { up: self.up.saturating_add(other.up), down: self.down.saturating_add(other.down) }
+    }
+
     /// The direction of the majority, and whether there is one; a tie counts up.
     pub const fn direction(&self) -> (Direction, bool) {
         if self.down > self.up { (Direction::Down, true) } else { (Direction::Up, self.up != self.down) }

@@ -3,18 +3,20 @@
 use super::super::{DecodeOptions, Extent};
 use super::capture::Capture;
 use super::clock;
-use super::coherence::{Stretches, View};
+use super::coherence::Stretches;
 use super::entry::Codec;
+use super::ids::Ids;
 use super::layout::TraceLayout;
 use super::order::{Ring, Slots, rough_clock};
-use super::survey::{Ids, Survey};
+use super::prescan::{PreScan, Rules};
+use super::steps::{Steps, View, identity};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place};
 
 /// The order of the slots that were read, and what they say together.
 pub(super) struct Ordered {
     pub ring: Ring,
-    pub survey: Survey,
+    pub scan: PreScan,
     /// The trace cut where its time is out of the ordinary, where that was asked.
     pub stretches: Option<Stretches>,
 }
@@ -29,35 +31,42 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// What the slots in this order tell together. Where no stamp goes back, and where each core has a clock of its own,
+    /// What the slots in this order say together. Where no stamp goes back, and where each core has a clock of its own,
     /// time does not say whether the order is right.
-    fn survey(&self, ring: Ring) -> Ordered {
-        let survey = Survey::of(&ring, self.codec, self.direction(), self.ids, false, &[]);
-        let clock = self.clock(&survey);
-        let says = survey.backward(clock.direction).0 > 0 && !clock::is_per_core(&survey, clock.direction);
-        let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, previous: false };
-        let stretches = says.then(|| view.stretches(None));
-        Ordered { ring, survey, stretches }
+    fn look(&self, ring: Ring) -> Ordered {
+        let scan = PreScan::of(&ring, self.rules(), &[]);
+        let clock = self.clock(&scan);
+        let says = scan.backward(clock.direction).0 > 0 && !clock::is_per_core(&scan, clock.direction);
+        let stretches = says.then(|| {
+            let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, core: None };
+            let same = identity(&clock) == (self.codec.mask, self.direction(), None);
+            if same { Stretches::of(view, &scan.steps) } else { Stretches::of(view, &Steps::of(view)) }
+        });
+        Ordered { ring, scan, stretches }
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { codec: self.codec, direction: self.direction(), ids: self.ids, previous: false }
     }
 
     fn direction(&self) -> Direction {
         self.options.direction.unwrap_or_else(|| self.slots.direction())
     }
 
-    /// What the slots tell together without stamps that do not fit: one damaged stamp would hide a clock's period.
-    fn without_strays(&self, mut ordered: Ordered) -> Ordered {
-        let clock = self.clock(&ordered.survey);
-        let strays = ordered.stretches.as_ref().map(|s| s.strays(&clock)).unwrap_or_default();
-        if !strays.is_empty() {
-            ordered.survey = Survey::of(&ordered.ring, self.codec, self.direction(), self.ids, false, &strays);
+    /// What the slots say together without stamps that do not match: one damaged stamp would hide a clock's period.
+    fn without_outliers(&self, mut ordered: Ordered) -> Ordered {
+        let clock = self.clock(&ordered.scan);
+        let outliers = ordered.stretches.as_ref().map(|s| s.sort(&clock).ranges()).unwrap_or_default();
+        if !outliers.is_empty() {
+            ordered.scan = PreScan::of(&ordered.ring, self.rules(), &outliers);
         }
         ordered
     }
 
     /// A clock good enough to tell a long step from a short one.
-    fn clock(&self, survey: &Survey) -> Clock {
-        let direction = self.options.direction.unwrap_or_else(|| survey.votes.direction().0);
-        let period = self.options.period.or_else(|| clock::shown_period(survey, self.codec, direction));
+    fn clock(&self, scan: &PreScan) -> Clock {
+        let direction = self.options.direction.unwrap_or_else(|| scan.votes().direction().0);
+        let period = self.options.period.or_else(|| clock::shown_period(scan, self.codec, direction));
         Clock { period, ..rough_clock(self.codec.mask, direction) }
     }
 
@@ -67,7 +76,7 @@ impl Judge<'_> {
         if !ring.complete || !ring.wrapped {
             return None;
         }
-        let seq = ordered.stretches.as_ref()?.oldest(&self.clock(&ordered.survey))?;
+        let seq = ordered.stretches.as_ref()?.oldest(&self.clock(&ordered.scan))?;
         let start = ring.runs.first()?.first_slot;
         start.checked_add(seq)?.checked_rem(self.g.capacity)
     }
@@ -99,21 +108,21 @@ impl Judge<'_> {
         let g = TraceLayout { current: settled.or(self.g.current), ..*self.g };
         // By the stamps alone: a wrong --direction is the user's to find out.
         let ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
-        let mut ordered = self.survey(ring);
+        let mut ordered = self.look(ring);
         if let Some(slot) = self.oldest(&ordered) {
             // A clock that reloads below its mask falls back anywhere.
             let reloads = ordered.stretches.as_ref().is_none_or(Stretches::reaches_zero);
-            let wide = ordered.survey.most >= self.codec.mask >> 2;
+            let wide = ordered.scan.most >= self.codec.mask >> 2;
             let certain = wide && !reloads || settled.is_some() || self.slots.never_wrapped();
             issues.push(misplaced(self.g, slot, certain));
             if certain {
-                ordered = self.survey(Ring::at(self.slots, slot, true, &[]));
+                ordered = self.look(Ring::at(self.slots, slot, true, &[]));
             }
         }
         if capture.extent != Extent::All {
-            ordered = self.survey(ordered.ring.newest(capture.extent, self.codec));
+            ordered = self.look(ordered.ring.newest(capture.extent, self.codec));
         }
-        self.without_strays(ordered)
+        self.without_outliers(ordered)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::capture::Capture;
 use super::header::{self, RegistryEntry};
 use super::layout;
-use super::survey;
+use super::prescan;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
 use crate::code::Code;
@@ -63,7 +63,7 @@ pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
 
 /// Gives contexts their names: threads those of the registry, the live entry first.
 pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
-    let threads = survey::threads(objects);
+    let threads = prescan::threads(objects);
     let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
     for id in ids {
         let Some(context) = contexts.get_mut(id) else { continue };

@@ -1,11 +1,11 @@
 //! Bytes at addresses, in the order of a file, become blocks of memory.
 
 use super::text::{Flaws, Wrong};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::bytes::Bytes;
 
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
-const MOST_PIECES: usize = 1 << 18;
+const MAX_PIECES: usize = 1 << 18;
 
 /// Bytes that lie behind each other in memory and in the file.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +29,14 @@ pub(super) struct Collector {
 impl Collector {
     /// Adds the bytes of one line.
     pub fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
-        let Some(more) = bytes.len().checked_sub(1) else { return };
-        if u64::try_from(more).ok().and_then(|n| start.checked_add(n)).is_none() {
+        if bytes.is_empty() {
+            return;
+        }
+        if last_address(start, bytes.len()).is_none() {
             return self.flaws.add(Wrong::PastEnd, line);
         }
         let offset = self.arena.len();
-        let full = self.runs.len() >= MOST_PIECES;
+        let full = self.runs.len() >= MAX_PIECES;
         match self.runs.last_mut() {
             Some(run) if run.unit == unit && run.start.checked_add(run.len as u64) == Some(start) => {
                 run.len = run.len.saturating_add(bytes.len());

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Two digits are a byte. More are a word, whose byte order the characters beside it show where there are any: they
-//! stand in the order of memory. Without them it is the target's; only `xxd`'s own groups of bytes stand as they lie.
+//! are in the order of memory. Without them it is the target's; only `xxd`'s own groups of bytes are in the order of memory too.
 
 use super::collect::Collector;
 use super::text::{OrderKnown, Words, Wrong, lines, nibble};
@@ -20,16 +20,16 @@ use crate::abi::{Addr, Endian};
 /// The most bytes of one line: `xxd -c 256`.
 const LONGEST: usize = 256;
 /// The most bytes that repeated lines (`*`) make of one file: far more than a microcontroller has.
-const MOST_REPEATED: u64 = 64 << 20;
+const MAX_REPEATED: u64 = 64 << 20;
 
 /// What a line says.
 struct Line<'a> {
     address: Addr,
-    /// As the digits stand.
+    /// In the order of the digits.
     bytes: &'a [u8],
     /// Bytes of a group; the last one may be shorter.
     unit: u8,
-    /// What stands behind the groups, blanks and all.
+    /// What is behind the groups, blanks and all.
     text: &'a [u8],
     /// Written with `0x`, or with `=`: by a debugger, so that groups are words.
     debugger: bool,
@@ -47,7 +47,7 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     text.get(start..).unwrap_or(&[])
 }
 
-/// `None` for what has no address in front; `Some(None)` where something else stands behind it.
+/// `None` for what has no address in front; `Some(None)` where something else is behind it.
 fn parse<'a>(line: &'a [u8], buffer: &'a mut [u8; LONGEST]) -> Option<Option<Line<'a>>> {
     let mut line = line;
     // What GDB writes when its commands come from a pipe.
@@ -84,7 +84,7 @@ fn behind_address(rest: &[u8], marked: bool, count: usize) -> Option<(&[u8], boo
     ((*first == b':' || equals) && blank(rest.first())).then_some((without_blanks(rest), marked || equals))
 }
 
-/// The groups, as their digits stand, and what is behind them; how many bytes they are. `None` where what begins as
+/// The groups, in the order of their digits, and what is behind them; how many bytes they are. `None` where what begins as
 /// a group is none, or has another width than the first.
 fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; LONGEST]) -> Option<usize> {
     let (mut rest, mut held, mut count) = (text, 0usize, 0usize);
@@ -134,8 +134,8 @@ pub(super) fn is_line(line: &[u8]) -> bool {
 /// What the characters beside the words say of their order.
 #[derive(Default)]
 struct Votes {
-    /// Digits stand as the bytes lie.
-    as_they_stand: u64,
+    /// Digits are in the order of memory.
+    in_order: u64,
     /// The bytes of each word lie the other way round.
     turned: u64,
     /// Lines as only `xxd` writes them, and as boot loaders do.
@@ -166,7 +166,7 @@ impl Votes {
             let stands = word.iter().map(|b| shown(*b)).eq(chars.iter().copied());
             let turned = word.iter().rev().map(|b| shown(*b)).eq(chars.iter().copied());
             match (stands, turned) {
-                (true, false) => self.as_they_stand = self.as_they_stand.saturating_add(1),
+                (true, false) => self.in_order = self.in_order.saturating_add(1),
                 (false, true) => self.turned = self.turned.saturating_add(1),
                 _ => {}
             }
@@ -177,8 +177,8 @@ impl Votes {
         if self.words == 0 {
             return None;
         }
-        let (order, known) = if self.as_they_stand != self.turned {
-            let stands = self.as_they_stand > self.turned;
+        let (order, known) = if self.in_order != self.turned {
+            let stands = self.in_order > self.turned;
             (if stands { Endian::Big } else { Endian::Little }, OrderKnown::Text)
         } else if self.xxd > 0 && self.boards == 0 {
             (Endian::Big, OrderKnown::Text)
@@ -263,7 +263,7 @@ impl Repeat {
         let Some(line) = self.pending.take() else { return };
         let size = self.last.len() as u64;
         let len = address.checked_sub(self.behind).filter(|len| len.checked_rem(size) == Some(0));
-        let Some(len) = len.filter(|len| *len <= MOST_REPEATED.saturating_sub(self.made)) else {
+        let Some(len) = len.filter(|len| *len <= MAX_REPEATED.saturating_sub(self.made)) else {
             return memory.flaws.add(Wrong::Repeat, line);
         };
         self.made = self.made.saturating_add(len);

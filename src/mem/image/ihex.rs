@@ -37,7 +37,7 @@ enum Base {
     Segment(Addr),
     /// The upper half of the address.
     Linear(Addr),
-    /// The record that told is damaged.
+    /// The record that gave it is damaged.
     Lost,
 }
 

@@ -1,6 +1,6 @@
 //! Dumps that are text: which kind a file is, and what all kinds share.
 //!
-//! A record with a wrong checksum, a line that is none, an address that nobody told: none of them is used. Where
+//! A record with a wrong checksum, a line that is none, a missing address: none of them is used. Where
 //! they belong is a gap, and a [`Flaw`] says in which lines.
 
 use crate::code::Code;
@@ -11,7 +11,7 @@ use super::{hexdump, ihex, plain, srec};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 
-/// How much of a file is looked at to tell what it is.
+/// How much of a file is looked at to find what it is.
 const LOOKED_AT: usize = 64 << 10;
 /// How many line numbers a flaw remembers.
 const LINES: usize = 4;
@@ -49,7 +49,7 @@ pub struct Dump {
     pub kind: Kind,
     /// Its bytes: sorted, without overlap, and no two of them touch.
     pub blocks: Vec<(Addr, Bytes)>,
-    /// Where the program starts, if the file tells.
+    /// Where the program starts, if the file says so.
     pub start: Option<Addr>,
     /// How words became bytes, where it holds words.
     pub words: Option<Words>,
@@ -71,9 +71,9 @@ pub struct Words {
 pub enum OrderKnown {
     /// The characters beside the words show it.
     Text,
-    /// Somebody told: an ELF file of the target.
+    /// It was given: by an ELF file of the target.
     Told,
-    /// Nothing tells.
+    /// Nothing shows it.
     Assumed,
 }
 
@@ -113,7 +113,7 @@ pub struct Flaw {
     pub count: u64,
     /// The first lines in which it is, counted from 1; none where it is in no line.
     pub lines: Vec<u64>,
-    /// The first address, where that is what tells.
+    /// The first address, where that says more than a line.
     pub address: Option<Addr>,
 }
 
@@ -214,7 +214,7 @@ impl Flaws {
     }
 }
 
-/// What text is, told from its first lines; `None` for what holds no memory, and for what is no text.
+/// What text is, by its first lines; `None` for what holds no memory, and for what is no text.
 #[must_use]
 pub fn sniff(bytes: &[u8]) -> Option<Kind> {
     let head = bytes.get(..LOOKED_AT).unwrap_or(bytes);

@@ -9,7 +9,7 @@ use crate::rsp::packet::{encode, to_hex};
 /// Bytes of text in one packet.
 const CHUNK: usize = 2048;
 /// How long the debugger's user may take over a page: GDB's pager holds the link meanwhile.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 impl Client {
     /// Sends text to the debugger at the other end, which prints it.
@@ -24,6 +24,6 @@ impl Client {
             frames.extend(encode(&body));
         }
         let now = Instant::now();
-        self.link.send_raw_until(&frames, now.checked_add(PATIENCE).unwrap_or(now))
+        self.link.send_raw_until(&frames, now.checked_add(MAX_WAIT).unwrap_or(now))
     }
 }

@@ -1,14 +1,14 @@
 //! The stub's target description: which registers it has, and by what number it is asked for one of them.
 
 use super::Client;
-use super::query::attribute;
+use super::query::{MAX_OBJECT, attribute};
 use super::reply;
 use crate::rsp::error::RspError;
 
 /// The most documents that a description consists of, one included by another.
-const MOST_DOCUMENTS: usize = 32;
+const MAX_DOCUMENTS: usize = 32;
 /// The most registers that are taken from it.
-const MOST_REGISTERS: usize = 4096;
+const MAX_REGISTERS: usize = 4096;
 
 /// What was read of a description so far.
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Found {
     /// The number of a register that names none: the one after that before it.
     next: u32,
     documents: usize,
+    /// Bytes of all documents.
+    bytes: usize,
 }
 
 /// What a document says, in its order.
@@ -38,11 +40,13 @@ impl Client {
     }
 
     fn describe(&mut self, document: &str, found: &mut Found) -> Result<(), RspError> {
-        if found.documents >= MOST_DOCUMENTS {
+        // All documents together are no longer than one may be.
+        if found.documents >= MAX_DOCUMENTS || found.bytes >= MAX_OBJECT {
             return Ok(());
         }
         found.documents = found.documents.saturating_add(1);
         let Some(xml) = self.object("features", document, "qXfer:features:read")? else { return Ok(()) };
+        found.bytes = found.bytes.saturating_add(xml.len());
         let xml = String::from_utf8_lossy(&xml);
         for element in elements(&xml) {
             match element {
@@ -50,7 +54,7 @@ impl Client {
                 Element::Register { name, number } => {
                     let number = number.unwrap_or(found.next);
                     found.next = number.saturating_add(1);
-                    if found.registers.len() < MOST_REGISTERS {
+                    if found.registers.len() < MAX_REGISTERS {
                         found.registers.push((name.to_owned(), number));
                     }
                 }

@@ -1,6 +1,6 @@
 //! How the target was found, and how it is left.
 //!
-//! What connecting does to a target, and what it takes to let it run again, differs by stub:
+//! What connecting does to a target, and what resumes it, differs by stub:
 //!
 //! | stub | what shows whether the target ran before | to let it run | to keep it halted |
 //! |---|---|---|---|
@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::link::{MonitorReply, monitor_packet};
+use super::monitor::{MonitorReply, monitor_packet};
 use super::reply;
 use super::run::Run;
 use super::stub::Stub;
@@ -60,7 +60,7 @@ pub struct LeaveOutcome {
     pub after: After,
     /// How long a target that ran was halted for us; `None` where it was not.
     pub halted: Option<Duration>,
-    /// What the user should know: that the target may not be in the wished state, or that its state before is not known.
+    /// What the user should know: that the target may not be in the requested state, or that its state before is not known.
     pub message: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
     /// stays paused for ever if the close comes first. Never kills anything.
     pub fn leave(mut self) -> LeaveOutcome {
-        self.part(None)
+        self.leave_within(None)
     }
 
     /// How the target was found, as far as anything shows it. The stub is asked once.
@@ -94,9 +94,9 @@ impl Client {
             return before;
         }
         // After Ctrl-C too: how the target is left depends on it. The next request ends with Ctrl-C.
-        let deaf = std::mem::replace(&mut self.link.deaf, true);
+        let ignore_interrupt = std::mem::replace(&mut self.link.ignore_interrupt, true);
         let before = self.look_back();
-        self.link.deaf = deaf;
+        self.link.ignore_interrupt = ignore_interrupt;
         // A missing answer shows nothing.
         if self.link.broken().is_none() {
             self.before = Some(before);
@@ -131,15 +131,16 @@ impl Client {
     /// what is not to be cut short.
     ///
     /// # Errors
-    /// [`RspError::Interrupted`], [`RspError::HaltedTooLong`].
+    /// [`RspErrorKind::Interrupted`](crate::rsp::RspErrorKind::Interrupted),
+    /// [`RspErrorKind::HaltedTooLong`](crate::rsp::RspErrorKind::HaltedTooLong).
     pub fn may_go_on(&self) -> Result<(), RspError> {
-        self.link.hear()
+        self.link.check_interrupt()
     }
 
     /// A target that ran, or is to run, is not halted for longer than the options allow.
     pub(super) fn bound_halt(&mut self) {
         let runs = self.evidence() == Before::Running || self.leave == Leave::Running;
-        let bound = self.max_halt.filter(|_| runs && self.run == Run::Stands);
+        let bound = self.max_halt.filter(|_| runs && self.run == Run::Halted);
         self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
@@ -194,7 +195,8 @@ impl Client {
             Stub::Qemu => {
                 let mut ask =
                     |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
-                let (status, version) = (ask("info status"), ask("info version"));
+                let (status, version) =
+                    self.qemu_status.take().unwrap_or_else(|| (ask("info status"), ask("info version")));
                 qemu_before(&status, &version)
             }
             // qemu-user waits for a debugger at its first instruction, and runs on whichever way the debugger goes.
@@ -202,7 +204,7 @@ impl Client {
         }
     }
 
-    pub(super) fn part(&mut self, limit: Option<Duration>) -> LeaveOutcome {
+    pub(super) fn leave_within(&mut self, limit: Option<Duration>) -> LeaveOutcome {
         let (goal, mut outcome) = self.end(limit);
         self.check_by_tcl(goal, &mut outcome);
         outcome
@@ -210,23 +212,23 @@ impl Client {
 
     fn end(&mut self, limit: Option<Duration>) -> (Goal, LeaveOutcome) {
         self.left = true;
-        self.link.deaf = true;
+        self.link.ignore_interrupt = true;
         // A stub that has just timed out gets a shorter timeout, and so does any stub after Ctrl-C.
         let limit = limit
             .or_else(|| self.link.broken().is_some().then_some(SHORT))
             .or_else(|| self.link.interrupted().then_some(AFTER_CTRL_C));
         self.link.timeout = limit.map_or(self.link.timeout, |limit| self.link.timeout.min(limit));
         // A stop that comes unasked from here on shows nothing.
-        self.found_running |= self.stop_reason.is_empty() && self.link.unasked_stops > 0;
+        self.found_running |= !self.asked_why && self.stop_reason.is_empty() && self.link.unasked_stops > 0;
         let goal = self.goal(self.evidence());
         // A link that is broken has no more to say.
         if self.link.broken().is_none() {
-            self.stand();
+            self.halt_to_leave();
         }
         if self.link.broken().is_some_and(|e| matches!(e.code(), Code::LinkClosed | Code::LinkFailed)) {
             return (goal, self.lost(goal, "the link broke before we could leave in order"));
         }
-        self.link.revive();
+        self.link.forget_error();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
             if goal == Goal::Run {
                 // The answer is not read, but the stub may still receive this. At `D` alone OpenOCD leaves the target halted.
@@ -375,12 +377,11 @@ impl Client {
     /// the target is halted as before, is it said again with the process's number: QEMU wants that from every client
     /// once a GDB was there, and shows it by the numbers in its stop replies.
     fn detach(&mut self) -> Option<Vec<u8>> {
-        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
         let mut say = |packet: &[u8]| {
             self.link.prepare().ok()?;
             self.link.send(&[packet]).ok()?;
             self.link.parting = true;
-            let answer = self.link.answer(packet, &accept, Wait::Alone).ok()?;
+            let answer = self.link.answer(packet, &reply::is_simple, Wait::Alone).ok()?;
             // Where it is refused, the target is still halted.
             self.link.parting = !reply::is_error(&answer);
             self.link.outstanding = false;
@@ -412,7 +413,7 @@ fn qemu_before(status: &str, version: &str) -> Before {
 impl Drop for Client {
     fn drop(&mut self) {
         if !self.left {
-            let _ = self.part(Some(SHORT));
+            let _ = self.leave_within(Some(SHORT));
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::monitor::{MonitorReply, is_monitor_reply, monitor_packet};
 use super::reply::{self, Features};
 use super::stats::Stats;
-use crate::rsp::error::RspError;
+use crate::rsp::error::{RspError, RspErrorKind};
 use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
@@ -36,7 +37,7 @@ pub(super) fn bump(counter: &mut u64, by: usize) {
 /// Why there is no answer.
 pub(super) enum Failure {
     /// The deadline passed.
-    Late(Heard),
+    Late(Received),
     /// The answer came damaged, in no-ack mode: the frame is whole, so the order of answers is not in doubt.
     Damaged,
     /// Bytes or packets came that do not belong here: which answer belongs to which request is in doubt.
@@ -58,7 +59,7 @@ pub(super) enum Wait {
 
 /// What came while no answer did.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     ack: bool,
     console: bool,
     notified: u64,
@@ -66,33 +67,22 @@ pub(super) struct Heard {
     noise: bool,
 }
 
-/// What a stub answered to a monitor command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum MonitorReply {
-    /// The stub has no monitor commands.
-    Unknown,
-    /// It ran, and printed this.
-    Done(String),
-    /// It failed, and printed this.
-    Failed(String),
+/// The wait for one answer.
+struct Waiting {
+    wait: Wait,
+    /// What comes is acknowledged, or refused as damaged. What was acknowledged ahead cannot be refused.
+    acks: bool,
+    /// The request has been acknowledged, or need not be.
+    acked: bool,
+    /// How often a packet was refused as damaged.
+    refused: u32,
+    /// A packet has lost its end.
+    cut: bool,
+    received: Received,
 }
 
-impl MonitorReply {
-    /// What was printed.
-    pub(super) fn text(self) -> Option<String> {
-        match self {
-            Self::Unknown => None,
-            Self::Done(text) | Self::Failed(text) => Some(text),
-        }
-    }
-}
-
-/// The packet of a monitor command.
-pub(super) fn monitor_packet(command: &str) -> Vec<u8> {
-    let mut body = b"qRcmd,".to_vec();
-    body.extend(crate::rsp::packet::to_hex(command.as_bytes()));
-    body
-}
+/// A request, and what is an answer to it.
+pub(super) type Question<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> bool);
 
 /// A framed link with the rules of asking.
 pub(super) struct Link {
@@ -104,20 +94,25 @@ pub(super) struct Link {
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
     /// The link is others': nothing is sent but what was asked for.
-    pub(super) guest: bool,
+    pub(super) shared: bool,
     /// Until when the target may be kept halted for us.
     pub(super) halt_until: Option<(Instant, Duration)>,
-    /// Set on the way out, when Ctrl-C has been heard already.
-    pub(super) deaf: bool,
+    /// Set on the way out, where Ctrl-C ends no wait any more.
+    pub(super) ignore_interrupt: bool,
     /// Packets are acknowledged.
     pub(super) acks: bool,
+    /// In a flight acknowledgements go out ahead of the answers. To a stub that reads one packet after the other this looks
+    /// like a client that is always in time.
+    pub(super) ahead: bool,
+    /// The answers that are on their way have been acknowledged.
+    pub(super) acked_ahead: bool,
     /// `D` is on its way: nothing but its answer is acknowledged. A stub that lets the target run halts it again for a
     /// byte that it does not wait for, as QEMU does.
     pub(super) parting: bool,
     /// The stub acknowledges requests before it answers, as it should: what comes before is no answer.
-    ack_first: Option<bool>,
+    pub(super) ack_first: Option<bool>,
     /// The first question went without an answer once.
-    hasty: bool,
+    pub(super) hasty: bool,
     /// A stray was seen: before each request the link is brought into step.
     cautious: bool,
     /// The last answer to a request that was alone on its way.
@@ -156,10 +151,12 @@ impl Link {
             decoder: Decoder::default(),
             timeout,
             interrupt,
-            guest: false,
+            shared: false,
             halt_until: None,
-            deaf: false,
+            ignore_interrupt: false,
             acks: true,
+            ahead: false,
+            acked_ahead: false,
             parting: false,
             ack_first: None,
             hasty: false,
@@ -180,7 +177,7 @@ impl Link {
 
     /// Requests may be in flight together: the stub keeps their order, and no acknowledgement interferes.
     pub(super) const fn may_pipeline(&self) -> bool {
-        !self.acks && !self.cautious
+        (!self.acks || self.ahead) && !self.cautious
     }
 
     /// What broke the link for good, if anything did.
@@ -188,9 +185,15 @@ impl Link {
         self.broken.as_ref()
     }
 
+    /// Makes an error, and remembers that it broke the link.
+    pub(super) fn fail(&mut self, kind: RspErrorKind) -> RspError {
+        let error = self.error(kind);
+        self.fail_with(error)
+    }
+
     /// Remembers what broke the link. Ctrl-C and the end of the time for a halt do not break it.
-    pub(super) fn fail(&mut self, error: RspError) -> RspError {
-        let ours = matches!(error, RspError::Interrupted { .. } | RspError::HaltedTooLong { .. });
+    pub(super) fn fail_with(&mut self, error: RspError) -> RspError {
+        let ours = matches!(error.kind, RspErrorKind::Interrupted | RspErrorKind::HaltedTooLong { .. });
         if !ours && self.broken.is_none() {
             self.broken = Some(error.clone());
         }
@@ -198,10 +201,10 @@ impl Link {
     }
 
     /// On the way out after Ctrl-C, before the first answer has come: that is waited for, not long, and may come twice.
-    pub(super) fn begin_to_leave(&mut self, patience: Duration) {
-        self.deaf = true;
+    pub(super) fn begin_to_leave(&mut self, limit: Duration) {
+        self.ignore_interrupt = true;
         self.hasty = true;
-        self.timeout = self.timeout.min(patience);
+        self.timeout = self.timeout.min(limit);
     }
 
     /// Closes the link. Nothing can be asked any more.
@@ -210,7 +213,7 @@ impl Link {
     }
 
     /// Forgets what broke the link, for one more attempt on the way out.
-    pub(super) fn revive(&mut self) {
+    pub(super) fn forget_error(&mut self) {
         self.outstanding |= self.broken.take().is_some();
     }
 
@@ -220,7 +223,8 @@ impl Link {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
-        let (mut late, mut damaged) = (0_u32, 0_u32);
+        // A flight in which it was asked for the first time has been waited for already.
+        let (mut late, mut damaged) = (u32::from(self.hasty && self.features.is_none()), 0_u32);
         loop {
             self.prepare()?;
             self.send(&[body])?;
@@ -239,14 +243,14 @@ impl Link {
             };
             let known = self.features.is_some();
             match failure {
-                Failure::Fatal(error) => return Err(self.fail(error)),
+                Failure::Fatal(error) => return Err(self.fail_with(error)),
                 // What was damaged may have been something else, and the answer may still come: it is not to be taken
                 // for one to the next request.
                 failure @ (Failure::Damaged | Failure::OutOfStep) => {
                     damaged = damaged.saturating_add(1);
                     if damaged >= TRIES || known && !self.resync() {
                         let error = self.why_late(body, failure);
-                        return Err(self.fail(error));
+                        return Err(self.fail_with(error));
                     }
                     self.outstanding = false;
                 }
@@ -255,7 +259,7 @@ impl Link {
                     late = late.saturating_add(1);
                     // The first question cannot be brought into step by another: it is asked again.
                     if late > 1 || known && !self.resync() {
-                        return Err(self.fail(error));
+                        return Err(self.fail_with(error));
                     }
                     self.hasty |= !known;
                 }
@@ -263,12 +267,11 @@ impl Link {
         }
     }
 
-    /// Switches acknowledgements off. From the moment when the stub has heard of it, it sends none, whether we have
-    /// heard its answer or not.
+    /// Switches acknowledgements off. From the moment when the stub knows of it, it sends none, whether its
+    /// answer has come or not.
     pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
         let before = self.ack_first.replace(false);
-        let accept = |b: &[u8]| b == b"OK" || b.is_empty() || reply::is_error(b);
-        if self.ask(b"QStartNoAckMode", &accept)? == b"OK" {
+        if self.ask(reply::NO_ACK, &reply::is_simple)? == b"OK" {
             self.acks = false;
         } else {
             self.ack_first = before;
@@ -276,7 +279,7 @@ impl Link {
         Ok(())
     }
 
-    /// Keeps the start of what is no packet, for the message to those who came to the wrong door.
+    /// Keeps the start of what is no packet, for the message to those who came to the wrong port.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());
         self.noise.extend(self.decoder.raw().iter().take(room));
@@ -296,6 +299,16 @@ impl Link {
 
     /// Sends packets in one go.
     pub(super) fn send(&mut self, bodies: &[&[u8]]) -> Result<(), RspError> {
+        self.send_packets(bodies, false)
+    }
+
+    /// Sends packets whose answers are waited for after the last of them was sent, by [`Wait::InFlight`].
+    pub(super) fn send_flight(&mut self, bodies: &[&[u8]]) -> Result<(), RspError> {
+        self.send_packets(bodies, self.acks)
+    }
+
+    fn send_packets(&mut self, bodies: &[&[u8]], ack_ahead: bool) -> Result<(), RspError> {
+        self.acked_ahead = ack_ahead;
         if !self.outstanding {
             bump(&mut self.stats.round_trips, 1);
         }
@@ -305,6 +318,7 @@ impl Link {
             self.reads_alone &= matches!(body.first(), Some(b'm' | b'x')) || *body == reply::FENCE;
             bump(self.stats.sent.entry(reply::packet_name(body)).or_default(), 1);
             frames.extend(encode(body));
+            frames.extend(ack_ahead.then_some(b'+'));
         }
         self.send_raw(&frames)
     }
@@ -319,10 +333,10 @@ impl Link {
         bump(&mut self.stats.bytes_out, bytes.len());
         let sent = self.transport.send(bytes, deadline);
         sent.map_err(|e| {
-            // Whether a closed link is met while writing or while reading is chance; it is told in the same words.
+            // Whether a closed link is met while writing or while reading is chance; it is reported in the same words.
             let when = if self.stats.bytes_in == 0 { NEVER_SPOKE } else { "while we were sending" };
             let error = self.transport_error(e, when);
-            self.fail(error)
+            self.fail_with(error)
         })
     }
 
@@ -334,88 +348,116 @@ impl Link {
         wait: Wait,
     ) -> Result<Vec<u8>, Failure> {
         // Where nobody has answered so far, nobody is waited for twice as long.
-        let patience = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
-        let deadline = deadline_in(patience);
-        let mut heard = Heard::default();
-        let mut refused = 0_u32;
-        let mut acked = !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged;
+        let limit = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
+        let deadline = deadline_in(limit);
+        let mut waiting = Waiting {
+            wait,
+            acks: self.acks && !self.acked_ahead,
+            acked: !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged,
+            refused: 0,
+            cut: false,
+            received: Received::default(),
+        };
         let mut first = true;
-        let mut cut = false;
         loop {
             // The deadline holds even while tokens keep coming.
             let late = !first && Instant::now() >= deadline;
             first = false;
             let kind = match self.token(deadline) {
                 Ok(Some(kind)) if !late => kind,
-                Ok(_) => return Err(Failure::Late(heard)),
+                Ok(_) => return Err(Failure::Late(waiting.received)),
                 Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
             };
-            match kind {
-                Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
-                Kind::Ack => {
-                    acked = true;
-                    heard.ack = true;
-                }
-                Kind::Nak if self.acks => {
-                    bump(&mut self.stats.damaged, 1);
-                    refused = refused.saturating_add(1);
-                    if refused >= TRIES {
-                        return Err(Failure::Fatal(self.too_damaged(body)));
-                    }
-                    self.send(&[body]).map_err(Failure::Fatal)?;
-                }
-                // Some refuse a damaged request all the same. Which one it was is not told.
-                Kind::Nak => {
-                    bump(&mut self.stats.damaged, 1);
-                    return Err(if wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
-                }
-                Kind::Notification(body) => {
-                    bump(&mut heard.notified, 1);
-                    self.notice(body);
-                }
-                Kind::Interrupt | Kind::Junk => {
-                    heard.noise = true;
-                    cut |= self.decoder.raw().starts_with(b"$");
-                    self.note_noise();
-                    if !self.acks {
-                        return Err(Failure::OutOfStep);
-                    }
-                }
-                // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
-                Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut cut) => {
-                    bump(&mut self.stats.damaged, 1);
-                    refused = refused.saturating_add(1);
-                    if !self.acks {
-                        return Err(Failure::Damaged);
-                    }
-                    if refused >= TRIES {
-                        return Err(Failure::Fatal(self.too_damaged(body)));
-                    }
-                    self.send_raw(b"-").map_err(Failure::Fatal)?;
-                }
-                Kind::Packet(packet) => {
-                    let data = packet.data;
-                    if self.acks && (!self.parting || accept(&data)) {
-                        self.send_raw(b"+").map_err(Failure::Fatal)?;
-                    }
-                    if self.take_console(&data) {
-                        heard.console = true;
-                    } else if (acked || self.ack_first.is_none()) && accept(&data) {
-                        // The very first answer tells whether this stub acknowledges at all, unless that was damaged.
-                        self.ack_first = self.ack_first.or((acked || !heard.noise).then_some(acked));
-                        return Ok(data);
-                    } else {
-                        self.skip(&data);
-                        if !reply::is_stop(&data) {
-                            if wait == Wait::InFlight {
-                                return Err(Failure::OutOfStep);
-                            }
-                            heard.stray = Some(data);
-                        }
-                    }
-                }
+            if let Some(answer) = self.take_token(kind, body, accept, &mut waiting)? {
+                return Ok(answer);
             }
         }
+    }
+
+    /// Takes one token of what comes; the answer, where it is that.
+    fn take_token(
+        &mut self,
+        kind: Kind,
+        body: &[u8],
+        accept: &dyn Fn(&[u8]) -> bool,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        match kind {
+            Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
+            Kind::Ack => {
+                waiting.acked = true;
+                waiting.received.ack = true;
+            }
+            Kind::Nak if waiting.acks => {
+                self.count_refusal(body, waiting)?;
+                self.send(&[body]).map_err(Failure::Fatal)?;
+            }
+            // Some refuse a damaged request all the same. Which one it was they do not say.
+            Kind::Nak => {
+                bump(&mut self.stats.damaged, 1);
+                return Err(if waiting.wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
+            }
+            Kind::Notification(body) => {
+                bump(&mut waiting.received.notified, 1);
+                self.notice(body);
+            }
+            Kind::Interrupt | Kind::Junk => {
+                waiting.received.noise = true;
+                waiting.cut |= self.decoder.raw().starts_with(b"$");
+                self.note_noise();
+                // Ahead of the first answer it is a greeting, or what an earlier session left.
+                if !waiting.acks && self.features.is_some() {
+                    return Err(Failure::OutOfStep);
+                }
+            }
+            // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
+            Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut waiting.cut) => {
+                if !waiting.acks {
+                    bump(&mut self.stats.damaged, 1);
+                    return Err(Failure::Damaged);
+                }
+                self.count_refusal(body, waiting)?;
+                self.send_raw(b"-").map_err(Failure::Fatal)?;
+            }
+            Kind::Packet(packet) => return self.take_packet(packet.data, accept, waiting),
+        }
+        Ok(None)
+    }
+
+    /// A packet was refused as damaged, by the stub or by us. Not too often.
+    fn count_refusal(&mut self, body: &[u8], waiting: &mut Waiting) -> Result<(), Failure> {
+        bump(&mut self.stats.damaged, 1);
+        waiting.refused = waiting.refused.saturating_add(1);
+        if waiting.refused >= TRIES { Err(Failure::Fatal(self.too_damaged(body))) } else { Ok(()) }
+    }
+
+    /// Takes a packet in good order.
+    fn take_packet(
+        &mut self,
+        data: Vec<u8>,
+        accept: &dyn Fn(&[u8]) -> bool,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        if waiting.acks && (!self.parting || accept(&data)) {
+            self.send_raw(b"+").map_err(Failure::Fatal)?;
+        }
+        if self.take_console(&data) {
+            waiting.received.console = true;
+        } else if (waiting.acked || self.ack_first.is_none()) && accept(&data) {
+            // The very first answer shows whether this stub acknowledges at all, unless that was damaged.
+            let shown = waiting.acked || !waiting.received.noise;
+            self.ack_first = self.ack_first.or(shown.then_some(waiting.acked));
+            return Ok(Some(data));
+        } else {
+            self.skip(&data);
+            if !reply::is_stop(&data) {
+                if waiting.wait == Wait::InFlight {
+                    return Err(Failure::OutOfStep);
+                }
+                waiting.received.stray = Some(data);
+            }
+        }
+        Ok(None)
     }
 
     fn take_console(&mut self, body: &[u8]) -> bool {
@@ -431,36 +473,53 @@ impl Link {
     pub(super) fn monitor(&mut self, command: &str) -> Result<MonitorReply, RspError> {
         let body = monitor_packet(command);
         self.console = Some(Vec::new());
-        let answer = self.ask(&body, &|b| b.is_empty() || b == b"OK" || reply::is_error(b) || from_hex(b).is_some());
+        let answer = self.ask(&body, &is_monitor_reply);
         let text = self.console.take().unwrap_or_default();
-        let words = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-        Ok(match answer?.as_slice() {
-            b"" => MonitorReply::Unknown,
-            b"OK" => MonitorReply::Done(words(&text)),
-            error if reply::is_error(error) => MonitorReply::Failed(words(&text)),
-            // Some stubs put the text into the last reply instead of `O` packets.
-            other => MonitorReply::Done(words(&from_hex(other).unwrap_or(text))),
-        })
+        Ok(MonitorReply::of(&answer?, &text))
     }
 
-    /// Ctrl-C was pressed, whether that is still heard or not.
+    /// Asks questions that do not depend on each other in one flight; the answers, each with the console text in front
+    /// of it. `None` where the stub takes no flights, or where an answer is missing: then each is to be asked alone.
+    pub(super) fn ask_together(
+        &mut self,
+        questions: &[Question<'_>],
+    ) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, RspError> {
+        self.prepare()?;
+        if !self.may_pipeline() {
+            return Ok(None);
+        }
+        self.send_flight(&questions.iter().map(|(body, _)| *body).collect::<Vec<_>>())?;
+        let mut answers = Vec::with_capacity(questions.len());
+        for (body, accept) in questions {
+            self.console = Some(Vec::new());
+            let answer = self.answer(body, accept, Wait::InFlight);
+            let text = self.console.take().unwrap_or_default();
+            match answer {
+                Ok(answer) => answers.push((answer, text)),
+                Err(Failure::Fatal(error)) => return Err(self.fail_with(error)),
+                Err(_) => return Ok(None),
+            }
+        }
+        self.outstanding = false;
+        self.last_answer = answers.last().map(|(answer, _)| answer.clone()).unwrap_or_default();
+        Ok(self.in_step()?.then_some(answers))
+    }
+
+    /// Ctrl-C was pressed, whether it is ignored or not.
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// Why no more is to be waited for: Ctrl-C, or the target was halted long enough.
-    pub(super) fn hear(&self) -> Result<(), RspError> {
-        if self.deaf {
+    pub(super) fn check_interrupt(&self) -> Result<(), RspError> {
+        if self.ignore_interrupt {
             return Ok(());
         }
-        let endpoint = || self.name.clone();
         if self.interrupted() {
-            return Err(RspError::Interrupted { endpoint: endpoint() });
+            return Err(self.error(RspErrorKind::Interrupted));
         }
         match self.halt_until {
-            Some((until, limit)) if Instant::now() >= until => {
-                Err(RspError::HaltedTooLong { endpoint: endpoint(), limit })
-            }
+            Some((until, limit)) if Instant::now() >= until => Err(self.error(RspErrorKind::HaltedTooLong { limit })),
             _ => Ok(()),
         }
     }
@@ -470,16 +529,13 @@ impl Link {
         let mut buf = [0; 16 << 10];
         let mut looked = false;
         loop {
-            self.hear()?;
+            self.check_interrupt()?;
             match self.decoder.next_token() {
                 Ok(Some(kind)) => return Ok(Some(kind)),
                 Ok(None) => {}
                 Err(_) => {
-                    return Err(RspError::Endless {
-                        endpoint: self.name.clone(),
-                        packet: String::new(),
-                        hint: "the stub or the line is out of order: restart it",
-                    });
+                    let hint = "the stub or the line is out of order: restart it";
+                    return Err(self.error(RspErrorKind::Endless { packet: String::new(), hint }));
                 }
             }
             // The first look is free: what has come already counts.
@@ -546,7 +602,7 @@ mod tests {
     #[test]
     fn a_link_closed_before_a_word_is_told_alike_in_writing_and_in_reading() {
         let sent = link(b"").send_raw(b"+").unwrap_err().to_string();
-        let closed = RspError::Closed { endpoint: "here".into(), when: String::new(), why: String::new() };
+        let closed = RspErrorKind::Closed { when: String::new(), why: String::new() }.at("here");
         assert_eq!(sent, link(b"").in_answer_to(closed, b"?").to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! What a stub tells beside memory: load offsets, the auxiliary vector, the memory map, monitor commands.
+//! What a stub reports beside memory: load offsets, the auxiliary vector, the memory map, monitor commands.
 
 use super::Client;
 use super::reply;
@@ -7,14 +7,14 @@ use crate::rsp::error::RspError;
 use crate::rsp::packet::from_hex;
 
 /// The most bytes of one `qXfer` object.
-const MAX_OBJECT: usize = 4 << 20;
+pub(super) const MAX_OBJECT: usize = 4 << 20;
 
 /// Where the program was loaded, as the stub says (`qOffsets`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offsets {
     /// What is added to addresses of the code; where `segments`, the address at which its segment lies.
     pub text: Addr,
-    /// The same for data, where it is told.
+    /// The same for data, where it is given.
     pub data: Option<Addr>,
     /// The numbers are addresses of segments (`TextSeg=`), not distances (`Text=`).
     pub segments: bool,
@@ -43,7 +43,7 @@ pub struct MapRegion {
 }
 
 impl Client {
-    /// The auxiliary vector of a process (`AT_ENTRY` tells where a PIE was loaded), in the target's byte order and word
+    /// The auxiliary vector of a process (`AT_ENTRY` gives where a PIE was loaded), in the target's byte order and word
     /// width. `None` where the stub does not offer it, as on bare metal.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// The memory map, where the stub has one. OpenOCD fills the gaps between flash banks with RAM that need not exist:
-    /// it tells what is flash, not what can be read.
+    /// it shows what is flash, not what can be read.
     ///
     /// # Errors
     /// Of the link only.
@@ -62,7 +62,7 @@ impl Client {
         Ok(xml.map(|xml| map_regions(&String::from_utf8_lossy(&xml))))
     }
 
-    /// Where the program was loaded; `None` where the stub does not tell (QEMU system, gdbserver).
+    /// Where the program was loaded; `None` where the stub does not say (QEMU system, gdbserver).
     ///
     /// # Errors
     /// Of the link only.
@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// The general registers of the CPU or thread that stopped (`g`), in the target's byte order; `None` for a byte
-    /// that the stub does not know, and for a stub that tells none.
+    /// that the stub does not know, and for a stub that gives none.
     ///
     /// # Errors
     /// Of the link only.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 /// What is on its way together takes about this long, in milliseconds.
 const AHEAD_MS: u64 = 250;
-/// The bytes that may be on their way while the rate is not known, or is low.
-const FIRST: usize = 2048;
+/// The bytes that may be on their way while the rate is not known, or is low: `last 50` needs no more at a time.
+const FIRST: usize = 4096;
 /// The fewest bytes that are asked for at once, however slow the link is.
 const LEAST: usize = 128;
 /// The fewest bytes that a rate is measured by.
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn what_is_on_its_way_takes_a_quarter_of_a_second() {
         let mut rate = Rate::default();
-        assert_eq!((rate.in_flight(), rate.chunk()), (2048, 1024));
+        assert_eq!((rate.in_flight(), rate.chunk()), (4096, 2048));
         rate.came_in(16, Duration::from_millis(1));
-        assert_eq!(rate.in_flight(), 2048);
+        assert_eq!(rate.in_flight(), 4096);
         rate.came_in(100_000 - 16, Duration::from_secs(1));
         assert_eq!((rate.in_flight(), rate.chunk()), (25_000, 12_496));
         rate.late();
-        assert_eq!((rate.in_flight(), rate.chunk()), (512, 256));
+        assert_eq!((rate.in_flight(), rate.chunk()), (1024, 512));
         for _ in 0..9 {
             rate.late();
         }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::Client;
 use super::link::{Failure, Wait, bump};
 use super::reply::{self, Data};
-use crate::abi::Addr;
-use crate::rsp::error::{RspError, excerpt};
+use crate::abi::{Addr, last_address};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 
 mod zeros;
 
@@ -15,7 +15,7 @@ const MAX_CHUNK: usize = 0x4000;
 
 /// The most bytes in one chunk where the stub announces no packet size. GDB then sends no packet above 400 characters,
 /// so that is what such a stub has been tried with.
-const SHY_CHUNK: usize = 192;
+const DEFAULT_CHUNK: usize = 192;
 
 /// A chunk that was refused is asked for again in pieces of this many bytes, to find what can be read.
 const PIECE: usize = 256;
@@ -147,7 +147,7 @@ impl Job {
 
     /// The answers. What is not complete failed with the link.
     fn finish(mut self, error: Option<RspError>, name: &str) -> Vec<Result<Vec<u8>, ReadFailure>> {
-        let unknown = || RspError::Link { endpoint: name.to_owned(), why: "a read was left unfinished".into() };
+        let unknown = || RspErrorKind::Link { why: "a read was left unfinished".into() }.at(name);
         for (slot, _) in self.done.iter_mut().zip(&self.lacks).filter(|(slot, lack)| slot.is_ok() && **lack > 0) {
             *slot = Err(ReadFailure::Link(error.clone().unwrap_or_else(unknown)));
         }
@@ -158,8 +158,8 @@ impl Job {
 /// The most bytes to ask for at once. Half of the packet size less the frame: gdbserver 13 overruns its own buffer
 /// beyond that, QEMU answers E22, Black Magic has 512 bytes. A multiple of 16, so that words are never cut.
 pub(super) fn chunk_limit(packet_size: Option<usize>, line_limit: usize) -> usize {
-    let told = packet_size.map_or(SHY_CHUNK, |size| size.saturating_sub(4) / 2);
-    let limit = told.min(MAX_CHUNK).min(line_limit);
+    let most = packet_size.map_or(DEFAULT_CHUNK, |size| size.saturating_sub(4) / 2);
+    let limit = most.min(MAX_CHUNK).min(line_limit);
     if limit >= 16 { limit & !15 } else { limit.max(4) }
 }
 
@@ -192,8 +192,7 @@ impl Client {
             done: Vec::with_capacity(wanted.len()),
         };
         for (which, &(addr, len)) in wanted.iter().enumerate() {
-            let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|more| addr.checked_add(more));
-            if last.is_none() {
+            if last_address(addr, len).is_none() {
                 let reply = "it passes the end of the address space".to_owned();
                 job.done.push(Err(ReadFailure::Refused { addr, reply }));
                 continue;
@@ -212,9 +211,9 @@ impl Client {
         while let Some(chunk) = job.next() {
             job.put_back([chunk]);
             self.rate.begin();
-            // What a guest's host was answered last, and what memory holds that changes, is not known: a flight ends with
+            // What others on a shared link were answered last, and what memory holds that changes, is not known: a flight ends with
             // a question of its own.
-            let together = job.queue.len() > 1 || self.link.guest || self.runs_while_read();
+            let together = job.queue.len() > 1 || self.link.shared || self.runs_while_read();
             if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -259,7 +258,8 @@ impl Client {
         let binary = self.binary;
         let data = move |body: &[u8], len: usize| reply::data(body, len, binary);
         let before = self.link.stats.strays;
-        let accept = move |body: &[u8]| data(body, most.len).is_some_and(|d| d != Data::Unsupported);
+        let known = !body.is_empty();
+        let accept = move |body: &[u8]| data(body, most.len).is_some_and(|d| !known || d != Data::Unsupported);
         let again = self.link.ask(&most.request(binary), &accept)?;
         let agree = match (data(body, chunk.len), data(&again, most.len)) {
             (Some(Data::Bytes(all)), Some(Data::Bytes(most))) => all.starts_with(&most),
@@ -270,7 +270,7 @@ impl Client {
 
     /// Up to [`FLIGHT`] chunks, up to [`DEPTH`] of them on their way together. An answer that is lost or doubled
     /// shifts those behind it, and they look alike: so none counts before all are here and none is left over, and
-    /// between two of one length, and behind the last, stands a question with another answer.
+    /// between two of one length, and behind the last, there is a question with another answer.
     fn volley(&mut self, job: &mut Job) -> Result<(), RspError> {
         self.link.prepare()?;
         if !self.link.may_pipeline() {
@@ -281,73 +281,20 @@ impl Client {
             let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
             job.flying.push(chunk);
         }
-        let known = self.link.stats.memory_bytes > 0;
         let mut steps = fenced(&job.flying);
         // The answer to a read before, once more, would be a short answer to the first chunk: a short one is allowed.
         let last = std::mem::take(&mut self.link.last_answer);
         if matches!(reply::data(&last, usize::MAX, binary), Some(Data::Bytes(_) | Data::Refused(_))) {
             steps.insert(0, None);
         }
-        let (mut sent, mut heard) = (0_usize, 0_usize);
-        let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
-        loop {
-            // Once something is refused, what has not been sent yet may not be wanted any more.
-            let refused = bodies.iter().flatten().any(|b| b.is_empty() || reply::is_error(b));
-            if refused && steps.get(sent..).is_some_and(|rest| rest.len() > 1) {
-                steps.truncate(sent);
-                steps.push(None);
-            }
-            let goal = self.ahead(&steps, heard, sent);
-            let requests: Vec<Vec<u8>> = steps
-                .get(sent..goal)
-                .unwrap_or_default()
-                .iter()
-                .map(|step| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary)))
-                .collect();
-            if !requests.is_empty() {
-                self.link.send(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-                sent = goal;
-            }
-            let Some(step) = steps.get(heard).filter(|_| heard < sent).copied() else { break };
-            heard = heard.saturating_add(1);
-            let Some(chunk) = step else {
-                match self.link.answer(reply::FENCE, &<[u8]>::is_empty, Wait::InFlight) {
-                    Ok(_) => continue,
-                    Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-                    Err(failure) => {
-                        let error = self.link.why_late(reply::FENCE, failure);
-                        return self.again(job, error);
-                    }
-                }
-            };
-            let request = chunk.request(binary);
-            let accept = move |body: &[u8]| {
-                reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported)
-            };
-            match self.link.answer(&request, &accept, Wait::InFlight) {
-                Ok(body) => {
-                    self.rate.came(chunk.len);
-                    bodies.push(Some(body));
-                }
-                Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
-                // The frame is whole, so the order stands: only this one is asked for again.
-                Err(Failure::Damaged) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
-                Err(failure) => {
-                    // Not one answer came: the link is slow. Where others came, this one was lost.
-                    if bodies.is_empty() && matches!(&failure, Failure::Late(heard) if heard.stray.is_none()) {
-                        self.rate.late();
-                    }
-                    let error = self.link.why_late(&request, failure);
-                    return self.again(job, error);
-                }
-            }
-        }
+        let Some(bodies) = self.fly(job, steps)? else { return Ok(()) };
         self.link.outstanding = false;
         let asked: Vec<Chunk> = job.flying.iter().copied().take(bodies.len()).collect();
         if !self.link.in_step()? || shifted(&asked, &bodies, binary) {
             let request = job.flying.first().map(|c| c.request(binary)).unwrap_or_default();
             let error = self.link.why_late(&request, Failure::OutOfStep);
-            return self.again(job, error);
+            self.again(job, error)?;
+            return Ok(());
         }
         let flying = std::mem::take(&mut job.flying);
         for (i, chunk) in flying.iter().enumerate() {
@@ -360,15 +307,64 @@ impl Client {
         Ok(())
     }
 
+    /// Asks for the chunks of a flight; their answers in order, `None` for a damaged one. `None` where the flight is to be
+    /// asked for again.
+    fn fly(&mut self, job: &mut Job, mut steps: Vec<Option<Chunk>>) -> Result<Option<Vec<Option<Vec<u8>>>>, RspError> {
+        let (binary, known) = (self.binary, self.link.stats.memory_bytes > 0);
+        let request = |step: &Option<Chunk>| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary));
+        let (mut sent, mut answered) = (0_usize, 0_usize);
+        let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
+        loop {
+            // Once something is refused, what has not been sent yet may not be wanted any more.
+            let refused = bodies.iter().flatten().any(|b| b.is_empty() || reply::is_error(b));
+            if refused && steps.get(sent..).is_some_and(|rest| rest.len() > 1) {
+                steps.truncate(sent);
+                steps.push(None);
+            }
+            let goal = self.ahead(&steps, answered, sent);
+            let requests: Vec<Vec<u8>> = steps.get(sent..goal).unwrap_or_default().iter().map(request).collect();
+            if !requests.is_empty() {
+                self.link.send_flight(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                sent = goal;
+            }
+            let Some(step) = steps.get(answered).filter(|_| answered < sent) else { return Ok(Some(bodies)) };
+            answered = answered.saturating_add(1);
+            let accept = |body: &[u8]| match step {
+                None => body.is_empty(),
+                Some(chunk) => reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported),
+            };
+            match (self.link.answer(&request(step), &accept, Wait::InFlight), step) {
+                (Ok(_), None) => {}
+                (Ok(body), Some(chunk)) => {
+                    self.rate.came(chunk.len);
+                    bodies.push(Some(body));
+                }
+                (Err(Failure::Fatal(error)), _) => return Err(self.link.fail_with(error)),
+                // The frame is whole, so the order is certain: only this one is asked for again.
+                (Err(Failure::Damaged), Some(chunk)) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
+                (Err(failure), _) => {
+                    // Not one answer came: the link is slow. Where others came, this one was lost.
+                    let silent = matches!(&failure, Failure::Late(received) if received.stray.is_none());
+                    if step.is_some() && bodies.is_empty() && silent {
+                        self.rate.late();
+                    }
+                    let error = self.link.why_late(&request(step), failure);
+                    self.again(job, error)?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
     /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
-    fn ahead(&self, steps: &[Option<Chunk>], heard: usize, sent: usize) -> usize {
+    fn ahead(&self, steps: &[Option<Chunk>], answered: usize, sent: usize) -> usize {
         let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
         let most = self.rate.in_flight();
-        let mut flying: usize = steps.get(heard..sent).unwrap_or_default().iter().map(len).sum();
+        let mut flying: usize = steps.get(answered..sent).unwrap_or_default().iter().map(len).sum();
         let mut goal = sent;
-        for step in steps.iter().take(heard.saturating_add(DEPTH)).skip(sent) {
+        for step in steps.iter().take(answered.saturating_add(DEPTH)).skip(sent) {
             flying = flying.saturating_add(len(step));
-            if goal > heard && flying > most {
+            if goal > answered && flying > most {
                 break;
             }
             goal = goal.saturating_add(1);
@@ -380,7 +376,7 @@ impl Client {
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
         let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
         if tries >= TRIES || !self.link.resync() {
-            return Err(self.link.fail(error));
+            return Err(self.link.fail_with(error));
         }
         let again: Vec<Chunk> = job.flying.drain(..).map(|c| Chunk { tries, ..c }).collect();
         job.put_back(again);
@@ -428,15 +424,11 @@ impl Client {
                 job.put_back([Chunk { tries: 1, ..*chunk }]);
             }
             Some(Data::Unsupported) => {
-                let error = RspError::Unsupported { endpoint: self.link.name.clone(), packet: "m".into() };
-                return Err(self.link.fail(error));
+                return Err(self.link.fail(RspErrorKind::Unsupported { packet: "m".into() }));
             }
             None => {
-                return Err(RspError::BadReply {
-                    endpoint: self.link.name.clone(),
-                    packet: excerpt(&chunk.request(binary)),
-                    reply: excerpt(body),
-                });
+                let packet = excerpt(&chunk.request(binary));
+                return Err(self.link.error(RspErrorKind::BadReply { packet, reply: excerpt(body) }));
             }
         }
         Ok(())
@@ -480,7 +472,7 @@ mod tests {
         assert_eq!(chunk_limit(Some(0x47ff), usize::MAX), 0x23f0);
         assert_eq!(chunk_limit(Some(131_072), usize::MAX), MAX_CHUNK);
         assert_eq!(chunk_limit(Some(1024), usize::MAX), 0x1f0);
-        assert_eq!(chunk_limit(None, usize::MAX), SHY_CHUNK);
+        assert_eq!(chunk_limit(None, usize::MAX), DEFAULT_CHUNK);
         assert_eq!(chunk_limit(Some(0), usize::MAX), 4);
         assert_eq!(chunk_limit(Some(0x1000), 100), 96);
     }

@@ -11,6 +11,24 @@ pub(super) const SUPPORTED: &[u8] = b"qSupported:hwbreak+";
 /// Behind a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
 pub(super) const FENCE: &[u8] = b"vMustReplyEmpty";
 
+/// Switches acknowledgements off.
+pub(super) const NO_ACK: &[u8] = b"QStartNoAckMode";
+
+/// An answer to [`SUPPORTED`].
+pub(super) fn is_supported(body: &[u8]) -> bool {
+    body.is_empty() || is_features(body) || is_error(body)
+}
+
+/// An answer to `?`.
+pub(super) fn is_stop_answer(body: &[u8]) -> bool {
+    is_stop(body) || is_gone(body) || is_simple(body) && body != b"OK"
+}
+
+/// An answer of a request that is done or not: `OK`, an error, or nothing where it is not known.
+pub(super) fn is_simple(body: &[u8]) -> bool {
+    body == b"OK" || body.is_empty() || is_error(body)
+}
+
 /// `E` and two digits, or `E.` and words. A reply of memory has an even number of digits, so it is never this.
 pub(super) fn is_error(body: &[u8]) -> bool {
     match body {
@@ -20,7 +38,7 @@ pub(super) fn is_error(body: &[u8]) -> bool {
     }
 }
 
-/// A stop reply: `S05`, `T05thread:01;`. The target is there and stands still.
+/// A stop reply: `S05`, `T05thread:01;`. The target is there and is halted.
 pub(super) fn is_stop(body: &[u8]) -> bool {
     matches!(body, [b'T' | b'S', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
 }
@@ -95,7 +113,7 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// Names and values (`+`, `-`, `?`, or what stands behind `=`), sorted.
+    /// Names and values (`+`, `-`, `?`, or what is behind `=`), sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use super::link::{Failure, Wait};
 use super::{Before, Client, reply};
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::transport::deadline_in;
 
 /// The most stops that are drained at once: one a thread.
-const MOST_STOPS: usize = 4096;
+const MAX_STOPS: usize = 4096;
 /// How many signals of the program are passed on before the stop comes that we asked for.
-const MOST_SIGNALS: usize = 1000;
+const MAX_SIGNALS: usize = 1000;
 /// SIGSTOP in GDB's numbering.
 const SIGSTOP: u8 = 17;
 /// The highest signal in GDB's numbering.
@@ -28,9 +28,9 @@ const LAST_SIGNAL: u8 = 0x97;
 /// Whether the target runs under our hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Run {
-    /// It stands, as connecting left it.
-    Stands,
-    /// It runs, and the stub hears nothing but 0x03.
+    /// It is halted, as connecting left it.
+    Halted,
+    /// It runs, and the stub takes nothing but 0x03.
     Runs,
     /// The same, and 0x03 was sent. A second one would reach a program that has stopped already, and end it later.
     Stopping,
@@ -95,7 +95,7 @@ impl Client {
     /// Since when the target is halted because of us: by connecting to a target that ran, or by [`Client::halt`].
     pub fn halted_by_us(&mut self) -> Option<Instant> {
         let ours = self.before() == Before::Running || !self.how_to_run.is_empty();
-        (ours && self.run == Run::Stands).then_some(self.halted_since)
+        (ours && self.run == Run::Halted).then_some(self.halted_since)
     }
 
     /// Lets the target run. Nothing can be asked until [`Client::halt`].
@@ -103,7 +103,7 @@ impl Client {
     /// # Errors
     /// [`RspError`] where it cannot be sent.
     pub fn resume(&mut self) -> Result<(), RspError> {
-        if self.run != Run::Stands {
+        if self.run != Run::Halted {
             return Ok(());
         }
         if self.how_to_run.is_empty() {
@@ -138,7 +138,7 @@ impl Client {
     /// [`RspError`] where the link fails.
     pub fn watch(&mut self, deadline: Instant) -> Result<Option<Stop>, RspError> {
         match self.run {
-            Run::Stands | Run::Unhalted => Ok(None),
+            Run::Halted | Run::Unhalted => Ok(None),
             Run::NonStop => self.watch_non_stop(),
             Run::Runs | Run::Stopping => loop {
                 let Some(body) = self.link.unasked_until(deadline)? else { return Ok(None) };
@@ -159,7 +159,7 @@ impl Client {
     /// In all-stop mode the target has stopped, and the stub said so.
     fn stopped(&mut self, body: &[u8]) {
         self.link.outstanding = false;
-        self.run = Run::Stands;
+        self.run = Run::Halted;
         self.halted_since = Instant::now();
         self.bound_halt();
         self.pending = self.goes_on(body);
@@ -215,7 +215,7 @@ impl Client {
     /// Stops that come behind a notification.
     fn drain_stops(&mut self) -> Result<Vec<Vec<u8>>, RspError> {
         let mut all = Vec::new();
-        for _ in 0..MOST_STOPS {
+        for _ in 0..MAX_STOPS {
             let answer = self.link.ask(b"vStopped", &is_stop_list)?;
             if stop_of(&answer).is_none() {
                 break;
@@ -228,21 +228,21 @@ impl Client {
     /// Stops the target that [`Client::resume`] let run.
     ///
     /// # Errors
-    /// [`RspError::Runs`] where it does not stop in time.
+    /// [`RspErrorKind::Runs`](crate::rsp::RspErrorKind::Runs) where it does not stop in time.
     pub fn halt(&mut self) -> Result<Stop, RspError> {
         match self.run {
-            Run::Stands | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
+            Run::Halted | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
             Run::Runs => self.link.send_raw(&[3])?,
             Run::Stopping => {}
         }
         self.run = Run::Stopping;
         // The target halts before its stop reply comes: OpenOCD reads all registers first.
         let mut asked = Instant::now();
-        for _ in 0..MOST_SIGNALS {
+        for _ in 0..MAX_SIGNALS {
             let stopped = self.link.answer(b"", &|b| reply::is_stop(b) || reply::is_gone(b), Wait::Unacknowledged);
             let body = match stopped {
                 Ok(body) => body,
-                Err(Failure::Fatal(error)) => return Err(self.link.fail(error)),
+                Err(Failure::Fatal(error)) => return Err(self.link.fail_with(error)),
                 Err(_) => break,
             };
             self.stopped(&body);
@@ -261,17 +261,16 @@ impl Client {
             self.go_on()?;
             self.run = Run::Stopping;
         }
-        let (endpoint, timeout) = (self.link.name.clone(), self.link.timeout);
-        Err(self.link.fail(RspError::Runs { endpoint, timeout }))
+        Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
     }
 
-    /// Before leaving: the target stands, and the stub is in all-stop mode.
-    pub(super) fn stand(&mut self) {
+    /// Before leaving: the target is halted, and the stub is in all-stop mode.
+    pub(super) fn halt_to_leave(&mut self) {
         match self.run {
-            Run::Stands | Run::Unhalted => {}
+            Run::Halted | Run::Unhalted => {}
             Run::Runs | Run::Stopping => drop(self.halt()),
             Run::NonStop => {
-                self.run = Run::Stands;
+                self.run = Run::Halted;
                 if !matches!(self.can(b"vCont;t"), Ok(true)) {
                     return;
                 }
@@ -280,7 +279,7 @@ impl Client {
                 self.link.notices = None;
             }
         }
-        // What stood when we came was let run by us alone.
+        // What was halted when we came was let run by us alone.
         self.link.unasked_stops = 0;
     }
 
@@ -311,18 +310,18 @@ impl Client {
         let expected = |b: &[u8]| b.is_empty() || matches!(b, [b'm' | b'l', ..]) || reply::is_error(b);
         let mut count = 0_usize;
         let mut packet = &b"qfThreadInfo"[..];
-        for _ in 0..MOST_STOPS {
+        for _ in 0..MAX_STOPS {
             let answer = self.link.ask(packet, &expected)?;
             let Some(threads) = answer.strip_prefix(b"m") else { break };
             count = count.saturating_add(threads.split(|b| *b == b',').count());
             packet = b"qsThreadInfo";
         }
-        Ok(count.clamp(1, MOST_STOPS))
+        Ok(count.clamp(1, MAX_STOPS))
     }
 
     /// Says something that is answered with OK; false for another answer.
     fn can(&mut self, packet: &[u8]) -> Result<bool, RspError> {
-        let answer = self.link.ask(packet, &|b| b == b"OK" || b.is_empty() || reply::is_error(b))?;
+        let answer = self.link.ask(packet, &reply::is_simple)?;
         Ok(answer == b"OK")
     }
 }

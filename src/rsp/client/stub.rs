@@ -1,10 +1,13 @@
 //! Which program answers. The protocol does not say, and how a target is left differs by program.
 
 use super::Client;
-use super::link::{Link, MonitorReply};
+use super::monitor::{MonitorReply, is_monitor_reply, monitor_packet};
 use super::reply::{self, Features};
 use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
+
+/// A question that only QEMU knows.
+const STEPS: &[u8] = b"qqemu.sstepbits";
 
 /// The programs that serve a target, as far as they have to be distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,7 @@ impl Client {
         }
         let stub = if self.held { Stub::Other } else { self.identify() };
         // A missing answer, or one that Ctrl-C ended the wait for, does not identify the program.
-        if self.link.broken().is_none() && (self.link.deaf || !self.link.interrupted()) {
+        if self.link.broken().is_none() && (self.link.ignore_interrupt || !self.link.interrupted()) {
             self.stub = Some(stub);
         }
         stub
@@ -43,10 +46,11 @@ impl Client {
             return Stub::Gdbserver;
         }
         if features.has("multiprocess") {
-            if features.has("vContSupported") && asks_for_steps(&mut self.link) {
-                return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };
+            // QEMU, up to version 10 at the least, always acknowledges.
+            if !features.has("vContSupported") || features.has("QStartNoAckMode") || !self.knows_steps() {
+                return Stub::Other;
             }
-            return Stub::Other;
+            return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };
         }
         let mut monitor = |command| self.link.monitor(command).ok().and_then(MonitorReply::text).unwrap_or_default();
         if may_be_openocd(&features) && monitor("version").contains("Open On-Chip Debugger") {
@@ -56,6 +60,28 @@ impl Client {
             return Stub::PyOcd;
         }
         Stub::Other
+    }
+
+    /// Asks what only QEMU knows, and in the same flight how its machine is.
+    fn knows_steps(&mut self) -> bool {
+        let is_steps = |b: &[u8]| b.starts_with(b"ENABLE=");
+        let accept = |b: &[u8]| b.is_empty() || reply::is_error(b) || is_steps(b);
+        let (status, version) = (monitor_packet("info status"), monitor_packet("info version"));
+        let together =
+            self.link.ask_together(&[(STEPS, &accept), (&status, &is_monitor_reply), (&version, &is_monitor_reply)]);
+        match together {
+            Ok(Some(answers)) => match answers.as_slice() {
+                [(steps, _), status, version] => {
+                    let text = |(answer, console): &(Vec<u8>, Vec<u8>)| {
+                        MonitorReply::of(answer, console).text().unwrap_or_default()
+                    };
+                    self.qemu_status = Some((text(status), text(version)));
+                    is_steps(steps)
+                }
+                _ => false,
+            },
+            _ => self.link.ask(STEPS, &accept).is_ok_and(|answer| is_steps(&answer)),
+        }
     }
 
     /// True where OpenOCD answers.
@@ -93,12 +119,6 @@ fn may_be_pyocd(features: &Features) -> bool {
         && features.has("QStartNoAckMode")
         && !features.has("vContSupported")
         && !features.has("multiprocess")
-}
-
-/// A question that only QEMU knows.
-fn asks_for_steps(link: &mut Link) -> bool {
-    link.ask(b"qqemu.sstepbits", &|b| b.is_empty() || reply::is_error(b) || b.starts_with(b"ENABLE="))
-        .is_ok_and(|answer| answer.starts_with(b"ENABLE="))
 }
 
 /// `Core 0 (Cortex-M3):  Halted`.

@@ -3,13 +3,13 @@
 use super::reply;
 use super::{Client, Leave};
 use crate::abi::Addr;
-use crate::rsp::error::{RspError, excerpt};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::packet::to_hex;
 
 impl Client {
     /// While true, Ctrl-C has no effect: it must not come between two writes of one change.
     pub const fn hold_interrupt(&mut self, hold: bool) {
-        self.link.deaf = hold;
+        self.link.ignore_interrupt = hold;
     }
 
     /// Leaves the target halted, whatever the options say: what is in its memory is not whole.
@@ -20,7 +20,7 @@ impl Client {
     /// Writes all of `bytes` from `addr` on.
     ///
     /// # Errors
-    /// [`RspError::Refusal`] where the stub refuses a part of it; what came before has been written then.
+    /// [`RspErrorKind::Refusal`] where the stub refuses a part of it; what came before has been written then.
     pub fn write_memory(&mut self, addr: Addr, bytes: &[u8]) -> Result<(), RspError> {
         // The packet holds the address and the length besides.
         let most = self.max_chunk.saturating_sub(16).max(4);
@@ -28,12 +28,14 @@ impl Client {
         for part in bytes.chunks(most) {
             let mut body = format!("M{at:x},{:x}:", part.len()).into_bytes();
             body.extend(to_hex(part));
-            let answer = self.link.ask(&body, &|b| b == b"OK" || b.is_empty() || reply::is_error(b))?;
-            let (endpoint, packet) = (self.link.name.clone(), excerpt(&body));
+            let answer = self.link.ask(&body, &reply::is_simple)?;
             match answer.as_slice() {
                 b"OK" => {}
-                b"" => return Err(RspError::Unsupported { endpoint, packet: "M".into() }),
-                error => return Err(RspError::Refusal { endpoint, packet, reply: excerpt(error) }),
+                b"" => return Err(self.link.error(RspErrorKind::Unsupported { packet: "M".into() })),
+                error => {
+                    let (packet, reply) = (excerpt(&body), excerpt(error));
+                    return Err(self.link.error(RspErrorKind::Refusal { packet, reply }));
+                }
             }
             at = at.saturating_add(part.len() as u64);
         }

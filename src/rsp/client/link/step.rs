@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, Link, TRIES, Wait, bump};
 use crate::rsp::client::reply;
-use crate::rsp::error::RspError;
+use crate::rsp::error::{RspError, RspErrorKind};
 use crate::rsp::packet::from_hex;
 
 /// How often one more wait is granted while answers to earlier requests keep coming.
@@ -17,14 +17,10 @@ impl Link {
     /// Brings the link to a state where the next packet can only be an answer to the next request.
     pub(in crate::rsp::client) fn prepare(&mut self) -> Result<(), RspError> {
         // A request after Ctrl-C ends with Ctrl-C, and not with the answer that did not come in time.
-        self.hear()?;
+        self.check_interrupt()?;
         if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
-            let error = RspError::Stalled {
-                endpoint: self.name.clone(),
-                packet: "qSupported".into(),
-                timeout: self.timeout,
-                state: ", with which we tried to get back into step",
-            };
+            let state = ", with which we tried to get back into step";
+            let error = RspErrorKind::Stalled { packet: "qSupported".into(), timeout: self.timeout, state };
             return Err(self.fail(error));
         }
         self.drain()
@@ -48,7 +44,7 @@ impl Link {
         !is_read && !answer.is_empty() && answer == self.last_answer && from_hex(answer).is_some()
     }
 
-    /// Makes sure that no answer follows the one that was just heard: then that was the right one.
+    /// Makes sure that no answer follows the one that has just come: then that was the right one.
     pub(in crate::rsp::client) fn nothing_follows(&mut self) -> Result<bool, RspError> {
         let before = self.stats.strays;
         self.outstanding = true;
@@ -60,20 +56,21 @@ impl Link {
     /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
     pub(in crate::rsp::client) fn resync(&mut self) -> bool {
         // Somebody has been waited for in vain already.
-        let patience = if self.deaf { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
-        self.fence(patience)
+        let limit =
+            if self.ignore_interrupt { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
+        self.fence(limit)
     }
 
     /// The same; each of two attempts may take so long.
-    fn fence(&mut self, patience: Duration) -> bool {
+    fn fence(&mut self, limit: Duration) -> bool {
         let Some(features) = self.features.clone() else { return false };
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
         // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
-        let fence = self.guest || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
+        let fence = self.shared || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
         let empty = fence || features.is_empty();
         let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
-        let patience = std::mem::replace(&mut self.timeout, patience);
+        let limit = std::mem::replace(&mut self.timeout, limit);
         let (mut tries, mut late, mut waits) = (0_u32, false, 0_u32);
         let mut asked = Instant::now();
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
@@ -88,11 +85,11 @@ impl Link {
                         self.send(&[question]).map_err(Failure::Fatal)?;
                     }
                     // The stub is still busy with what it was asked before: our question is behind that.
-                    Err(Failure::Late(heard)) if heard.stray.is_some() && waits < MORE_WAITS => {
+                    Err(Failure::Late(received)) if received.stray.is_some() && waits < MORE_WAITS => {
                         waits = waits.saturating_add(1);
                     }
                     // This one may have been lost as any other.
-                    Err(Failure::Late(_)) if !late && !self.deaf => {
+                    Err(Failure::Late(_)) if !late && !self.ignore_interrupt => {
                         late = true;
                         asked = Instant::now();
                         self.send(&[question]).map_err(Failure::Fatal)?;
@@ -101,12 +98,12 @@ impl Link {
                 }
             }
         });
-        // Answers that are empty look alike. Where an earlier question came doubled, the one that was heard may be the
+        // Answers that are empty look alike. Where an earlier question came doubled, the one that came may be the
         // answer to that, and each flight would take the data of the flight before for its own: our own answer comes within
         // as long again.
-        let quiet = QUIET.max(asked.elapsed().saturating_mul(2)).min(patience.max(QUIET));
+        let quiet = QUIET.max(asked.elapsed().saturating_mul(2)).min(limit.max(QUIET));
         let quiet = !empty || answer.is_err() || self.drain_until_quiet(quiet).is_ok();
-        self.timeout = patience;
+        self.timeout = limit;
         self.outstanding = answer.is_err();
         self.reads_alone |= answer.is_ok();
         self.last_answer.clear();

@@ -8,12 +8,12 @@ use crate::rsp::packet::{Body, Kind};
 use crate::rsp::transport::deadline_in;
 
 /// The most notifications that are kept.
-const MOST_NOTICES: usize = 16;
+const MAX_NOTICES: usize = 16;
 
 impl Link {
     /// Keeps a notification of a stop, where they are waited for. One comes, and waits for `vStopped`.
     pub(super) fn notice(&mut self, body: Body) {
-        if let Some(kept) = self.notices.as_mut().filter(|kept| kept.len() < MOST_NOTICES)
+        if let Some(kept) = self.notices.as_mut().filter(|kept| kept.len() < MAX_NOTICES)
             && body.checksum_ok
             && body.data.starts_with(b"Stop:")
         {
@@ -93,6 +93,6 @@ impl Link {
     /// The link failed while nothing was waited for.
     fn broke(&mut self, error: RspError) -> RspError {
         let error = self.in_answer_to(error, b"");
-        self.fail(error)
+        self.fail_with(error)
     }
 }

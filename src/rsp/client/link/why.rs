@@ -1,7 +1,7 @@
 //! What broke a link, or kept an answer from coming, in one sentence.
 
-use super::{Failure, Heard, Link, TRIES};
-use crate::rsp::error::{RspError, excerpt};
+use super::{Failure, Link, Received, TRIES};
+use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::transport::TransportError;
 
 /// More notifications than this in place of an answer are a flood.
@@ -16,27 +16,29 @@ const ONLY_ACKNOWLEDGED: &str = "as soon as it had acknowledged us: OpenOCD does
      (its log says so: check power, wiring and `reset_config`)";
 
 impl Link {
+    /// An error at this endpoint.
+    pub(in crate::rsp::client) fn error(&self, kind: RspErrorKind) -> RspError {
+        kind.at(self.name.clone())
+    }
+
     pub(super) fn transport_error(&self, error: TransportError, when: &str) -> RspError {
-        let endpoint = self.name.clone();
-        match error {
-            TransportError::Closed(why) => RspError::Closed { endpoint, when: when.to_owned(), why },
+        self.error(match error {
+            TransportError::Closed(why) => RspErrorKind::Closed { when: when.to_owned(), why },
             TransportError::Timeout => {
-                RspError::Link { endpoint, why: format!("it took no bytes within {:?}", self.timeout) }
+                RspErrorKind::Link { why: format!("it took no bytes within {:?}", self.timeout) }
             }
-            TransportError::Io(why) => RspError::Link { endpoint, why },
-        }
+            TransportError::Io(why) => RspErrorKind::Link { why },
+        })
     }
 
     /// An error while the answer to `body` was waited for; nothing was asked where that is empty.
     pub(super) fn in_answer_to(&self, error: RspError, body: &[u8]) -> RspError {
-        match error {
+        let kind = match error.kind {
             // A page of a server of something else, say. What a command said when it ended is more.
-            RspError::Closed { endpoint, why, .. }
-                if why.is_empty() && self.features.is_none() && !self.noise.is_empty() =>
-            {
-                RspError::NotAStub { endpoint, sent: excerpt(&self.noise) }
+            RspErrorKind::Closed { why, .. } if why.is_empty() && self.features.is_none() && !self.noise.is_empty() => {
+                RspErrorKind::NotAStub { sent: excerpt(&self.noise) }
             }
-            RspError::Closed { endpoint, why, .. } => {
+            RspErrorKind::Closed { why, .. } => {
                 let when = if self.stats.bytes_in == 0 {
                     NEVER_SPOKE.to_owned()
                 } else if self.stats.bytes_in == 1 && why.is_empty() {
@@ -46,53 +48,56 @@ impl Link {
                 } else {
                     format!("in place of an answer to `{}`", excerpt(body))
                 };
-                RspError::Closed { endpoint, when, why }
+                RspErrorKind::Closed { when, why }
             }
-            RspError::Endless { endpoint, hint, .. } => RspError::Endless { endpoint, packet: excerpt(body), hint },
+            RspErrorKind::Endless { hint, .. } => RspErrorKind::Endless { packet: excerpt(body), hint },
             other => other,
-        }
+        };
+        self.error(kind)
     }
 
     pub(super) fn too_damaged(&self, body: &[u8]) -> RspError {
-        RspError::Checksum { endpoint: self.name.clone(), packet: excerpt(body), tries: TRIES }
+        self.error(RspErrorKind::Checksum { packet: excerpt(body), tries: TRIES })
     }
 
     /// Turns a missing answer into a sentence.
     pub(in crate::rsp::client) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
-        let heard = match failure {
+        let received = match failure {
             Failure::Fatal(error) => return error,
             Failure::Damaged => return self.too_damaged(body),
-            Failure::OutOfStep => Heard::default(),
-            Failure::Late(heard) => heard,
+            Failure::OutOfStep => Received::default(),
+            Failure::Late(received) => received,
         };
-        let (endpoint, packet, timeout) = (self.name.clone(), excerpt(body), self.timeout);
-        if let Some(stray) = heard.stray {
-            return RspError::stray(endpoint, body, &stray);
+        self.error(self.why_missing(body, &received))
+    }
+
+    fn why_missing(&self, body: &[u8], received: &Received) -> RspErrorKind {
+        let (packet, timeout) = (excerpt(body), self.timeout);
+        if let Some(stray) = &received.stray {
+            return RspErrorKind::stray(body, stray);
         }
         let pending = self.decoder.pending();
-        let flood = heard.notified > FLOOD;
-        if heard.console || flood {
-            let what = if heard.console { "console output" } else { "notifications" };
-            return RspError::Chatter { endpoint, packet, timeout, what };
+        if received.console || received.notified > FLOOD {
+            let what = if received.console { "console output" } else { "notifications" };
+            return RspErrorKind::Chatter { packet, timeout, what };
         }
         if self.features.is_none() {
             if self.stats.bytes_in == 0 {
-                return RspError::NoAnswer { endpoint, timeout, hint: self.silence };
+                return RspErrorKind::NoAnswer { timeout, hint: self.silence };
             }
             if !self.noise.is_empty() {
-                return RspError::NotAStub { endpoint, sent: excerpt(&self.noise) };
+                return RspErrorKind::NotAStub { sent: excerpt(&self.noise) };
             }
         }
         if pending.len() > 4096 {
-            let hint = "it had not ended when the time was up";
-            return RspError::Endless { endpoint, packet, hint };
+            return RspErrorKind::Endless { packet, hint: "it had not ended when the time was up" };
         }
-        let state = match (heard.ack, pending.is_empty()) {
+        let state = match (received.ack, pending.is_empty()) {
             (_, false) => ", only the start of a packet",
             (true, true) => ", only its acknowledgement",
-            (false, true) if !heard.noise => "",
+            (false, true) if !received.noise => "",
             (false, true) => ", only noise",
         };
-        RspError::Stalled { endpoint, packet, timeout, state }
+        RspErrorKind::Stalled { packet, timeout, state }
     }
 }

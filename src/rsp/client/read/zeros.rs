@@ -9,6 +9,7 @@
 //! anew in small pieces.
 
 use super::super::Client;
+use super::super::stub::{Stub, may_be_openocd};
 use super::{Chunk, Job, PIECE, ReadFailure, TRIES};
 use crate::abi::Addr;
 use crate::rsp::error::RspError;
@@ -52,8 +53,8 @@ impl Client {
                 Err(error) => break error,
             }
         };
-        if self.is_openocd() {
-            // They will not be checked any more.
+        // They will not be checked any more. Over a broken link the program at the other end cannot be asked for its name.
+        if self.stub.map_or_else(|| may_be_openocd(self.features()), |stub| stub == Stub::OpenOcd) {
             let zeros = std::mem::take(&mut job.zeros);
             zeros.iter().for_each(|chunk| job.fail(chunk, &ReadFailure::Link(error.clone())));
         }

@@ -4,22 +4,22 @@
 //! OpenOCD prints the result of each command into its log, and while GDB lets the target run into GDB's console too:
 //! 75 KB in three seconds of `follow`. A command that ends with the code `exit` is answered, and not printed.
 
-use super::{Wire, in_chunks};
+use super::{Connection, in_chunks};
 use crate::abi::{Addr, Endian};
 use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
 use crate::rsp::openocd::{Failed, failed};
 use crate::rsp::tcl::CoreState;
 use crate::rsp::tcl::{END, quiet};
+use crate::rsp::{RspError, RspErrorKind};
 
 /// Before the answer to a read that failed: then come the target's state, a line feed, and OpenOCD's messages.
 const FAILED: &str = "failed ";
 
 /// Memory behind OpenOCD.
 pub struct OpenOcd {
-    wire: Wire,
+    connection: Connection,
     order: Endian,
     /// The target is not known to be halted.
     runs: bool,
@@ -39,19 +39,19 @@ fn ask_words(addr: Addr, count: usize) -> String {
 }
 
 /// Asks; `asked` says it shortly, for the message where there is no answer.
-fn ask(wire: &mut Wire, command: &str, asked: &str) -> Result<String, RspError> {
-    wire.send(&[command.as_bytes(), &[END]].concat(), asked.as_bytes())?;
-    let answer = wire.answer(END, asked.as_bytes())?;
+fn ask(connection: &mut Connection, command: &str, asked: &str) -> Result<String, RspError> {
+    connection.send(&[command.as_bytes(), &[END]].concat(), asked.as_bytes())?;
+    let answer = connection.answer(END, asked.as_bytes())?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 impl OpenOcd {
-    pub(super) fn greet(mut wire: Wire) -> Result<Self, RspError> {
-        let answer = match ask(&mut wire, &ask_order(), "[target current] cget -endian") {
+    pub(super) fn connect(mut connection: Connection) -> Result<Self, RspError> {
+        let answer = match ask(&mut connection, &ask_order(), "[target current] cget -endian") {
             Ok(answer) => answer,
-            Err(RspError::Stalled { .. }) if !wire.rest.is_empty() => {
-                let sent = excerpt(&wire.rest);
-                return Err(wire.wrong(format!(
+            Err(RspError { kind: RspErrorKind::Stalled { .. }, .. }) if !connection.rest.is_empty() => {
+                let sent = excerpt(&connection.rest);
+                return Err(connection.wrong(format!(
                     "what answers is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"
                 )));
             }
@@ -62,10 +62,10 @@ impl OpenOcd {
             "little" => Endian::Little,
             other => {
                 let said = excerpt(other.as_bytes());
-                return Err(wire.wrong(format!("OpenOCD says nothing of its target (`{said}`)")));
+                return Err(connection.wrong(format!("OpenOCD says nothing of its target (`{said}`)")));
             }
         };
-        let mut this = Self { wire, order, runs: true };
+        let mut this = Self { connection, order, runs: true };
         this.look()?;
         Ok(this)
     }
@@ -73,7 +73,7 @@ impl OpenOcd {
     /// Looks whether the target runs. OpenOCD's own view may be old where its polling is off, so it is asked to poll.
     fn look(&mut self) -> Result<(), RspError> {
         let script = quiet("catch {[target current] arp_poll}; set answer [[target current] curstate]");
-        let state = ask(&mut self.wire, &script, "[target current] curstate")?;
+        let state = ask(&mut self.connection, &script, "[target current] curstate")?;
         self.runs = CoreState::parse(&state) != CoreState::Halted;
         Ok(())
     }
@@ -81,16 +81,16 @@ impl OpenOcd {
     fn words(&mut self, addr: Addr, count: usize) -> Result<Vec<u8>, ReadError> {
         let len = count.saturating_mul(4);
         let asked = format!("read_memory {addr:#x} 32 {count}");
-        let answer = ask(&mut self.wire, &ask_words(addr, count), &asked).map_err(|e| failed_link(addr, len, &e))?;
+        let answer =
+            ask(&mut self.connection, &ask_words(addr, count), &asked).map_err(|e| failed_link(addr, len, &e))?;
         if let Some(said) = answer.strip_prefix(FAILED) {
             return Err(self.why(addr, len, said));
         }
         let word = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
         let words: Option<Vec<u32>> = answer.split_ascii_whitespace().map(word).collect();
         let Some(words) = words.filter(|w| w.len() == count) else {
-            let (endpoint, packet) = (self.wire.name.clone(), excerpt(asked.as_bytes()));
-            let error = RspError::BadReply { endpoint, packet, reply: excerpt(answer.as_bytes()) };
-            return Err(failed_link(addr, len, &self.wire.fail(error)));
+            let (packet, reply) = (excerpt(asked.as_bytes()), excerpt(answer.as_bytes()));
+            return Err(failed_link(addr, len, &self.connection.fail(RspErrorKind::BadReply { packet, reply })));
         };
         let bytes = words.into_iter().flat_map(|w| match self.order {
             Endian::Little => w.to_le_bytes(),
@@ -104,12 +104,12 @@ impl OpenOcd {
         if said.contains("invalid command") {
             let why = format!(
                 "{}: this OpenOCD has no read_memory, which came with 0.12: take a newer one, or its GDB port",
-                self.wire.name
+                self.connection.name
             );
             return ReadError::new(addr, len, ReadErrorKind::Source(why));
         }
         let (state, messages) = said.split_once('\n').unwrap_or((said, ""));
-        match failed(&self.wire.name, state, messages) {
+        match failed(&self.connection.name, state, messages) {
             Failed::Address(why) => ReadError::new(addr, len, ReadErrorKind::Refused(why)),
             Failed::Target(error) => failed_link(addr, len, &error),
         }

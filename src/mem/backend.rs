@@ -1,4 +1,4 @@
-//! Memory by other doors than a GDB stub: they read while the target runs, and do nothing else to it.
+//! Memory by other backends than a GDB stub: they read while the target runs, and do nothing else to it.
 //!
 //! [`openocd`] is OpenOCD's Tcl port, [`qmp`] QEMU's machine protocol. Both are lines of text, one question and one
 //! answer at a time.
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{Memory, ReadError};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::rsp::error::excerpt;
 use crate::rsp::transport::{self, Transport, TransportError, deadline_in};
-use crate::rsp::{Endpoint, RspError};
+use crate::rsp::{Endpoint, RspError, RspErrorKind};
 
 /// The longest answer that is taken.
-const MOST: usize = 4 << 20;
+const MAX_ANSWER: usize = 4 << 20;
 /// How often the interrupt flag is looked at.
 const SLICE: Duration = Duration::from_millis(50);
 /// The most bytes of memory in one question.
 const CHUNK: usize = 4096;
 
-/// Opens the door that `endpoint` names. `interrupt` ends every wait once it is set.
+/// Opens the backend that `endpoint` names. `interrupt` ends every wait once it is set.
 ///
 /// # Errors
 /// Nobody there, nobody answers, or somebody who speaks otherwise.
@@ -32,7 +32,7 @@ pub fn open(
     timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
 ) -> Result<Box<dyn Memory>, RspError> {
-    let wire = Wire {
+    let connection = Connection {
         transport: transport::open(endpoint, timeout)?,
         name: endpoint.to_string(),
         timeout,
@@ -41,13 +41,13 @@ pub fn open(
         broken: None,
     };
     Ok(match endpoint {
-        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::greet(wire)?),
-        _ => Box::new(qmp::Qmp::greet(wire)?),
+        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::connect(connection)?),
+        _ => Box::new(qmp::Qmp::connect(connection)?),
     })
 }
 
 /// A link on which each answer ends with one certain byte.
-struct Wire {
+struct Connection {
     transport: Box<dyn Transport>,
     /// The endpoint, for messages.
     name: String,
@@ -59,7 +59,7 @@ struct Wire {
     broken: Option<RspError>,
 }
 
-impl Wire {
+impl Connection {
     /// Sends a question; `asked` says it shortly, for the message where that fails.
     fn send(&mut self, bytes: &[u8], asked: &[u8]) -> Result<(), RspError> {
         if let Some(error) = &self.broken {
@@ -67,8 +67,8 @@ impl Wire {
         }
         let sent = self.transport.send(bytes, deadline_in(self.timeout));
         sent.map_err(|e| {
-            let error = self.error(e, asked);
-            self.fail(error)
+            let kind = self.why(e, asked);
+            self.fail(kind)
         })
     }
 
@@ -85,47 +85,43 @@ impl Wire {
                 return Ok(line);
             }
             looked = self.rest.len();
-            if looked > MOST {
-                let error = RspError::Endless {
-                    endpoint: self.name.clone(),
-                    packet: excerpt(asked),
-                    hint: "is this the right port?",
-                };
-                return Err(self.fail(error));
+            if looked > MAX_ANSWER {
+                let packet = excerpt(asked);
+                return Err(self.fail(RspErrorKind::Endless { packet, hint: "is this the right port?" }));
             }
             if self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                let error = RspError::Interrupted { endpoint: self.name.clone() };
-                return Err(self.fail(error));
+                return Err(self.fail(RspErrorKind::Interrupted));
             }
             match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
                 Ok(n) => self.rest.extend_from_slice(buf.get(..n).unwrap_or_default()),
                 Err(TransportError::Timeout) if Instant::now() < deadline => {}
                 Err(error) => {
-                    let error = self.error(error, asked);
-                    return Err(self.fail(error));
+                    let kind = self.why(error, asked);
+                    return Err(self.fail(kind));
                 }
             }
         }
     }
 
-    fn error(&self, error: TransportError, asked: &[u8]) -> RspError {
-        let (endpoint, packet) = (self.name.clone(), excerpt(asked));
+    fn why(&self, error: TransportError, asked: &[u8]) -> RspErrorKind {
+        let packet = excerpt(asked);
         match error {
-            TransportError::Timeout => RspError::Stalled { endpoint, packet, timeout: self.timeout, state: "" },
+            TransportError::Timeout => RspErrorKind::Stalled { packet, timeout: self.timeout, state: "" },
             TransportError::Closed(why) => {
-                RspError::Closed { endpoint, when: format!("in place of an answer to `{packet}`"), why }
+                RspErrorKind::Closed { when: format!("in place of an answer to `{packet}`"), why }
             }
-            TransportError::Io(why) => RspError::Link { endpoint, why },
+            TransportError::Io(why) => RspErrorKind::Link { why },
         }
     }
 
-    fn fail(&mut self, error: RspError) -> RspError {
+    fn fail(&mut self, kind: RspErrorKind) -> RspError {
+        let error = kind.at(self.name.clone());
         self.broken = Some(error.clone());
         error
     }
 
     fn wrong(&self, why: String) -> RspError {
-        RspError::CannotOpen { endpoint: self.name.clone(), why }
+        RspErrorKind::CannotOpen { why }.at(self.name.clone())
     }
 }
 
@@ -136,8 +132,7 @@ fn in_chunks(
     mut ask: impl FnMut(Addr, &mut [u8]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let len = buf.len();
-    let last = u64::try_from(len.saturating_sub(1)).ok().and_then(|n| addr.checked_add(n));
-    if last.is_none() {
+    if last_address(addr, len).is_none() {
         return Err(ReadError::unmapped(addr, len));
     }
     let mut at = addr;

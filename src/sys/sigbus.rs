@@ -141,14 +141,18 @@ fn give_back() {
 mod tests {
     use std::process::Command;
 
-    use crate::mem::map::FileMap;
+    use crate::sys::Map;
+
+    fn map(path: &std::path::Path) -> Map {
+        Map::new(&std::fs::File::open(path).unwrap(), path).unwrap()
+    }
 
     const CHILD: &str = "TX_TRACE_TEST_SIGBUS";
 
     /// Runs this test again in a process of its own, which will not survive.
     fn child(test: &str, how: &str) -> (Option<i32>, String) {
         let me = std::env::current_exe().unwrap();
-        let name = format!("mem::sigbus::tests::{test}");
+        let name = format!("sys::sigbus::tests::{test}");
         let out = Command::new(me).args([&name, "--exact", "--nocapture"]).env(CHILD, how).output().unwrap();
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     }
@@ -158,7 +162,7 @@ mod tests {
         let path = std::env::temp_dir().join("tx-trace-cut\nshort");
         if std::env::var_os(CHILD).is_some() {
             std::fs::write(&path, vec![7; 64 << 10]).unwrap();
-            let map = FileMap::open(&path).unwrap();
+            let map = map(&path);
             assert_eq!(map.as_ref()[0x8000], 7);
             std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
             std::hint::black_box(map.as_ref()[0x8000]);
@@ -177,7 +181,7 @@ mod tests {
         if std::env::var_os(CHILD).is_some() {
             let path = std::env::temp_dir().join(format!("tx-trace-bus-{}", std::process::id()));
             std::fs::write(&path, [7; 16]).unwrap();
-            let map = FileMap::open(&path).unwrap();
+            let map = map(&path);
             std::fs::remove_file(&path).unwrap();
             // SAFETY: raise has no preconditions. Twice: the first returns from the handler of whoever was
             // there before Rust's own, the second meets the default action.
@@ -198,7 +202,7 @@ mod tests {
     fn more_maps_than_slots_still_read() {
         let path = std::env::temp_dir().join(format!("tx-trace-many-{}", std::process::id()));
         std::fs::write(&path, [7; 16]).unwrap();
-        let maps: Vec<_> = (0..100).map(|_| FileMap::open(&path).unwrap()).collect();
+        let maps: Vec<_> = (0..100).map(|_| map(&path)).collect();
         assert!(maps.iter().all(|m| m.as_ref()[15] == 7));
         drop(maps);
         std::fs::remove_file(&path).unwrap();

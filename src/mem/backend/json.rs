@@ -1,6 +1,6 @@
 //! As much of JSON as a machine protocol's answers need: the members of one object, and strings.
 
-/// The members of the object that a line holds: names, and values as they stand. `None` where it is no object.
+/// The members of the object that a line holds: names, and values as they are written. `None` where it is no object.
 pub(super) fn members(line: &[u8]) -> Option<Vec<(String, &[u8])>> {
     let mut rest = skip(line).strip_prefix(b"{")?;
     let mut all = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn string(value: &[u8]) -> Option<String> {
                 if digits.len() != 4 {
                     return None;
                 }
-                // Half of a pair stands for no character; nothing that is read here needs the other half.
+                // Half of a surrogate pair is no character; nothing that is read here needs the other half.
                 out.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?).unwrap_or('\u{fffd}'));
             }
             c => out.push(c),

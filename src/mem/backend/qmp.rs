@@ -1,21 +1,21 @@
 //! QEMU's machine protocol: the monitor's `xp` reads physical memory while the machine runs, and puts no file onto
 //! QEMU's host, as `pmemsave` would.
 
-use super::{Wire, in_chunks, json};
+use super::{Connection, in_chunks, json};
 use crate::abi::Addr;
 use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::rsp::RspError;
 use crate::rsp::error::excerpt;
+use crate::rsp::{RspError, RspErrorKind};
 
 /// Ends every answer.
 const END: u8 = b'\n';
-/// The most messages that are passed over for an answer: QEMU tells of events in between.
-const MOST_EVENTS: usize = 4096;
+/// The most messages that are passed over for an answer: QEMU reports events in between.
+const MAX_EVENTS: usize = 4096;
 
 /// Physical memory of a QEMU machine.
 pub struct Qmp {
-    wire: Wire,
+    connection: Connection,
     /// The machine is not known to be paused.
     runs: bool,
 }
@@ -28,22 +28,22 @@ enum Answer {
 }
 
 impl Qmp {
-    pub(super) fn greet(mut wire: Wire) -> Result<Self, RspError> {
-        let greeting = match wire.answer(END, b"QMP") {
+    pub(super) fn connect(mut connection: Connection) -> Result<Self, RspError> {
+        let greeting = match connection.answer(END, b"QMP") {
             Ok(line) => line,
-            Err(RspError::Stalled { endpoint, timeout, .. }) => {
+            Err(RspError { endpoint, kind: RspErrorKind::Stalled { timeout, .. } }) => {
                 let hint = "QMP serves one client at a time, and another may hold it; or it is not QEMU's QMP port";
-                return Err(RspError::NoAnswer { endpoint, timeout, hint });
+                return Err(RspErrorKind::NoAnswer { timeout, hint }.at(endpoint));
             }
             Err(error) => return Err(error),
         };
         let is_qmp = json::members(&greeting).is_some_and(|all| all.iter().any(|(name, _)| name == "QMP"));
         if !is_qmp {
-            return Err(wire.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
+            return Err(connection.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
         }
-        let mut this = Self { wire, runs: true };
+        let mut this = Self { connection, runs: true };
         if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
-            return Err(this.wire.wrong(why));
+            return Err(this.connection.wrong(why));
         }
         this.look()?;
         Ok(this)
@@ -65,9 +65,9 @@ impl Qmp {
 
     /// Asks; `asked` says it for people.
     fn ask(&mut self, command: &str, asked: &str) -> Result<Answer, RspError> {
-        self.wire.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
-        for _ in 0..MOST_EVENTS {
-            let line = self.wire.answer(END, asked.as_bytes())?;
+        self.connection.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
+        for _ in 0..MAX_EVENTS {
+            let line = self.connection.answer(END, asked.as_bytes())?;
             let Some(all) = json::members(&line) else { break };
             let value = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
             if let Some(done) = value("return") {
@@ -79,9 +79,8 @@ impl Qmp {
                 return Ok(Answer::Refused(desc.unwrap_or_else(|| excerpt(error))));
             }
         }
-        let (endpoint, packet) = (self.wire.name.clone(), excerpt(asked.as_bytes()));
-        let error = RspError::BadReply { endpoint, packet, reply: "no answer of QMP".into() };
-        Err(self.wire.fail(error))
+        let packet = excerpt(asked.as_bytes());
+        Err(self.connection.fail(RspErrorKind::BadReply { packet, reply: "no answer of QMP".into() }))
     }
 
     fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
@@ -89,7 +88,7 @@ impl Qmp {
         let text = match self.monitor(&asked).map_err(|e| failed_link(addr, len, &e))? {
             Answer::Done(text) => text,
             Answer::Refused(why) => {
-                let why = format!("{}: QEMU refuses to read memory: {why}", self.wire.name);
+                let why = format!("{}: QEMU refuses to read memory: {why}", self.connection.name);
                 return Err(ReadError::new(addr, len, ReadErrorKind::Source(why)));
             }
         };

@@ -1,0 +1,249 @@
+//! What is counted in place of steps of the clock that are not believed, and what is reported of them.
+
+use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
+use super::steps::{Steps, View, little, range};
+use crate::code::Code;
+use crate::trace::{Clock, Direction, Issue, Place};
+
+/// The steps of a clock that are not what its stamps alone say.
+#[derive(Debug)]
+pub(super) struct Doubts {
+    /// Shorter steps are believed.
+    big: u64,
+    /// Ticks until the clock starts over.
+    range: u64,
+    /// Events, in their order, with the ticks that are counted before them.
+    steps: Vec<(u64, i64)>,
+    outliers: Vec<Stretch>,
+    falls: Vec<Fall>,
+    backs: Backs,
+}
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Self {
+            big: u64::MAX,
+            range: u64::MAX,
+            steps: Vec::new(),
+            outliers: Vec::new(),
+            falls: Vec::new(),
+            backs: Backs::default(),
+        }
+    }
+}
+
+/// A step that is not believed to be as long as the stamps say.
+#[derive(Debug)]
+struct Fall {
+    /// The event behind it.
+    seq: u64,
+    stamps: (u64, u64),
+    /// Ticks, if the clock had gone around.
+    step: u64,
+    /// A leap forward to the newest event.
+    newest: bool,
+}
+
+/// The doubts about a trace's time: about each core's own clock, where `cores` names them. `known` is how the events of all
+/// cores were cut before, by this clock or another.
+pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretches>) -> Doubts {
+    let cut = |core| {
+        let view = View { core, ..view };
+        Stretches::of(view, &Steps::of(view))
+    };
+    match cores {
+        None => {
+            let stretches = known.filter(|known| known.is_by(view.clock)).unwrap_or_else(|| cut(None));
+            Doubts::of(stretches, view.clock)
+        }
+        Some(cores) => {
+            let own = cores.iter().map(|core| Doubts::of(cut(Some(*core)), view.clock));
+            own.fold(Doubts::default(), Doubts::join)
+        }
+    }
+}
+
+/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what lies before it, so that all
+/// other events keep their time.
+fn steps_without(sorted: &Sorted, stretches: &Stretches, clock: &Clock) -> Vec<(u64, i64)> {
+    let outliers = sorted.ranges();
+    let mut steps = Vec::new();
+    let mut before: Option<&Stretch> = None;
+    // Ticks within the stretches since then that do not match.
+    let mut within: Option<i64> = None;
+    for one in &stretches.list {
+        if holds(&outliers, one.seqs.0) {
+            steps.push((one.seqs.0, 0));
+            within = Some(within.unwrap_or(0).saturating_add(one.elapsed));
+            continue;
+        }
+        if let (Some(before), Some(within)) = (before, within.take()) {
+            let step = clock.step(before.stamps.1, one.stamps.0);
+            steps.push((one.seqs.0, signed(step, range(clock), stretches.big).saturating_sub(within)));
+        }
+        before = Some(one);
+    }
+    steps
+}
+
+/// A step, which may be a small one back.
+fn signed(step: u64, range: u64, big: u64) -> i64 {
+    let back = range.saturating_sub(step);
+    if step >= big && back <= little(range).min(big) {
+        return i64::try_from(back).unwrap_or(i64::MAX).saturating_neg();
+    }
+    i64::try_from(step).unwrap_or(i64::MAX)
+}
+
+/// Steps back that would be longer than all the rest, if the clock had gone around: once, or several times in a trace that
+/// is short without them. A clock may go around between two steps, so that back is where it began is no smaller stamp;
+/// that is a step back where it leads into the time of the trace itself. So is a step of more than half the clock's range
+/// to the newest event: none behind it confirms its stamp.
+fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
+    let range = range(clock);
+    let mut rest = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
+    let (mut falls, mut leaps) = (Vec::new(), Vec::new());
+    let newest = kept.last().filter(|last| last.count == 1).map(|last| last.seqs.0);
+    for pair in kept.windows(2) {
+        let [a, b] = pair else { continue };
+        let stamps = (a.stamps.1, b.stamps.0);
+        let step = clock.step(stamps.0, stamps.1);
+        let falls_back = match clock.direction {
+            Direction::Up => stamps.1 < stamps.0,
+            Direction::Down => stamps.1 > stamps.0,
+        };
+        let newest = !falls_back && newest == Some(b.seqs.0);
+        let fall = Fall { seq: b.seqs.0, stamps, step, newest };
+        if falls_back && step >= range >> 3 {
+            falls.push(fall);
+        } else if step > range >> 1 {
+            leaps.push(fall);
+        } else {
+            rest = rest.saturating_add(step);
+        }
+    }
+    let short = rest;
+    let newest = kept.last().filter(|last| last.count == 1).map(|last| last.seqs.0);
+    let leads_into =
+        |leap: &Fall| leap.step > short && (range.saturating_sub(leap.step) <= short || newest == Some(leap.seq));
+    let (doubted, believed): (Vec<Fall>, Vec<Fall>) = leaps.into_iter().partition(leads_into);
+    rest = believed.iter().fold(rest, |sum, leap| sum.saturating_add(leap.step));
+    falls.extend(doubted);
+    falls.retain(|fall| fall.step > rest);
+    falls.sort_by_key(|fall| fall.seq);
+    falls
+}
+
+/// Events that no kernel inserts so, whatever their stamps say.
+#[derive(Debug, Default)]
+pub(super) struct Odd {
+    /// Of threads with a priority word that no kernel stores.
+    pub events: u64,
+    pub first: Option<u64>,
+    /// Threads that are not in a registry that has room for them.
+    pub strangers: u64,
+}
+
+impl Doubts {
+    fn of(stretches: Stretches, clock: &Clock) -> Self {
+        if stretches.list.is_empty() {
+            return Self::default();
+        }
+        let sorted = stretches.sort(clock);
+        let mut steps = steps_without(&sorted, &stretches, clock);
+        let falls = doubtful(&sorted.kept, clock);
+        steps.extend(falls.iter().map(|fall| (fall.seq, 0)));
+        steps.sort_unstable();
+        let Stretches { big, backs, .. } = stretches;
+        Self { big, range: range(clock), steps, outliers: sorted.outliers, falls, backs }
+    }
+
+    fn join(mut self, other: Self) -> Self {
+        self.steps.extend(other.steps);
+        self.steps.sort_unstable();
+        self.outliers.extend(other.outliers);
+        self.outliers.sort_by_key(|s| s.seqs);
+        self.falls.extend(other.falls);
+        self.falls.sort_by_key(|f| f.seq);
+        Self {
+            big: self.big.min(other.big),
+            range: self.range.min(other.range),
+            backs: self.backs.join(other.backs),
+            ..self
+        }
+    }
+
+    /// How many steps are not believed.
+    pub const fn count(&self) -> u64 {
+        (self.steps.len() as u64).saturating_add(self.backs.count)
+    }
+
+    /// Ticks of a step to an event, which its stamp alone would make `step`.
+    #[inline]
+    pub fn step(&self, seq: u64, step: u64) -> i64 {
+        if step < self.big { i64::try_from(step).unwrap_or(i64::MAX) } else { self.unusual(seq, step) }
+    }
+
+    #[cold]
+    fn unusual(&self, seq: u64, step: u64) -> i64 {
+        let at = self.steps.binary_search_by_key(&seq, |(seq, _)| *seq).ok();
+        let counted = at.and_then(|at| self.steps.get(at));
+        counted.map_or_else(|| signed(step, self.range, self.big), |(_, counted)| *counted)
+    }
+
+    /// Reports what does not match.
+    pub fn report(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+        self.report_slots(odd, issues);
+        if let Some(first) = self.falls.first() {
+            let message = if first.newest {
+                format!(
+                    "the newest time stamp, {:#x}, lies {} ticks behind the one before it, more than half the clock's range and more than all others together: a damaged stamp, or a long pause; its length is not known, and 0 ticks are counted",
+                    first.stamps.1, first.step
+                )
+            } else {
+                format!(
+                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
+                    first.stamps.0, first.stamps.1, first.step
+                )
+            };
+            let issue = Issue::new(Code::WrapDoubtful, message);
+            issues.push(issue.times(self.falls.len() as u64).at(Place::seq(first.seq)));
+        }
+        if let Some(seq) = self.backs.first {
+            let message = format!(
+                "{} time stamps are smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
+                self.backs.count, self.backs.most
+            );
+            let issue = Issue::new(Code::StampsStepBack, message);
+            issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
+        }
+    }
+
+    fn report_slots(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+        let outliers = self.outliers.iter().fold(0u64, |sum, s| sum.saturating_add(s.count));
+        let mut why = Vec::new();
+        if let Some(first) = self.outliers.first() {
+            why.push(format!(
+                "the time stamps of {outliers} ({:#x} is the first) do not fit those around them, and no time is counted to them",
+                first.stamps.0
+            ));
+        }
+        if odd.events > 0 {
+            why.push(format!("{} have priority words that no kernel stores", odd.events));
+        }
+        if odd.strangers > 0 {
+            why.push(format!("{} threads are not in the registry, which has room for them", odd.strangers));
+        }
+        if why.is_empty() {
+            return;
+        }
+        let message = format!(
+            "events do not fit the rest: {}; they were written over, or are of an older lap or another capture",
+            why.join("; ")
+        );
+        let seq = self.outliers.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();
+        let count = outliers.saturating_add(odd.events).max(odd.strangers);
+        let issue = Issue::new(Code::SlotsIncoherent, message).times(count);
+        issues.push(issue.at(Place { seq, ..Place::default() }));
+    }
+}

@@ -1,0 +1,358 @@
+//! One pass over the captured slots: what they say together, before any is handed out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use super::coherence;
+use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, kind_of};
+use super::ids::Ids;
+use super::kernel_ticks::KernelTicks;
+use super::layout::CONTEXT_ISR;
+use super::order::{Ring, Votes, rough_clock};
+use super::steps::Steps;
+use crate::abi::Addr;
+use crate::trace::{Clock, ContextId, ContextKind, Contexts, Direction, Interner, Object, ObjectTable};
+
+/// Number of a Cortex-M's SysTick exception.
+const SYSTICK: u64 = 15;
+/// The most marks of time that are kept.
+const MAX_MARKS: usize = 1 << 16;
+
+/// How to read the slots.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub codec: Codec,
+    pub direction: Direction,
+    pub ids: &'a Ids,
+    /// Slots whose context word was cleared hold events: those of the run before a reset.
+    pub previous: bool,
+}
+
+/// A moment that the kernel's own timer marks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    /// Ticks since the first event, by the mask alone.
+    pub elapsed: u64,
+    /// SysTick: whether it interrupted idle. Tick count: the count.
+    pub value: u64,
+    /// Its event.
+    pub seq: u64,
+}
+
+/// Slots of one kind: how many there are, and the first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub count: u64,
+    pub first: Option<u64>,
+}
+
+impl Tally {
+    #[cold]
+    fn add(&mut self, seq: u64) {
+        self.count = self.count.saturating_add(1);
+        self.first = self.first.or(Some(seq));
+    }
+}
+
+/// Which way the stamps of a core go.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OwnClock {
+    votes: Votes,
+    /// Ticks of all its steps down, and of all its steps up.
+    fallen: u64,
+    risen: u64,
+}
+
+impl OwnClock {
+    #[inline]
+    fn add(&mut self, before: u64, stamp: u64) {
+        self.votes.count(before, stamp);
+        self.fallen = self.fallen.wrapping_add(before.saturating_sub(stamp));
+        self.risen = self.risen.wrapping_add(stamp.saturating_sub(before));
+    }
+}
+
+/// The context words that were met, and their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub own: Interner,
+    pub interrupted: Interner,
+}
+
+/// Steps of the same length, one behind the other.
+#[derive(Debug, Default)]
+struct Evenness {
+    /// The event before, and the step to it.
+    seq: u64,
+    step: u64,
+    /// How many steps were the same as the one before, and the last of these.
+    same: u64,
+    even: u64,
+}
+
+impl Evenness {
+    #[inline]
+    fn add(&mut self, seq: u64, step: Option<u64>) {
+        // Slots that are left out were counted as well.
+        let slots = seq.wrapping_sub(self.seq);
+        self.seq = seq;
+        let Some(step) = step else { return };
+        let each = if slots == 1 { step } else { step.checked_div(slots).unwrap_or(0) };
+        if each == self.step && step > 0 && each.wrapping_mul(slots) == step {
+            self.same = self.same.wrapping_add(1);
+            self.even = each;
+        }
+        self.step = each;
+    }
+}
+
+/// What one pass over the captured slots finds.
+#[derive(Default)]
+pub(super) struct PreScan {
+    pub contexts: Contexts,
+    pub words: Words,
+    pub events: u64,
+    pub unused: Tally,
+    pub damaged: Tally,
+    /// Events of threads with a priority word that no kernel stores.
+    pub odd: Tally,
+    pub skipped_front: u64,
+    /// True where stamps that do not match the others were passed over.
+    pub has_outliers: bool,
+    pub steps: Steps,
+    /// All cores together.
+    all: OwnClock,
+    /// By core, with its last stamp.
+    pub cores: BTreeMap<u16, (OwnClock, u64)>,
+    pub least: u64,
+    pub most: u64,
+    evenness: Evenness,
+    pub marks_threshold: bool,
+    pub marks_interrupted: bool,
+    /// A thread's event without a threshold: an old kernel's.
+    pub unmarked: bool,
+    pub systicks: Vec<Mark>,
+    pub times: Vec<Mark>,
+    pub kernel_ticks: KernelTicks,
+    /// By context: its last event.
+    pub last_of: Vec<u64>,
+    pub newest: Option<u64>,
+    current: Option<Current>,
+    /// The context word that was interrupted last.
+    interrupted: Option<u64>,
+}
+
+/// The context of the event before.
+#[derive(Clone, Copy)]
+struct Current {
+    word: u64,
+    id: ContextId,
+    kind: ContextKind,
+}
+
+impl PreScan {
+    /// Looks at every captured slot once. The stamps of `outliers` do not match the others.
+    pub fn of(ring: &Ring, rules: Rules<'_>, outliers: &[Range<u64>]) -> Self {
+        let clock = rough_clock(rules.codec.mask, rules.direction);
+        let mut this = Self::new(&clock, outliers);
+        for place in ring.blocks() {
+            ring.slots_of(place, &rules.codec, |seq, entry| this.slot(entry, seq, &rules, &clock, outliers));
+            this.steps.end_block(place);
+        }
+        this.leave();
+        if rules.codec.cores < 2 && this.events > 0 {
+            this.cores.insert(0, (this.all, this.steps.last.stamp));
+        }
+        this
+    }
+
+    fn new(clock: &Clock, outliers: &[Range<u64>]) -> Self {
+        let mut this =
+            Self { steps: Steps::new(clock), least: u64::MAX, has_outliers: !outliers.is_empty(), ..Self::default() };
+        // An ISR event may name idle as what it interrupted, also where no event was inserted then.
+        this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
+        this
+    }
+
+    #[inline]
+    fn slot(&mut self, entry: &Entry, seq: u64, rules: &Rules<'_>, clock: &Clock, outliers: &[Range<u64>]) {
+        let is_used = entry.context != 0 || rules.previous;
+        let known = rules.ids.known(entry.id);
+        if !is_used || !known.is_entry(entry, rules.codec.cores) {
+            return self.leave_out(is_used, seq);
+        }
+        self.events = self.events.wrapping_add(1);
+        let current = match self.current {
+            Some(current) if current.word == entry.context => current,
+            _ => self.enter(entry.context),
+        };
+        self.newest = Some(seq);
+        match current.kind {
+            ContextKind::Isr => {
+                self.marks_interrupted |= entry.priority != 0;
+                if self.interrupted != Some(entry.priority) {
+                    self.interrupt(entry.priority);
+                }
+            }
+            ContextKind::Thread => {
+                if entry.priority & PRIORITY_UNUSED != 0 {
+                    self.odd.add(seq);
+                }
+                let marked = entry.priority & 0x8000_0000 != 0;
+                self.marks_threshold |= marked;
+                self.unmarked |= !marked;
+            }
+            _ => {}
+        }
+        if outliers.is_empty() || !coherence::holds(outliers, seq) {
+            self.time(entry, seq, rules, clock);
+            if known.timed || current.kind == ContextKind::Isr || self.kernel_ticks.is_idle() {
+                self.kernel_time(entry, seq);
+            }
+        }
+    }
+
+    #[cold]
+    fn leave_out(&mut self, is_used: bool, seq: u64) {
+        if is_used { &mut self.damaged } else { &mut self.unused }.add(seq);
+        if self.events == 0 {
+            self.skipped_front = self.skipped_front.saturating_add(1);
+        }
+    }
+
+    /// Events of another context come.
+    fn enter(&mut self, word: Addr) -> Current {
+        self.leave();
+        let kind = kind_of(word);
+        let id = self.words.own.get(word).map_or_else(
+            || {
+                let id = self.contexts.intern(kind, word);
+                self.words.own.insert(word, id.0);
+                id
+            },
+            ContextId,
+        );
+        let current = Current { word, id, kind };
+        self.current = Some(current);
+        current
+    }
+
+    fn leave(&mut self) {
+        let (Some(current), Some(newest)) = (self.current, self.newest) else { return };
+        let index = usize::try_from(current.id.0).unwrap_or(usize::MAX);
+        if index >= self.last_of.len() {
+            self.last_of.resize(self.contexts.len().max(1), u64::MAX);
+        }
+        if let Some(last) = self.last_of.get_mut(index) {
+            *last = newest;
+        }
+    }
+
+    /// An interrupt of another context.
+    fn interrupt(&mut self, word: Addr) {
+        self.interrupted = Some(word);
+        if self.words.interrupted.get(word).is_none() {
+            let kind = if word == 0 { ContextKind::Idle } else { ContextKind::Thread };
+            let id = self.contexts.intern(kind, word);
+            self.words.interrupted.insert(word, id.0);
+        }
+    }
+
+    #[inline]
+    fn time(&mut self, entry: &Entry, seq: u64, rules: &Rules<'_>, clock: &Clock) {
+        self.least = self.least.min(entry.stamp);
+        self.most = self.most.max(entry.stamp);
+        let before = self.steps.last.stamp;
+        let step = self.steps.add(seq, entry, clock);
+        if step.is_some() {
+            self.all.add(before, entry.stamp);
+        }
+        self.evenness.add(seq, step);
+        if rules.codec.cores > 1 {
+            let (own, last) = self.cores.entry(entry.core).or_insert((OwnClock::default(), entry.stamp));
+            own.add(std::mem::replace(last, entry.stamp), entry.stamp);
+        }
+    }
+
+    /// An event that says something about the kernel's own time.
+    fn kernel_time(&mut self, entry: &Entry, seq: u64) {
+        let elapsed = self.steps.elapsed;
+        // On a Cortex-M the third word holds the exception number, whatever number the application gave.
+        if entry.id == id::ISR_ENTER && entry.info[2] & 0x1FF == SYSTICK && self.systicks.len() < MAX_MARKS {
+            self.systicks.push(Mark { elapsed, value: u64::from(entry.priority == 0), seq });
+        }
+        if entry.id == id::TIME_GET && self.times.len() < MAX_MARKS {
+            self.times.push(Mark { elapsed, value: entry.info[0], seq });
+        }
+        self.kernel_ticks.event(entry, elapsed);
+    }
+
+    /// By how much nearly every stamp is more than that of the slot before, where that is the same: no time passes so
+    /// evenly. One damaged stamp makes two other steps.
+    pub fn counts_events(&self, direction: Direction) -> Option<u64> {
+        // The first step has none before it.
+        let steps = self.events.saturating_sub(2);
+        let Evenness { same, even, .. } = self.evenness;
+        // A loop that is timed may insert some hundred as evenly.
+        let least = if even == 1 { 8 } else { 512 };
+        // A timer that reloads falls back again and again.
+        let (backward, _) = self.backward(direction);
+        if backward.saturating_mul(64) > steps {
+            return None;
+        }
+        (steps >= least && same.saturating_mul(16) >= steps.saturating_mul(15)).then_some(even)
+    }
+
+    /// True where the steps against the direction are as far as those of a clock that starts over: cores that read one
+    /// clock step back a little.
+    pub fn starts_over(&self, direction: Direction) -> bool {
+        let (_, own) = self.backward(direction);
+        let far = self.cores.values().fold(0u64, |sum, (core, _)| {
+            sum.saturating_add(match direction {
+                Direction::Up => core.fallen,
+                Direction::Down => core.risen,
+            })
+        });
+        let range = self.most.saturating_sub(self.least);
+        far.checked_div(own).is_some_and(|average| average >= range / 4)
+    }
+
+    /// Steps against the direction, all cores together and each by itself.
+    pub fn backward(&self, direction: Direction) -> (u64, u64) {
+        let own = self.cores.values().fold(0u64, |n, (core, _)| n.saturating_add(core.votes.against(direction)));
+        (self.all.votes.against(direction), own)
+    }
+
+    pub fn first_stamp(&self) -> Option<u64> {
+        self.steps.first.map(|first| first.stamp)
+    }
+
+    pub fn last_stamp(&self) -> Option<u64> {
+        self.steps.first.map(|_| self.steps.last.stamp)
+    }
+
+    /// Which way the stamps go, one behind the other.
+    pub const fn votes(&self) -> Votes {
+        self.all.votes
+    }
+
+    /// Which way they go on each core: between cores they need not follow each other.
+    pub fn own_votes(&self) -> Votes {
+        if self.cores.len() < 2 {
+            return self.all.votes;
+        }
+        self.cores.values().fold(Votes::default(), |sum, (core, _)| sum.join(core.votes))
+    }
+}
+
+/// Threads by address, for names: of an address that was registered twice the live one.
+pub(super) fn threads(objects: &ObjectTable) -> HashMap<Addr, &Object> {
+    let mut threads: HashMap<Addr, &Object> = HashMap::new();
+    for object in objects.iter().filter(|o| o.is_thread) {
+        let place = threads.entry(object.address).or_insert(object);
+        if place.deleted || !object.deleted {
+            *place = object;
+        }
+    }
+    threads
+}

@@ -1,0 +1,124 @@
+//! Files as memory maps, and the holes of sparse files.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+#[cfg(unix)]
+use super::sigbus;
+
+/// Opens a file for reading. Never blocks, on a FIFO neither.
+///
+/// # Errors
+/// The system's.
+pub fn open_for_reading(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0));
+    }
+    options.open(path)
+}
+
+/// A file, mapped read-only. On Unix a file that somebody cuts short while it is mapped ends the program with one sentence
+/// and status 2: there is no way back from such a read.
+pub struct Map {
+    // Before `map`: fields are dropped in this order, and the address range may be another's at once.
+    #[cfg(unix)]
+    _guard: Option<sigbus::Guard>,
+    map: Mmap,
+}
+
+impl Map {
+    /// Maps the whole of `file`; `path` names it in the sentence above.
+    ///
+    /// # Errors
+    /// Where its file system has no maps.
+    #[allow(unsafe_code, reason = "a memory map can be made in no other way")]
+    pub fn new(file: &File, path: &Path) -> io::Result<Self> {
+        // SAFETY: the map is private to us and read-only. Another process may still write the file, so its bytes
+        // can change between two reads; we only ever read plain bytes, for which every value is valid, and bound
+        // every number taken from them where it is used. If the file is cut short a read faults instead of
+        // returning; `sigbus` ends the process then.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Self {
+            #[cfg(unix)]
+            _guard: sigbus::guard(map.as_ptr().addr(), map.len(), path),
+            map,
+        })
+    }
+}
+
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// The most ranges that are worth telling apart.
+#[cfg(target_os = "linux")]
+const MAX_RANGES: usize = 65_536;
+
+/// Where the file holds bytes: offset and length, sorted. One range over all where nothing better is known.
+///
+/// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what nobody wrote
+/// need not be searched.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+    use std::os::unix::fs::MetadataExt;
+    let len = meta.len();
+    if meta.blocks().saturating_mul(512) >= len {
+        return vec![(0, len)];
+    }
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < len && ranges.len() < MAX_RANGES {
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Ok(start) if start < len => start,
+            // No data behind `at`.
+            Err(Errno::NXIO) | Ok(_) => return ranges,
+            Err(_) => return vec![(0, len)],
+        };
+        let Ok(end) = seek(file, SeekFrom::Hole(start)) else { return vec![(0, len)] };
+        if start < at || end <= start {
+            return vec![(0, len)];
+        }
+        ranges.push((start, end.min(len).saturating_sub(start)));
+        at = end;
+    }
+    if at < len { vec![(0, len)] } else { ranges }
+}
+
+/// One range over all: where a sparse file holds bytes is asked on Linux alone.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn data_ranges(_: &File, meta: &Metadata) -> Vec<(u64, u64)> {
+    vec![(0, meta.len())]
+}
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn holes_are_not_data() {
+        let path = std::env::temp_dir().join(format!("tx-trace-sparse-{}", std::process::id()));
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        file.set_len(1 << 30).unwrap();
+        file.write_all_at(&[1; 4096], 1 << 20).unwrap();
+        file.sync_all().unwrap();
+        let ranges = super::data_ranges(&file, &file.metadata().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let (start, len) = ranges[0];
+        assert_eq!(ranges.len(), 1);
+        assert!(start <= 1 << 20 && start + len >= (1 << 20) + 4096, "{ranges:?}");
+        // A file system without holes gives one range over all.
+        assert!(len <= 1 << 21 || len == 1 << 30, "{ranges:?}");
+    }
+}

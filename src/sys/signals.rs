@@ -1,0 +1,202 @@
+//! SIGINT, SIGTERM and SIGHUP: they set a flag, or end the program and take its unfinished files with it.
+
+use std::ffi::{CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Once, OnceLock};
+use std::time::{Duration, Instant};
+
+use signal_hook::{consts, low_level};
+
+/// What follows a signal so soon is the same request once more: `timeout` sends each to its child and then to the
+/// group, and a terminal to all that run in it. To end at once for that would leave a target halted.
+const SAME_REQUEST: Duration = Duration::from_secs(1);
+/// The exit code of a program that a second signal ends.
+const FAILED: c_int = 2;
+/// The most unfinished files at a time that a signal removes: a command writes one.
+const MAX_FILES: usize = 16;
+
+/// How many have taken the signals over.
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+/// When the first signal came that was taken over, in milliseconds since `START`; 0 for none.
+static FIRST: AtomicU64 = AtomicU64::new(0);
+/// What a signal sets.
+static FLAG: OnceLock<&'static AtomicBool> = OnceLock::new();
+/// A moment before every signal.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Names of unfinished files; null for none.
+static FILES: [AtomicPtr<c_char>; MAX_FILES] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_FILES];
+
+/// Takes the signals over until [`detach`]: they set `flag`, and a second one ends the program.
+pub fn attach(flag: &'static AtomicBool) {
+    install(flag);
+    if ATTACHED.fetch_add(1, Ordering::SeqCst) == 0 {
+        FIRST.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Gives the signals back: they end the program.
+pub fn detach() {
+    ATTACHED.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Installs the handler, once; `flag` is what it sets. A system that refuses it keeps its own way of ending us.
+pub fn install(flag: &'static AtomicBool) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        LazyLock::force(&START);
+        let _ = FLAG.set(flag);
+        for signal in [consts::SIGINT, consts::SIGTERM, consts::SIGHUP] {
+            let was_ignored = is_ignored(signal);
+            // SAFETY: `on_signal` calls only what may be called in a signal handler.
+            #[allow(unsafe_code, reason = "a signal handler")]
+            let registered = unsafe { low_level::register(signal, move || on_signal(signal, was_ignored)) };
+            drop(registered);
+        }
+        // A file that grows past a limit of the shell is an error of that write, and not the end of the program.
+        // SAFETY: the handler does nothing.
+        #[allow(unsafe_code, reason = "a signal handler")]
+        drop(unsafe { low_level::register(consts::SIGXFSZ, || ()) });
+    });
+}
+
+/// What a signal does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Ends the waiting; the command leaves the target and ends.
+    Interrupts,
+    /// Ends the program at once.
+    Ends,
+    /// What it would do to a program without handlers.
+    Default,
+    /// Nothing: what the first one asked for is being done.
+    Nothing,
+}
+
+/// `since_first`: how long after the first signal that was taken over; `None` where none was.
+fn effect(is_attached: bool, since_first: Option<Duration>) -> Effect {
+    match (is_attached, since_first) {
+        (true, None) => Effect::Interrupts,
+        (true, Some(time)) if time < SAME_REQUEST => Effect::Interrupts,
+        (true, Some(_)) => Effect::Ends,
+        (false, Some(time)) if time < SAME_REQUEST => Effect::Nothing,
+        (false, _) => Effect::Default,
+    }
+}
+
+/// Runs in a signal handler: only atomics, unlink(2), clock_gettime(2), signal(2) and _exit(2).
+fn on_signal(signal: c_int, was_ignored: bool) {
+    let is_attached = ATTACHED.load(Ordering::SeqCst) != 0;
+    let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+    let first = if is_attached {
+        FIRST.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|first| first)
+    } else {
+        FIRST.load(Ordering::SeqCst)
+    };
+    let since_first = (first != 0).then(|| Duration::from_millis(now.saturating_sub(first)));
+    match effect(is_attached, since_first) {
+        Effect::Interrupts => FLAG.get().into_iter().for_each(|flag| flag.store(true, Ordering::SeqCst)),
+        Effect::Ends => {
+            remove_files();
+            low_level::exit(FAILED);
+        }
+        // As by `nohup`.
+        Effect::Default if was_ignored => {}
+        Effect::Default => {
+            remove_files();
+            drop(low_level::emulate_default_handler(signal));
+        }
+        Effect::Nothing => {}
+    }
+}
+
+/// True where the program was started with this signal ignored.
+fn is_ignored(signal: c_int) -> bool {
+    // SAFETY: an all-zero `sigaction` is valid; the call fills it and changes nothing, as no new action is given.
+    #[allow(unsafe_code, reason = "std does not show how a signal is handled")]
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Removes every unfinished file. The program ends after that, so no name is freed.
+fn remove_files() {
+    for file in &FILES {
+        let name = file.swap(ptr::null_mut(), Ordering::SeqCst);
+        if !name.is_null() {
+            // SAFETY: a name in the list is a string that ends with a zero, and whoever takes it out owns it.
+            #[allow(unsafe_code, reason = "std's remove_file allocates, which a signal handler must not do")]
+            unsafe {
+                libc::unlink(name);
+            }
+        }
+    }
+}
+
+/// A place in the list of unfinished files.
+pub struct Listed(&'static AtomicPtr<c_char>);
+
+impl Listed {
+    /// Puts a file on the list; `None` where the list is full.
+    #[must_use]
+    pub fn new(path: &Path) -> Option<Self> {
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
+        let free = |file: &&AtomicPtr<c_char>| {
+            file.compare_exchange(ptr::null_mut(), name, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        let place = FILES.iter().find(free);
+        if place.is_none() {
+            release(name);
+        }
+        place.map(Self)
+    }
+}
+
+/// True where the file is on the list.
+#[cfg(test)]
+pub fn is_listed(path: &Path) -> bool {
+    let names = FILES.iter().map(|file| file.load(Ordering::SeqCst)).filter(|name| !name.is_null());
+    // SAFETY: a name in the list is a string that ends with a zero, and only the test that reads puts files there.
+    #[allow(unsafe_code, reason = "the list holds plain pointers")]
+    let mut names = names.map(|name| unsafe { std::ffi::CStr::from_ptr(name) });
+    names.any(|name| name.to_bytes() == path.as_os_str().as_bytes())
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let name = self.0.swap(ptr::null_mut(), Ordering::SeqCst);
+        if !name.is_null() {
+            release(name);
+        }
+    }
+}
+
+/// Frees a name that is on no list.
+fn release(name: *mut c_char) {
+    // SAFETY: it came from `CString::into_raw`, and whoever takes it out of the list owns it.
+    #[allow(unsafe_code, reason = "the list holds plain pointers, which a signal handler can read")]
+    drop(unsafe { CString::from_raw(name) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `timeout` sends two signals. Where the target was left before the second one came, that one ended the program, and
+    /// its exit status was not that of the command.
+    #[test]
+    fn the_second_signal_of_one_wish_ended_a_program_that_had_left_its_target() {
+        let after = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(effect(false, after(0)), Effect::Nothing);
+        assert_eq!(effect(false, after(999)), Effect::Nothing);
+        // A later signal counts for itself, and so does the first.
+        assert_eq!(effect(false, after(1000)), Effect::Default);
+        assert_eq!(effect(false, None), Effect::Default);
+        assert_eq!(effect(true, None), Effect::Interrupts);
+        assert_eq!(effect(true, after(999)), Effect::Interrupts);
+        assert_eq!(effect(true, after(1000)), Effect::Ends);
+    }
+}

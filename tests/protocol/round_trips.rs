@@ -1,0 +1,71 @@
+//! How often `last 50` waits for a stub, from the connection to the last byte: counted between the two of them.
+#![cfg(all(unix, feature = "cli", feature = "serve"))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::support::machine::{Qemu, fixture, gdbserver_at_the_end, installed, tx_trace};
+use proxy::Proxy;
+use tx_trace::bytes::Bytes;
+use tx_trace::mem::segments::{Block, Segments};
+use tx_trace::serve::Server;
+
+#[path = "../../benches/support/proxy.rs"]
+#[allow(dead_code, reason = "benches measure the time as well")]
+mod proxy;
+
+/// Round trips of `last 50`.
+fn last_50(elf: &Path, port: u16, leave: &str) -> u64 {
+    let proxy = Proxy::before(port, Duration::ZERO);
+    let remote = format!("127.0.0.1:{}", proxy.port);
+    let out = tx_trace(&["last", "50", "--elf", elf.to_str().unwrap(), "--remote", &remote, "--leave", leave]);
+    assert!(out.status.success(), "{out:?}");
+    let events =
+        String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit())).count();
+    assert_eq!(events, 50);
+    proxy.last().turns
+}
+
+fn port_of(remote: &str) -> u16 {
+    remote.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+/// The handshake, two flights of reads, and `D` where the target is set running. Each question was waited for alone: 7.
+#[test]
+fn last_50_on_qemu_takes_four_round_trips() {
+    if !installed("qemu-system-arm") {
+        return;
+    }
+    let elf = fixture("cm3.elf");
+    let qemu = Qemu::dead(&elf);
+    assert_eq!(last_50(&elf, qemu.port, "as-found"), 4, "it ran");
+    // To leave it halted the connection is closed, where QEMU is at the other end: one question in place of `D`.
+    assert_eq!(last_50(&elf, qemu.port, "halted"), 4);
+    assert_eq!(last_50(&elf, qemu.port, "as-found"), 4, "it was halted");
+}
+
+#[test]
+fn last_50_on_gdbserver_takes_four_round_trips() {
+    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
+        return;
+    }
+    let elf = fixture("host.elf");
+    let server = gdbserver_at_the_end(&elf);
+    let turns = last_50(&elf, port_of(&server.remote()), "as-found");
+    assert!(turns <= 4, "{turns}");
+}
+
+#[test]
+fn last_50_on_serve_takes_four_round_trips() {
+    let elf = fixture("cm3.elf");
+    let server = Server::on_loopback().unwrap();
+    let port = server.address().unwrap().port();
+    let bytes = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    std::thread::spawn(move || {
+        let mut memory = Segments::new(vec![Block::whole(0x2000_0000, Bytes::from(bytes))]);
+        let _ = server.serve_one(&mut memory);
+    });
+    let turns = last_50(&elf, port, "as-found");
+    assert!(turns <= 4, "{turns}");
+}
