@@ -7,7 +7,7 @@ use super::{High, Kernel, Kind, Object, Stacks, Thread};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, Severity};
 
 /// The fewest and the most priorities that a kernel is built with.
 const FEWEST: u64 = 32;
@@ -163,7 +163,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        issues.push(Issue::new(Code::KernelDamaged, message));
+        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
     }
     let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
