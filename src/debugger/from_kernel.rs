@@ -8,6 +8,9 @@ use crate::kernel::{Kernel, Stacks, State, Stop, Thread as KernelThread};
 /// How far below its stack a thread that overflowed it is still taken to be on it, in bytes.
 const OVERFLOW: u64 = 256;
 
+/// The lowest EXC_RETURN, which leads back out of an exception.
+const EXC_RETURN: Addr = 0xFFFF_FF80;
+
 /// What stopped.
 #[derive(Debug, Clone)]
 pub struct Stopped {
@@ -165,6 +168,8 @@ fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
     let Some(sp) = cpu.sp().filter(|_| open) else { return };
     let main = match cpu.get("psp") {
         Some(psp) => kernel.threads.iter().any(|t| t.core.is_some() && t.holds(psp) && !t.holds(sp)),
+        // An EXC_RETURN, or what is in `lr` after a reset, says more than where `sp` lies.
+        None if cpu.lr().is_some_and(|lr| lr >= EXC_RETURN) => false,
         None => !kernel.threads.is_empty() && !kernel.threads.iter().any(|t| may_be_on(t, sp)),
     };
     if main {
