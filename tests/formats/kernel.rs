@@ -469,7 +469,9 @@ fn twelve_threads_took_a_round_trip_for_every_pointer() {
         builder.threads.extend(["a", "b", "c", "d"].map(|name| Thread::new(name, 3, 12, 1)));
         let builder = builder.build();
         let symbols = Described(Pairs::new(builder.symbols()), layout);
-        let whole = || Segments::new(vec![Block::whole(builder.base, Bytes::from(builder.bytes()))]);
+        // Near the end of memory a name is read byte by byte.
+        let bytes = [builder.bytes(), vec![0; 64]].concat();
+        let whole = || Segments::new(vec![Block::whole(builder.base, Bytes::from(bytes.clone()))]);
         let trips = Rc::new(Cell::new(0));
         for registry in [false, true] {
             let addresses = builder.threads.iter().map(|t| builder.thread(t.name));
