@@ -1,5 +1,7 @@
 //! Text from a target is hostile: it may hold control bytes that move a cursor, or marks that turn a line around.
 
+use unicode_width::UnicodeWidthChar;
+
 /// True for characters that must not reach a terminal as they are: controls (C0, DEL, C1), invisible characters and
 /// those that change the direction of text.
 #[must_use]
@@ -16,14 +18,7 @@ pub const fn is_hostile(c: char) -> bool {
 #[must_use]
 #[inline]
 pub fn is_plain(text: &str) -> bool {
-    is_plain_bytes(text.as_bytes())
-}
-
-/// The same of bytes that need not be text.
-#[must_use]
-#[inline]
-pub(super) fn is_plain_bytes(text: &[u8]) -> bool {
-    text.iter().all(|b| matches!(b, b' '..=b'~'))
+    text.bytes().all(|b| matches!(b, b' '..=b'~'))
 }
 
 /// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`.
@@ -57,36 +52,10 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Columns that a character takes in a terminal. Marks that combine are counted as one, so that a line may come out
-/// shorter than thought, never longer.
+/// Columns that a character takes in a terminal.
 #[must_use]
-pub const fn columns(c: char) -> usize {
-    match c {
-        '\u{1100}'..='\u{115f}'
-        | '\u{231a}'..='\u{231b}'
-        | '\u{2329}'..='\u{232a}'
-        | '\u{23e9}'..='\u{23f3}'
-        | '\u{25fd}'..='\u{25fe}'
-        | '\u{2614}'..='\u{2615}'
-        | '\u{2630}'..='\u{2637}'
-        | '\u{2648}'..='\u{27bf}'
-        | '\u{2b1b}'..='\u{2b1c}'
-        | '\u{2b50}'..='\u{2b55}'
-        | '\u{2e80}'..='\u{303e}'
-        | '\u{3041}'..='\u{a4cf}'
-        | '\u{a960}'..='\u{a97f}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe10}'..='\u{fe19}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff01}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{16fe0}'..='\u{18dff}'
-        | '\u{1aff0}'..='\u{1b2ff}'
-        | '\u{1f000}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+pub fn columns(c: char) -> usize {
+    UnicodeWidthChar::width(c).unwrap_or(0)
 }
 
 #[cfg(test)]

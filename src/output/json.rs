@@ -1,191 +1,198 @@
-//! JSON Lines by hand: `trace`, `object`, `event`, `issue`, `error`, `end`. The keys are a contract with users.
+//! JSON Lines: `trace`, `object`, `event`, `row`, `issue`, `error`, `end`. The keys are a contract with users.
 
-use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::ser::{CharEscape, Formatter};
 
 use super::row::Rows;
+use super::text::hex;
 use super::window::Window;
-use super::{EventSink, Flow, Out, View, is_hostile, num};
+use super::{EventSink, Flow, View, is_hostile};
 use crate::error::Error;
-use crate::trace::{Event, Extra, Issue, Object, Trace};
+use crate::trace::{Context, Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
 pub(super) const SCHEMA: u64 = 1;
 
-/// Adds a string in quotes. Names come out exactly, but nothing that a terminal would obey comes out raw.
-pub(super) fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    if text.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\') {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        for c in text.chars() {
-            match c {
-                '"' => out.extend_from_slice(b"\\\""),
-                '\\' => out.extend_from_slice(b"\\\\"),
-                '\n' => out.extend_from_slice(b"\\n"),
-                '\r' => out.extend_from_slice(b"\\r"),
-                '\t' => out.extend_from_slice(b"\\t"),
-                c if is_hostile(c) => {
-                    for unit in c.encode_utf16(&mut [0; 2]) {
-                        out.extend_from_slice(b"\\u");
-                        let mut hex = Vec::with_capacity(6);
-                        num::hex(&mut hex, u64::from(*unit), 4);
-                        out.extend_from_slice(hex.get(2..).unwrap_or(&[]));
-                    }
-                }
-                c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+/// Writes one value as a line.
+pub(super) fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Lines))?;
+    out.write_all(b"\n")
+}
+
+/// Compact JSON in which nothing is raw that a terminal would obey, and a whole number has no fraction.
+#[derive(Clone, Copy)]
+struct Lines;
+
+impl Formatter for Lines {
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        write!(out, "{value}")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut plain = 0;
+        for (at, c) in fragment.char_indices().filter(|(_, c)| is_hostile(*c)) {
+            out.write_all(fragment.get(plain..at).unwrap_or_default().as_bytes())?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
             }
+            plain = at.saturating_add(c.len_utf8());
+        }
+        out.write_all(fragment.get(plain..).unwrap_or_default().as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
+        match escape {
+            CharEscape::Quote => out.write_all(b"\\\""),
+            CharEscape::ReverseSolidus => out.write_all(b"\\\\"),
+            CharEscape::Solidus => out.write_all(b"/"),
+            CharEscape::LineFeed => out.write_all(b"\\n"),
+            CharEscape::CarriageReturn => out.write_all(b"\\r"),
+            CharEscape::Tab => out.write_all(b"\\t"),
+            CharEscape::Backspace => out.write_all(b"\\u0008"),
+            CharEscape::FormFeed => out.write_all(b"\\u000c"),
+            CharEscape::AsciiControl(byte) => write!(out, "\\u{byte:04x}"),
         }
     }
-    out.push(b'"');
 }
 
-/// Adds an address, a stamp or a word: hexadecimal of the stored width, in quotes.
-#[inline]
-pub(super) fn hex(out: &mut Vec<u8>, value: u64, digits: u32) {
-    out.push(b'"');
-    num::hex(out, value, digits);
-    out.push(b'"');
-}
+/// An address, a stamp or a word: hexadecimal of the stored width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hex(pub u64, pub usize);
 
-/// Adds `,"key":`.
-#[inline]
-pub(super) fn key(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-/// Adds what is there, or null.
-pub(super) fn or_null<T>(out: &mut Vec<u8>, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
-    match value {
-        Some(value) => write(out, value),
-        None => out.extend_from_slice(b"null"),
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&hex(self.0, self.1))
     }
-}
-
-pub(super) fn boolean(out: &mut Vec<u8>, value: bool) {
-    out.extend_from_slice(if value { b"true" } else { b"false" });
-}
-
-/// Adds a number that may have a fraction; what is no number is null.
-pub(super) fn real(out: &mut Vec<u8>, value: f64) {
-    if value.is_finite() { out.extend_from_slice(value.to_string().as_bytes()) } else { out.extend_from_slice(b"null") }
-}
-
-fn begin(out: &mut Vec<u8>, kind: &str) {
-    out.extend_from_slice(b"{\"type\":");
-    string(out, kind);
-}
-
-fn end(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"}\n");
 }
 
 /// The line that comes first: what the trace says of itself.
-pub(super) fn trace(out: &mut Vec<u8>, trace: &Trace, source: &str, digits: u32) {
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "trace")]
+struct TraceLine<'a> {
+    schema: u64,
+    format: &'a str,
+    source: &'a str,
+    byte_order: &'a str,
+    ulong: usize,
+    base: Hex,
+    capacity: u64,
+    events: u64,
+    wrapped: bool,
+    time_mask: Hex,
+    direction: &'a str,
+    period: Option<u64>,
+    hz: Option<f64>,
+    origin: u64,
+    objects: usize,
+}
+
+/// Writes the line that comes first.
+pub(super) fn trace(out: &mut dyn Write, trace: &Trace, source: &str, digits: usize) -> io::Result<()> {
     let (about, clock) = (&trace.about, &trace.clock);
-    begin(out, "trace");
-    key(out, "schema");
-    num::dec(out, SCHEMA);
-    key(out, "format");
-    string(out, about.format);
-    key(out, "source");
-    string(out, source);
-    key(out, "byte_order");
-    string(out, about.endian.name());
-    key(out, "ulong");
-    num::dec(out, u64::from(digits / 2));
-    key(out, "base");
-    hex(out, about.base, digits);
-    key(out, "capacity");
-    num::dec(out, about.capacity);
-    key(out, "events");
-    num::dec(out, about.held.saturating_sub(about.empty));
-    key(out, "wrapped");
-    boolean(out, about.wrapped);
-    key(out, "time_mask");
-    hex(out, clock.mask, digits);
-    key(out, "direction");
-    string(out, clock.direction.name());
-    key(out, "period");
-    or_null(out, clock.period, num::dec);
-    key(out, "hz");
-    or_null(out, clock.hz, real);
-    key(out, "origin");
-    num::dec(out, about.origin);
-    key(out, "objects");
-    num::dec(out, u64::try_from(trace.objects.len()).unwrap_or(u64::MAX));
-    end(out);
+    let value = TraceLine {
+        schema: SCHEMA,
+        format: about.format,
+        source,
+        byte_order: about.endian.name(),
+        ulong: digits / 2,
+        base: Hex(about.base, digits),
+        capacity: about.capacity,
+        events: about.held.saturating_sub(about.empty),
+        wrapped: about.wrapped,
+        time_mask: Hex(clock.mask, digits),
+        direction: clock.direction.name(),
+        period: clock.period,
+        hz: clock.hz,
+        origin: about.origin,
+        objects: trace.objects.len(),
+    };
+    line(out, &value)
 }
 
-/// One registered object.
-pub(super) fn object(out: &mut Vec<u8>, object: &Object, now: Option<&str>, digits: u32) {
-    begin(out, "object");
-    key(out, "address");
-    hex(out, object.address, digits);
-    key(out, "object_type");
-    match object.type_name {
-        Some(name) => string(out, name),
-        None => string(out, &format!("type_{}", object.type_code)),
-    }
-    key(out, "name");
-    string(out, &object.name);
-    key(out, "deleted");
-    boolean(out, object.deleted);
-    key(out, "priority");
-    or_null(out, object.priority, |o, p| num::dec(o, u64::from(p)));
-    key(out, "param1");
-    hex(out, object.param1, digits);
-    key(out, "param2");
-    hex(out, object.param2, digits);
-    key(out, "now");
-    or_null(out, now, string);
-    end(out);
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "object")]
+struct ObjectLine<'a> {
+    address: Hex,
+    object_type: std::borrow::Cow<'a, str>,
+    name: &'a str,
+    deleted: bool,
+    priority: Option<u16>,
+    param1: Hex,
+    param2: Hex,
+    now: Option<&'a str>,
 }
 
-/// One issue.
-pub(super) fn issue(out: &mut Vec<u8>, issue: &Issue, digits: u32) {
-    begin(out, "issue");
-    key(out, "code");
-    string(out, issue.code.name());
-    key(out, "severity");
-    string(out, issue.severity.name());
-    key(out, "count");
-    num::dec(out, issue.count);
-    key(out, "message");
-    string(out, &issue.message);
-    key(out, "where");
-    out.push(b'{');
-    let start = out.len();
+/// Writes one registered object; `now` is its current state in memory, where known.
+pub(super) fn object(out: &mut dyn Write, object: &Object, now: Option<&str>, digits: usize) -> io::Result<()> {
+    let value = ObjectLine {
+        address: Hex(object.address, digits),
+        object_type: object.type_name.map_or_else(|| format!("type_{}", object.type_code).into(), Into::into),
+        name: &object.name,
+        deleted: object.deleted,
+        priority: object.priority,
+        param1: Hex(object.param1, digits),
+        param2: Hex(object.param2, digits),
+        now,
+    };
+    line(out, &value)
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "issue")]
+struct IssueLine<'a> {
+    code: &'a str,
+    severity: &'a str,
+    count: u64,
+    message: &'a str,
+    #[serde(rename = "where")]
+    place: PlaceValue,
+}
+
+#[derive(Serialize)]
+struct PlaceValue {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Hex>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+}
+
+/// Writes one issue.
+pub(super) fn issue(out: &mut dyn Write, issue: &Issue, digits: usize) -> io::Result<()> {
     let place = &issue.place;
-    if let Some(address) = place.address {
-        key(out, "address");
-        hex(out, address, digits);
-    }
-    if let Some(offset) = place.offset {
-        key(out, "offset");
-        num::dec(out, offset);
-    }
-    if let Some(seq) = place.seq {
-        key(out, "seq");
-        num::dec(out, seq);
-    }
-    if out.get(start) == Some(&b',') {
-        out.remove(start);
-    }
-    out.push(b'}');
-    end(out);
+    let value = IssueLine {
+        code: issue.code.name(),
+        severity: issue.severity.name(),
+        count: issue.count,
+        message: &issue.message,
+        place: PlaceValue { address: place.address.map(|a| Hex(a, digits)), offset: place.offset, seq: place.seq },
+    };
+    line(out, &value)
 }
 
-/// The line that comes last.
-pub(super) fn last(out: &mut Vec<u8>, events: u64, issues: usize) {
-    begin(out, "end");
-    key(out, "events");
-    num::dec(out, events);
-    key(out, "issues");
-    num::dec(out, u64::try_from(issues).unwrap_or(u64::MAX));
-    end(out);
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "end")]
+struct EndLine {
+    events: u64,
+    issues: usize,
+}
+
+/// Writes the line that comes last.
+pub(super) fn end(out: &mut dyn Write, events: u64, issues: usize) -> io::Result<()> {
+    line(out, &EndLine { events, issues })
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "error")]
+struct ErrorLine<'a> {
+    code: &'a str,
+    message: &'a str,
+    tried: &'a [String],
+    hint: Option<&'a str>,
 }
 
 /// Writes the `error` line of JSON output.
@@ -193,256 +200,236 @@ pub(super) fn last(out: &mut Vec<u8>, events: u64, issues: usize) {
 /// # Errors
 /// Where the writer fails.
 pub fn write_error(out: &mut dyn Write, error: &Error) -> io::Result<()> {
-    let mut buf = Vec::new();
-    begin(&mut buf, "error");
-    key(&mut buf, "code");
-    string(&mut buf, error.code.name());
-    key(&mut buf, "message");
-    string(&mut buf, &error.message);
-    key(&mut buf, "tried");
-    buf.push(b'[');
-    for (i, tried) in error.tried.iter().enumerate() {
-        if i > 0 {
-            buf.push(b',');
-        }
-        string(&mut buf, tried);
-    }
-    buf.push(b']');
-    key(&mut buf, "hint");
-    or_null(&mut buf, Some(error.hint.as_str()).filter(|h| !h.is_empty()), string);
-    end(&mut buf);
-    out.write_all(&buf)?;
+    let hint = Some(error.hint.as_str()).filter(|h| !h.is_empty());
+    let value = ErrorLine { code: error.code.name(), message: &error.message, tried: &error.tried, hint };
+    line(out, &value)?;
     out.flush()
 }
 
-/// Writes events as JSON Lines.
-#[derive(Debug)]
-pub struct Json<W> {
-    out: Out<W>,
-    rows: Rows,
-    /// The part of each context that never changes, by its number; and of interrupts by theirs.
-    contexts: Vec<Option<Box<[u8]>>>,
-    interrupts: HashMap<u32, Box<[u8]>>,
-    events: u64,
-    /// Issues that were told where they were met.
-    told: usize,
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "event")]
+struct EventLine<'a> {
+    seq: u64,
+    slot: u64,
+    ticks: i64,
+    delta: Option<i64>,
+    stamp: Option<Hex>,
+    core: u16,
+    context: Option<ContextValue<'a>>,
+    priority: Option<u16>,
+    threshold: Option<u16>,
+    interrupted: Option<InterruptedValue>,
+    id: u32,
+    name: Option<&'a str>,
+    #[serde(rename = "macro")]
+    macro_name: Option<&'a str>,
+    args: Vec<ArgValue>,
+    words: Words<'a>,
+    #[serde(flatten)]
+    extras: Extras<'a>,
 }
 
-impl<W: Write> Json<W> {
-    /// JSON Lines that are written to `out`.
-    pub fn new(out: W) -> Self {
-        Self {
-            out: Out::new(out),
-            rows: Rows::new(),
-            contexts: Vec::new(),
-            interrupts: HashMap::new(),
-            events: 0,
-            told: 0,
-        }
-    }
+/// Who inserted the event.
+struct ContextValue<'a> {
+    context: &'a Context,
+    name: Option<String>,
+    isr: Option<u32>,
+    extras: &'a [ExtraField],
+    digits: usize,
+}
 
-    fn context(&mut self, view: &View<'_>, event: &Event) {
-        let out = &mut self.out.buf;
-        let Some(context) = view.trace.contexts.get(event.context) else {
-            return out.extend_from_slice(b"null");
-        };
-        let index = usize::try_from(event.context.0).unwrap_or(0);
-        if index >= self.contexts.len() {
-            self.contexts.resize(view.trace.contexts.len(), None);
+impl Serialize for ContextValue<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("kind", self.context.kind.name())?;
+        map.serialize_entry("address", &Hex(self.context.address, self.digits))?;
+        map.serialize_entry("name", &self.name)?;
+        if let Some(number) = self.isr {
+            map.serialize_entry("isr", &number)?;
         }
-        let Some(known) = self.contexts.get_mut(index) else { return out.extend_from_slice(b"null") };
-        let rows = &mut self.rows;
-        let join = || {
-            let mut text = b"{\"kind\":".to_vec();
-            string(&mut text, context.kind.name());
-            key(&mut text, "address");
-            hex(&mut text, context.address, view.digits());
-            key(&mut text, "name");
-            or_null(&mut text, rows.name_of(view, event), |o, n| string(o, &n));
-            if let Some(number) = event.isr {
-                key(&mut text, "isr");
-                num::dec(&mut text, u64::from(number));
-            }
-            text.into_boxed_slice()
-        };
-        // Damage makes many numbers; real interrupts are few.
-        if self.interrupts.len() > 512 {
-            self.interrupts.clear();
-        }
-        out.extend_from_slice(match event.isr {
-            None => known.get_or_insert_with(join),
-            Some(number) => self.interrupts.entry(number).or_insert_with(join),
-        });
-        view.trace.extras(event, |name, value| {
+        for (name, value) in self.extras {
             if let Some(name) = name.strip_prefix(OF_CONTEXT) {
-                key(out, name);
-                extra(out, value, view.digits());
+                map.serialize_entry(name, value)?;
             }
-        });
-        out.push(b'}');
+        }
+        map.end()
     }
+}
 
-    /// The fields that only this format's events have.
-    fn extras(&mut self, view: &View<'_>, event: &Event) {
-        let out = &mut self.out.buf;
-        // The object that is open, where its value began, and whether any part of it is there.
-        let mut open: Option<(&str, usize, bool)> = None;
-        let close = |out: &mut Vec<u8>, open: &mut Option<(&str, usize, bool)>| match open.take() {
-            Some((_, _, true)) => out.push(b'}'),
-            Some((_, start, false)) => {
-                out.truncate(start);
-                out.extend_from_slice(b"null");
-            }
-            None => {}
-        };
-        view.trace.extras(event, |name, value| {
-            if name.starts_with(OF_CONTEXT) {
-                return;
-            }
-            let (object, part) = name.split_once('.').map_or((None, name), |(object, part)| (Some(object), part));
-            match (&mut open, object) {
-                (Some((own, _, any)), Some(object)) if *own == object => {
-                    *any |= value != Extra::Null;
-                    key(out, part);
-                }
-                (_, Some(object)) => {
-                    close(out, &mut open);
-                    key(out, object);
-                    open = Some((object, out.len(), value != Extra::Null));
-                    out.extend_from_slice(b"{\"");
-                    out.extend_from_slice(part.as_bytes());
-                    out.extend_from_slice(b"\":");
-                }
-                (_, None) => {
-                    close(out, &mut open);
-                    key(out, part);
-                }
-            }
-            extra(out, value, view.digits());
-        });
-        close(out, &mut open);
-    }
+#[derive(Serialize)]
+struct InterruptedValue {
+    address: Hex,
+    name: Option<String>,
+}
 
-    fn interrupted(&mut self, view: &View<'_>, event: &Event) {
-        let known = event.interrupted.and_then(|id| Some((id, view.trace.contexts.get(id)?)));
-        let name = known.and_then(|(id, _)| self.rows.name(view, id));
-        or_null(&mut self.out.buf, known, |out, (_, context)| {
-            out.extend_from_slice(b"{\"address\":");
-            hex(out, context.address, view.digits());
-            key(out, "name");
-            or_null(out, name, |o, n| string(o, &n));
-            out.push(b'}');
-        });
-    }
+#[derive(Serialize)]
+struct ArgValue {
+    name: String,
+    kind: &'static str,
+    value: Number,
+    text: String,
+}
 
-    fn args(&mut self, view: &View<'_>, event: &Event) {
-        let digits = view.digits();
-        let out = &mut self.out.buf;
-        out.push(b'[');
-        let mut first = true;
-        self.rows.args(view, event, |arg| {
-            if !first {
-                out.push(b',');
-            }
-            first = false;
-            out.extend_from_slice(b"{\"name\":");
-            string(out, arg.name);
-            key(out, "kind");
-            string(out, arg.kind.name());
-            key(out, "value");
-            if arg.is_number {
-                num::dec(out, arg.value)
-            } else {
-                hex(out, arg.value, digits)
-            }
-            key(out, "text");
-            string(out, arg.text);
-            out.push(b'}');
-        });
-        out.push(b']');
+/// The value of an argument: a number for some kinds, else hexadecimal.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Number {
+    Plain(u64),
+    Hex(Hex),
+}
+
+struct Words<'a>(&'a [u64], usize);
+
+impl Serialize for Words<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(Some(self.0.len()))?;
+        self.0.iter().try_for_each(|word| list.serialize_element(&Hex(*word, self.1)))?;
+        list.end()
     }
 }
 
 /// What extra fields that belong to the context begin with.
 const OF_CONTEXT: &str = "context.";
 
-/// Adds the value of a field that only one format's events have.
-fn extra(out: &mut Vec<u8>, value: Extra<'_>, digits: u32) {
-    match value {
-        Extra::Null => out.extend_from_slice(b"null"),
-        Extra::Number(n) => num::dec(out, n),
-        Extra::Hex(n) => hex(out, n, digits),
-        Extra::Text(text) => string(out, text),
+/// The value of a field that only one format's events have.
+#[derive(Serialize, PartialEq, Eq)]
+#[serde(untagged)]
+enum ExtraValue {
+    Null,
+    Number(u64),
+    Hex(Hex),
+    Text(String),
+}
+
+impl ExtraValue {
+    fn new(value: Extra<'_>, digits: usize) -> Self {
+        match value {
+            Extra::Null => Self::Null,
+            Extra::Number(n) => Self::Number(n),
+            Extra::Hex(n) => Self::Hex(Hex(n, digits)),
+            Extra::Text(text) => Self::Text(text.to_owned()),
+        }
+    }
+}
+
+/// A field that only one format's events have.
+type ExtraField = (&'static str, ExtraValue);
+
+/// The fields that only this format's events have. `object.part` is a field of an object; an object without any part is
+/// null. Fields of the context are left to it.
+struct Extras<'a>(&'a [ExtraField]);
+
+/// The object and the part that the name of a field states.
+fn split(name: &'static str) -> (Option<&'static str>, &'static str) {
+    name.split_once('.').map_or((None, name), |(object, part)| (Some(object), part))
+}
+
+impl Serialize for Extras<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        let fields = self.0.chunk_by(|(a, _), (b, _)| split(a).0.is_some() && split(a).0 == split(b).0);
+        for parts in fields.filter(|parts| parts.first().is_some_and(|(n, _)| !n.starts_with(OF_CONTEXT))) {
+            match parts {
+                [(name, value), ..] if split(name).0.is_none() => {
+                    map.serialize_entry(name, value)?;
+                }
+                [(name, _), ..] => map.serialize_entry(split(name).0.unwrap_or(name), &Parts(parts))?,
+                [] => {}
+            }
+        }
+        map.end()
+    }
+}
+
+/// The parts of one object.
+struct Parts<'a>(&'a [ExtraField]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.0.iter().all(|(_, value)| *value == ExtraValue::Null) {
+            return to.serialize_none();
+        }
+        to.collect_map(self.0.iter().map(|(name, value)| (split(name).1, value)))
+    }
+}
+
+/// Writes events as JSON Lines.
+pub struct Json<W: Write> {
+    out: BufWriter<W>,
+    rows: Rows,
+    events: u64,
+    /// Issues that were written where they were met.
+    issues: usize,
+}
+
+impl<W: Write> Json<W> {
+    /// JSON Lines that are written to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out: BufWriter::new(out), rows: Rows::new(), events: 0, issues: 0 }
+    }
+
+    fn args(&mut self, view: &View<'_>, event: &Event) -> Vec<ArgValue> {
+        let mut args = Vec::new();
+        self.rows.args(view, event, |arg| {
+            let value =
+                if arg.is_number { Number::Plain(arg.value) } else { Number::Hex(Hex(arg.value, view.digits())) };
+            args.push(ArgValue { name: arg.name.to_owned(), kind: arg.kind.name(), value, text: arg.text.to_owned() });
+        });
+        args
     }
 }
 
 impl<W: Write> EventSink for Json<W> {
     fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
-        trace(&mut self.out.buf, view.trace, view.source, view.digits());
-        Ok(())
+        trace(&mut self.out, view.trace, view.source, view.digits())
     }
 
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
-        let digits = view.digits();
-        let out = &mut self.out.buf;
-        out.extend_from_slice(b"{\"type\":\"event\",\"seq\":");
-        num::dec(out, event.seq);
-        key(out, "slot");
-        num::dec(out, event.slot);
-        key(out, "ticks");
-        num::signed(out, event.ticks);
-        key(out, "delta");
-        or_null(out, event.delta, num::signed);
-        key(out, "stamp");
-        or_null(out, event.stamp, |o, s| hex(o, s, view.stamp_digits()));
-        key(out, "core");
-        num::dec(out, u64::from(event.core));
-        key(out, "context");
-        self.context(view, event);
-        let out = &mut self.out.buf;
-        key(out, "priority");
-        or_null(out, event.priority, |o, p| num::dec(o, u64::from(p)));
-        key(out, "threshold");
-        or_null(out, event.threshold, |o, p| num::dec(o, u64::from(p)));
-        key(out, "interrupted");
-        self.interrupted(view, event);
-        let out = &mut self.out.buf;
+        let (all, digits) = (view.trace, view.digits());
+        let mut extras = Vec::new();
+        all.extras(event, |name, value| extras.push((name, ExtraValue::new(value, digits))));
+        let context = all.contexts.get(event.context).map(|context| ContextValue {
+            context,
+            name: self.rows.name_of(view, event),
+            isr: event.isr,
+            extras: &extras,
+            digits,
+        });
+        let interrupted = event.interrupted.and_then(|id| {
+            let address = Hex(all.contexts.get(id)?.address, digits);
+            Some(InterruptedValue { address, name: self.rows.name(view, id) })
+        });
         let def = event.def.and_then(|d| view.catalogue.def(d));
-        key(out, "id");
-        num::dec(out, u64::from(event.id));
-        key(out, "name");
-        or_null(out, def, |o, d| string(o, &d.name));
-        key(out, "macro");
-        or_null(out, def.filter(|d| !d.macro_name.is_empty()), |o, d| string(o, &d.macro_name));
-        key(out, "args");
-        self.args(view, event);
-        let out = &mut self.out.buf;
-        key(out, "words");
-        out.push(b'[');
-        for (i, word) in view.trace.words(event).iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            hex(out, *word, digits);
-        }
-        out.push(b']');
-        self.extras(view, event);
-        end(&mut self.out.buf);
+        let value = EventLine {
+            seq: event.seq,
+            slot: event.slot,
+            ticks: event.ticks,
+            delta: event.delta,
+            stamp: event.stamp.map(|s| Hex(s, view.stamp_digits())),
+            core: event.core,
+            context,
+            priority: event.priority,
+            threshold: event.threshold,
+            interrupted,
+            id: event.id,
+            name: def.map(|d| d.name.as_str()),
+            macro_name: def.map(|d| d.macro_name.as_str()).filter(|m| !m.is_empty()),
+            args: self.args(view, event),
+            words: Words(all.words(event), digits),
+            extras: Extras(&extras),
+        };
+        line(&mut self.out, &value)?;
         self.events = self.events.saturating_add(1);
-        self.out.row()?;
         Ok(Flow::More)
     }
 
     fn renew(&mut self) {
         self.rows = Rows::new();
-        self.contexts.clear();
-        self.interrupts.clear();
     }
 
     fn issue(&mut self, view: &View<'_>, one: &Issue) -> io::Result<()> {
-        issue(&mut self.out.buf, one, view.digits());
-        self.told = self.told.saturating_add(1);
-        self.out.row()
+        self.issues = self.issues.saturating_add(1);
+        issue(&mut self.out, one, view.digits())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -451,9 +438,9 @@ impl<W: Write> EventSink for Json<W> {
 
     fn finish(&mut self, view: &View<'_>, issues: &[Issue]) -> io::Result<()> {
         for one in issues {
-            issue(&mut self.out.buf, one, view.digits());
+            issue(&mut self.out, one, view.digits())?;
         }
-        last(&mut self.out.buf, self.events, issues.len().saturating_add(self.told));
+        end(&mut self.out, self.events, issues.len().saturating_add(self.issues))?;
         self.out.flush()
     }
 }

@@ -1,8 +1,8 @@
 //! What is listed beside events: the registry and the catalogue.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
-use super::{Format, Out, TableOptions, View, json, report_writer};
+use super::{Format, TableOptions, View, json, report_writer};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Show};
 use crate::report::{Cell, Column, Kind, Report};
@@ -50,14 +50,12 @@ pub fn objects(
     issues: &[Issue],
 ) -> io::Result<()> {
     if format == Format::Json {
-        let mut out = Out::new(out);
-        json::trace(&mut out.buf, view.trace, view.source, view.digits());
+        let mut out = BufWriter::new(out);
+        json::trace(&mut out, view.trace, view.source, view.digits())?;
         for object in view.trace.objects.iter() {
-            json::object(&mut out.buf, object, now(object, standing), view.digits());
-            out.row()?;
+            json::object(&mut out, object, now(object, standing), view.digits())?;
         }
-        out.flush()?;
-        let mut rows = report_writer(format, out.writer, options, view.trace.about.word, view.names);
+        let mut rows = report_writer(format, out, options, view.trace.about.word, view.names);
         rows.report(&not_registered(view, standing))?;
         return rows.finish(issues);
     }
@@ -180,7 +178,7 @@ fn registry_for_people(view: &View<'_>, standing: &[Standing]) -> Report {
 /// The parameters of an object by name: `stack=0x20002c60 size=768`.
 fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
     let all = match view.catalogue.object_type(object.type_code) {
-        Some(known) => known.parameters([object.param1, object.param2], u64::from(view.digits() / 2)),
+        Some(known) => known.parameters([object.param1, object.param2], u64::try_from(view.digits() / 2).unwrap_or(8)),
         // Nobody knows what they mean.
         None => {
             let all = [("param1", object.param1, Show::Hex), ("param2", object.param2, Show::Hex)];
@@ -199,9 +197,7 @@ fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
 /// # Errors
 /// Where the writer fails.
 pub fn write_trace(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
-    let mut line = Vec::new();
-    json::trace(&mut line, view.trace, view.source, view.digits());
-    out.write_all(&line)
+    json::trace(out, view.trace, view.source, view.digits())
 }
 
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.

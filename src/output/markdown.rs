@@ -3,17 +3,17 @@
 //! A word that Markdown, or GitHub behind it, could take for its own (`@name`, `#12`, a URL, HTML, an emphasis) goes into
 //! a code span. Backslashes would not do: GitHub finds names and numbers of issues in the text that is left of them.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use super::report::Words;
-use super::{Out, ReportWriter, Resolve, View, escape};
+use super::{ReportWriter, Resolve, View, escape};
 use crate::abi::Width;
 use crate::report::Report;
 use crate::trace::Issue;
 
 /// Writes reports as Markdown.
-pub struct MdReports<'w, W> {
-    out: Out<W>,
+pub struct MdReports<'w, W: Write> {
+    out: BufWriter<W>,
     words: Words<'w>,
     any: bool,
 }
@@ -21,7 +21,7 @@ pub struct MdReports<'w, W> {
 impl<'w, W: Write> MdReports<'w, W> {
     /// Markdown that is written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words::new(word, names), any: false }
+        Self { out: BufWriter::new(out), words: Words::new(word, names), any: false }
     }
 }
 
@@ -33,41 +33,23 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
         self.words.measure(report);
-        let out = &mut self.out.buf;
-        if self.any {
-            out.push(b'\n');
+        let Self { out, words, any } = self;
+        if std::mem::replace(any, true) {
+            writeln!(out)?;
         }
-        self.any = true;
-        out.extend_from_slice(b"## ");
-        inline(out, report.name);
-        out.extend_from_slice(b"\n\n|");
-        for column in &report.columns {
-            out.push(b' ');
-            inline(out, &self.words.head(column));
-            out.extend_from_slice(b" |");
-        }
-        out.extend_from_slice(b"\n|");
-        for column in &report.columns {
-            out.extend_from_slice(if column.kind.is_right() { b"---:|" } else { b"---|" });
-        }
-        out.push(b'\n');
+        writeln!(out, "## {}\n", inline(report.name))?;
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        writeln!(out, "{}", line(report.columns.iter().map(|c| inline(&words.head(c))).collect()))?;
+        let rules = report.columns.iter().map(|c| if c.kind.is_right() { "---:|" } else { "---|" });
+        writeln!(out, "|{}", rules.collect::<String>())?;
         for row in &report.rows {
-            let out = &mut self.out.buf;
-            out.push(b'|');
-            for (column, cell) in report.columns.iter().zip(row) {
-                out.push(b' ');
-                inline(out, &self.words.text(column, cell));
-                out.extend_from_slice(b" |");
-            }
-            out.push(b'\n');
-            self.out.row()?;
+            let cells = report.columns.iter().zip(row).map(|(column, cell)| inline(&words.text(column, cell)));
+            writeln!(out, "{}", line(cells.collect()))?;
         }
         for note in &report.notes {
-            self.out.buf.push(b'\n');
-            inline(&mut self.out.buf, &escape(note));
-            self.out.buf.push(b'\n');
+            writeln!(out, "\n{}", inline(&escape(note)))?;
         }
-        self.out.row()
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -79,18 +61,13 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
     }
 }
 
-/// Adds text; words that are not plain go into code spans.
-fn inline(out: &mut Vec<u8>, text: &str) {
-    for (i, word) in text.split(' ').enumerate() {
-        if i > 0 {
-            out.push(b' ');
-        }
-        if word.is_empty() || is_inert(word, i == 0) {
-            out.extend_from_slice(word.as_bytes());
-        } else {
-            code(out, word);
-        }
-    }
+/// Text; words that are not plain are in code spans.
+fn inline(text: &str) -> String {
+    let word = |(i, word): (usize, &str)| {
+        if word.is_empty() || is_inert(word, i == 0) { word.to_owned() } else { code(word) }
+    };
+    let words: Vec<String> = text.split(' ').enumerate().map(word).collect();
+    words.join(" ")
 }
 
 /// True for a word that is nothing but text, in Markdown and on GitHub.
@@ -119,13 +96,13 @@ fn is_reference(word: &str) -> bool {
     word.contains("www.") || word.contains("gh-") || word.split(|c: char| !c.is_alphanumeric()).any(is_commit)
 }
 
-/// Adds a word as a code span. A bar would end the cell of a table, there as well.
-fn code(out: &mut Vec<u8>, word: &str) {
+/// A word as a code span. A bar would end the cell of a table, there as well.
+fn code(word: &str) -> String {
     let longest = word.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.saturating_add(1));
     let room = if longest > 0 { " " } else { "" };
     let word = word.replace('|', "\\x7c");
-    out.extend_from_slice(format!("{fence}{room}{word}{room}{fence}").as_bytes());
+    format!("{fence}{room}{word}{room}{fence}")
 }
 
 #[cfg(test)]
@@ -133,9 +110,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let mut out = Vec::new();
-        inline(&mut out, text);
-        String::from_utf8(out).unwrap_or_default()
+        inline(text)
     }
 
     /// Names of threads were links, mentions of people and references to issues.

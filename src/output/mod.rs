@@ -10,14 +10,13 @@ mod json;
 mod line;
 mod listing;
 mod markdown;
-mod num;
 mod paint;
 mod report;
 mod row;
 mod scale;
 mod show;
 mod table;
-mod tail;
+mod text;
 mod window;
 
 use std::io::{self, Write};
@@ -83,21 +82,19 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// Digits of a stored word in hexadecimal.
-    fn digits(&self) -> u32 {
+    fn digits(&self) -> usize {
         digits(self.trace.about.word)
     }
 
     /// Digits of a stamp, which can be wider than a word.
-    fn stamp_digits(&self) -> u32 {
+    fn stamp_digits(&self) -> usize {
         self.digits().max(if self.trace.clock.mask > Width::W4.max() { digits(Width::W8) } else { 0 })
     }
 }
 
-fn digits(word: Width) -> u32 {
-    match word {
-        Width::W4 => 8,
-        Width::W8 => 16,
-    }
+/// Digits of a word of this width in hexadecimal.
+const fn digits(word: Width) -> usize {
+    word.bytes().saturating_mul(2)
 }
 
 /// Whether a sink wants more.
@@ -246,41 +243,5 @@ pub fn report_writer<'w>(
         Format::Json => Box::new(JsonReports::new(out, word, names)),
         Format::Csv => Box::new(CsvReports::new(out, word, names)),
         Format::Md => Box::new(MdReports::new(out, word, names)),
-    }
-}
-
-/// Gathers bytes for a writer, so that a row costs no call to the system.
-#[derive(Debug)]
-struct Out<W> {
-    writer: W,
-    buf: Vec<u8>,
-}
-
-impl<W: Write> Out<W> {
-    /// Bytes that are gathered before they are handed on.
-    const FULL: usize = 1 << 16;
-
-    fn new(writer: W) -> Self {
-        Self { writer, buf: Vec::with_capacity(Self::FULL.saturating_add(4096)) }
-    }
-
-    /// To be called after each row.
-    #[inline]
-    fn row(&mut self) -> io::Result<()> {
-        if self.buf.len() >= Self::FULL { self.hand_on() } else { Ok(()) }
-    }
-
-    fn hand_on(&mut self) -> io::Result<()> {
-        // Emptied first: after an error the same bytes are not tried again.
-        let full = std::mem::take(&mut self.buf);
-        let done = self.writer.write_all(&full);
-        self.buf = full;
-        self.buf.clear();
-        done
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.hand_on()?;
-        self.writer.flush()
     }
 }

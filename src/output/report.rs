@@ -1,17 +1,22 @@
 //! Reports to text: a table, JSON rows, comma-separated values.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::json::Hex;
 use super::line::{Line, width_of, wrap};
 use super::paint::Ink;
-use super::{Out, ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json, num};
+use super::text::hex;
+use super::{ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
 pub(super) struct Words<'w> {
-    digits: u32,
+    digits: usize,
     names: &'w dyn Resolve,
     /// The trace's clock, where people are to read time in its units.
     clock: Option<Clock>,
@@ -50,34 +55,30 @@ impl<'w> Words<'w> {
 
     /// A cell as people read it; escaped.
     pub(super) fn text(&self, column: &Column, cell: &Cell) -> String {
-        let mut out = Vec::new();
         match cell {
-            Cell::Empty | Cell::Flag(false) => {}
-            Cell::Flag(true) => out.extend_from_slice(b"yes"),
-            Cell::Text(text) => return escape(text),
-            Cell::Count(n) => match self.exception(*n).filter(|_| column.kind == Kind::Interrupt) {
-                Some(name) => return escape(&name),
-                None => num::dec(&mut out, *n),
-            },
-            Cell::Ticks(n) => self.scale.write(&mut out, *n),
-            Cell::Address(address) => match self.function(column, *address).or_else(|| self.variable(column, *address))
-            {
-                Some(name) => return escape(&name),
-                None => num::hex(&mut out, *address, self.digits),
-            },
-            Cell::Real(n) => return real(column, *n),
-            Cell::Named(_, Some(name)) if !name.is_empty() => return escape(name),
-            Cell::Named(address, _) => match self.variable(column, *address) {
-                Some(name) => return escape(&name),
-                None => num::hex(&mut out, *address, self.digits),
-            },
+            Cell::Empty | Cell::Flag(false) => String::new(),
+            Cell::Flag(true) => "yes".to_owned(),
+            Cell::Text(text) => escape(text),
+            Cell::Count(n) => {
+                let name = self.exception(*n).filter(|_| column.kind == Kind::Interrupt);
+                name.map_or_else(|| n.to_string(), |name| escape(&name))
+            }
+            Cell::Ticks(n) => self.scale.text(*n),
+            Cell::Address(address) => {
+                let name = self.function(column, *address).or_else(|| self.variable(column, *address));
+                name.map_or_else(|| hex(*address, self.digits), |name| escape(&name))
+            }
+            Cell::Real(n) => real(column, *n),
+            Cell::Named(_, Some(name)) if !name.is_empty() => escape(name),
+            Cell::Named(address, _) => {
+                self.variable(column, *address).map_or_else(|| hex(*address, self.digits), |name| escape(&name))
+            }
             Cell::Isr(number) => {
                 let object = |n| self.names.object(n).map(|name| format!("isr {name}"));
                 let named = number.and_then(|n| self.exception(n).or_else(|| object(n)));
-                return named.map_or_else(|| isr(*number), |name| escape(&name));
+                named.map_or_else(|| isr(*number), |name| escape(&name))
             }
         }
-        String::from_utf8(out).unwrap_or_default()
     }
 
     fn exception(&self, number: u64) -> Option<String> {
@@ -129,8 +130,8 @@ fn real(column: &Column, n: f64) -> String {
 }
 
 /// Writes reports for people.
-pub struct TableReports<'w, W> {
-    out: Out<W>,
+pub struct TableReports<'w, W: Write> {
+    out: BufWriter<W>,
     options: TableOptions,
     words: Words<'w>,
     any: bool,
@@ -139,7 +140,7 @@ pub struct TableReports<'w, W> {
 impl<'w, W: Write> TableReports<'w, W> {
     /// Tables that are written to `out`.
     pub fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), options, words: Words::new(word, names), any: false }
+        Self { out: BufWriter::new(out), options, words: Words::new(word, names), any: false }
     }
 }
 
@@ -199,20 +200,16 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
     }
 
     fn heading(&mut self, name: &str) -> io::Result<()> {
-        if self.any {
-            self.out.buf.push(b'\n');
+        if std::mem::replace(&mut self.any, false) {
+            writeln!(self.out)?;
         }
-        self.any = false;
-        self.out.buf.extend_from_slice(self.options.paint.text(Ink::Bold, &escape(name)).as_bytes());
-        self.out.buf.push(b'\n');
-        Ok(())
+        writeln!(self.out, "{}", self.options.paint.text(Ink::Bold, &escape(name)))
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        if self.any {
-            self.out.buf.push(b'\n');
+        if std::mem::replace(&mut self.any, true) {
+            writeln!(self.out)?;
         }
-        self.any = true;
         self.words.measure(report);
         let text = |row: &Vec<Cell>| report.columns.iter().zip(row).map(|(c, cell)| self.words.text(c, cell)).collect();
         let rows: Vec<Vec<String>> = report.rows.iter().map(text).collect();
@@ -226,30 +223,27 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             line.mark(on);
             put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
             line.unmark(off);
-            self.out.buf.extend_from_slice(line.end());
+            self.out.write_all(line.end().as_bytes())?;
         }
         for row in &rows {
             let row = row.get(..fits).unwrap_or(row);
             for part in folded(row, report.columns.get(..fits).unwrap_or(&report.columns), &widths) {
-                line.clear();
                 put(&mut line, part.iter().map(String::as_str), &report.columns, &widths);
-                self.out.buf.extend_from_slice(line.end());
+                self.out.write_all(line.end().as_bytes())?;
             }
-            self.out.row()?;
         }
         let left = heads.get(fits..).filter(|h| !h.is_empty() && !rows.is_empty());
         let left = left.map(|heads| format!("no room for {}: --width shows more", heads.join(", ")));
         for note in report.notes.iter().chain(&left) {
             let indent = "note: ".len();
             for (i, part) in wrap(&escape(note), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
-                line.clear();
-                line.ascii(if i == 0 { b"note:" } else { b"" });
+                line.text(if i == 0 { "note:" } else { "" });
                 line.to(indent);
                 line.text(part);
-                self.out.buf.extend_from_slice(line.end());
+                self.out.write_all(line.end().as_bytes())?;
             }
         }
-        self.out.row()
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -288,59 +282,79 @@ fn put<'t>(line: &mut Line, cells: impl Iterator<Item = &'t str>, columns: &[Col
 }
 
 /// Writes reports as JSON `row` lines.
-pub struct JsonReports<'w, W> {
-    out: Out<W>,
+pub struct JsonReports<'w, W: Write> {
+    out: BufWriter<W>,
     words: Words<'w>,
 }
 
 impl<'w, W: Write> JsonReports<'w, W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words::new(word, names) }
+        Self { out: BufWriter::new(out), words: Words::new(word, names) }
+    }
+}
+
+/// A row of a report as JSON.
+struct RowLine<'a> {
+    report: &'a Report,
+    row: &'a [Cell],
+    words: &'a Words<'a>,
+}
+
+impl Serialize for RowLine<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("type", "row")?;
+        map.serialize_entry("report", self.report.name)?;
+        for (column, cell) in self.report.columns.iter().zip(self.row) {
+            map.serialize_entry(column.name, &self.words.value(column, cell))?;
+        }
+        map.end()
+    }
+}
+
+/// A cell as JSON has it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value {
+    Null,
+    Text(String),
+    Count(u64),
+    Ticks(i64),
+    Flag(bool),
+    Real(f64),
+    Hex(Hex),
+    Named { address: Option<Hex>, name: Option<String> },
+}
+
+impl Words<'_> {
+    fn value(&self, column: &Column, cell: &Cell) -> Value {
+        if column.kind.is_named() && *cell != Cell::Empty {
+            let (address, name) = self.parts(column, cell);
+            return Value::Named { address: address.map(|a| Hex(a, self.digits)), name };
+        }
+        match cell {
+            Cell::Empty => Value::Null,
+            Cell::Text(text) => Value::Text(text.clone()),
+            Cell::Count(n) => Value::Count(*n),
+            Cell::Ticks(n) => Value::Ticks(*n),
+            Cell::Flag(yes) => Value::Flag(*yes),
+            Cell::Real(n) => Value::Real(*n),
+            Cell::Named(_, Some(name)) => Value::Text(name.clone()),
+            Cell::Address(a) | Cell::Named(a, None) => Value::Hex(Hex(*a, self.digits)),
+            Cell::Isr(number) => Value::Text(isr(*number)),
+        }
     }
 }
 
 impl<W: Write> ReportWriter for JsonReports<'_, W> {
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        json::trace(&mut self.out.buf, view.trace, view.source, view.digits());
-        Ok(())
+        json::trace(&mut self.out, view.trace, view.source, view.digits())
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        for row in &report.rows {
-            let out = &mut self.out.buf;
-            out.extend_from_slice(b"{\"type\":\"row\",\"report\":");
-            json::string(out, report.name);
-            for (column, cell) in report.columns.iter().zip(row) {
-                json::key(out, column.name);
-                if column.kind.is_named() && *cell != Cell::Empty {
-                    let (address, name) = self.words.parts(column, cell);
-                    out.extend_from_slice(b"{\"address\":");
-                    json::or_null(out, address, |o, a| json::hex(o, a, self.words.digits));
-                    json::key(out, "name");
-                    json::or_null(out, name, |o, n| json::string(o, &n));
-                    out.push(b'}');
-                    continue;
-                }
-                match cell {
-                    Cell::Empty => out.extend_from_slice(b"null"),
-                    Cell::Text(text) => json::string(out, text),
-                    Cell::Count(n) => num::dec(out, *n),
-                    Cell::Ticks(n) => num::signed(out, *n),
-                    Cell::Address(a) => json::hex(out, *a, self.words.digits),
-                    Cell::Flag(yes) => json::boolean(out, *yes),
-                    Cell::Real(n) => json::real(out, *n),
-                    Cell::Named(a, name) => match name {
-                        Some(name) => json::string(out, name),
-                        None => json::hex(out, *a, self.words.digits),
-                    },
-                    Cell::Isr(number) => json::string(out, &isr(*number)),
-                }
-            }
-            out.extend_from_slice(b"}\n");
-            self.out.row()?;
-        }
-        Ok(())
+        let Self { out, words } = self;
+        report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -349,16 +363,16 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
 
     fn finish(&mut self, issues: &[Issue]) -> io::Result<()> {
         for issue in issues {
-            json::issue(&mut self.out.buf, issue, self.words.digits);
+            json::issue(&mut self.out, issue, self.words.digits)?;
         }
-        json::last(&mut self.out.buf, 0, issues.len());
+        json::end(&mut self.out, 0, issues.len())?;
         self.out.flush()
     }
 }
 
 /// Writes reports as comma-separated values, each with its own head.
-pub struct CsvReports<'w, W> {
-    out: Out<W>,
+pub struct CsvReports<'w, W: Write> {
+    out: BufWriter<W>,
     words: Words<'w>,
     any: bool,
 }
@@ -366,58 +380,47 @@ pub struct CsvReports<'w, W> {
 impl<'w, W: Write> CsvReports<'w, W> {
     /// Comma-separated values that are written to `out`.
     pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: Out::new(out), words: Words::new(word, names), any: false }
+        Self { out: BufWriter::new(out), words: Words::new(word, names), any: false }
+    }
+}
+
+impl Words<'_> {
+    /// The fields of a cell: address and name where its column has both.
+    fn fields(&self, column: &Column, cell: &Cell) -> Vec<String> {
+        if column.kind.is_named() {
+            let (address, name) = self.parts(column, cell);
+            let address = address.map(|a| hex(a, self.digits)).unwrap_or_default();
+            return vec![address, name.map(|n| csv::text(&n)).unwrap_or_default()];
+        }
+        vec![match cell {
+            Cell::Flag(yes) => yes.to_string(),
+            Cell::Text(text) => csv::text(text),
+            // Programs read the number.
+            Cell::Count(n) => n.to_string(),
+            Cell::Address(a) => hex(*a, self.digits),
+            Cell::Ticks(n) => n.to_string(),
+            Cell::Real(n) => real(column, *n),
+            cell => csv::text(&self.text(column, cell)),
+        }]
     }
 }
 
 impl<W: Write> ReportWriter for CsvReports<'_, W> {
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        let out = &mut self.out.buf;
-        if self.any {
-            out.push(b'\n');
+        if std::mem::replace(&mut self.any, true) {
+            writeln!(self.out)?;
         }
-        self.any = true;
-        for (i, column) in report.columns.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            if column.kind.is_named() {
-                csv::field(out, &format!("{}.address", column.name));
-                out.push(b',');
-                csv::field(out, &format!("{}.name", column.name));
-            } else {
-                csv::field(out, column.name);
-            }
-        }
-        out.push(b'\n');
+        let mut out = csv::writer(&mut self.out);
+        let head = |column: &Column| match column.kind.is_named() {
+            true => vec![format!("{}.address", column.name), format!("{}.name", column.name)],
+            false => vec![column.name.to_owned()],
+        };
+        out.write_record(report.columns.iter().flat_map(head))?;
         for row in &report.rows {
-            let out = &mut self.out.buf;
-            for (i, (column, cell)) in report.columns.iter().zip(row).enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                if column.kind.is_named() {
-                    let (address, name) = self.words.parts(column, cell);
-                    address.into_iter().for_each(|a| num::hex(out, a, self.words.digits));
-                    out.push(b',');
-                    name.into_iter().for_each(|n| csv::field(out, &n));
-                    continue;
-                }
-                match cell {
-                    Cell::Flag(yes) => json::boolean(out, *yes),
-                    Cell::Text(text) => csv::field(out, text),
-                    // Programs read the number.
-                    Cell::Count(n) => num::dec(out, *n),
-                    Cell::Address(a) => num::hex(out, *a, self.words.digits),
-                    Cell::Ticks(n) => num::signed(out, *n),
-                    Cell::Real(n) => out.extend_from_slice(real(column, *n).as_bytes()),
-                    cell => csv::field(out, &self.words.text(column, cell)),
-                }
-            }
-            out.push(b'\n');
-            self.out.row()?;
+            let fields = report.columns.iter().zip(row).flat_map(|(column, cell)| self.words.fields(column, cell));
+            out.write_record(fields)?;
         }
-        Ok(())
+        out.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {

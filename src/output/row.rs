@@ -1,16 +1,17 @@
 //! Joins names once for every sink: who, what, and what the arguments say.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::View;
-use super::num;
 use super::scale::Scale;
+use super::text::hex;
 use crate::abi::{Addr, Endian};
 use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
-use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product, Takes};
+use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product};
 use crate::query::context_word;
 use crate::trace::{ContextId, ContextKind, DefId, Event, ObjectId};
 
@@ -19,8 +20,6 @@ const REMEMBERED: usize = 1 << 16;
 
 /// Numbers below this are found by indexing: a Cortex-M has at most 496 exceptions.
 const EXCEPTIONS: usize = 512;
-/// Labels of words that nobody described.
-const RAW: [&str; 8] = ["i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"];
 
 /// One argument, joined with its definition and names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +52,7 @@ pub struct Rows {
     strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
     /// Of the numbers that processors have, and of all others.
     exceptions: Exceptions,
-    orders: Rc<Vec<Order>>,
-    text: Vec<u8>,
+    orders: Rc<Vec<Vec<usize>>>,
 }
 
 /// Names of exceptions: those of small numbers in a list, where one that was not looked up yet is `None`.
@@ -97,37 +95,18 @@ impl<'d> Word<'d> {
     }
 }
 
-/// The fields of a definition in the order in which a table shows them, and by which words each is decided: `None` where
-/// by more than the event holds.
-#[derive(Debug, Clone, Default)]
-struct Order(Vec<(usize, Option<u8>)>);
-
-/// Every word of an event, as bits.
-const EVERY: u8 = u8::MAX;
-
-impl Order {
-    /// What happened first; raw addresses and stack pointers, which say least, last.
-    fn of(def: &EventDef) -> Self {
-        let rank = |f: &FieldDef| match f.kind {
-            ArgKind::StackPtr => 2,
-            ArgKind::Addr | ArgKind::Code => 1,
-            _ => 0,
-        };
-        let mut list: Vec<(u8, usize)> =
-            def.fields.iter().enumerate().filter_map(|(i, f)| Some((rank(f.as_ref()?), i))).collect();
-        list.sort_unstable();
-        let decides = |i: usize| {
-            let field = def.field(i)?;
-            match field.kind {
-                // Told by what was read besides.
-                ArgKind::Str | ArgKind::Process => None,
-                ArgKind::Text => Some(EVERY),
-                _ if field.takes != Takes::One || def.effects.takes_two() => Some(EVERY),
-                _ => Some(u32::try_from(i).ok().and_then(|i| 1u8.checked_shl(i)).unwrap_or(EVERY)),
-            }
-        };
-        Self(list.into_iter().map(|(_, i)| (i, decides(i))).collect())
-    }
+/// The fields of a definition in the order in which a table shows them: what happened first; raw addresses and stack
+/// pointers, which say least, last.
+fn order_of(def: &EventDef) -> Vec<usize> {
+    let rank = |f: &FieldDef| match f.kind {
+        ArgKind::StackPtr => 2,
+        ArgKind::Addr | ArgKind::Code => 1,
+        _ => 0,
+    };
+    let mut list: Vec<(u8, usize)> =
+        def.fields.iter().enumerate().filter_map(|(i, f)| Some((rank(f.as_ref()?), i))).collect();
+    list.sort_unstable();
+    list.into_iter().map(|(_, i)| i).collect()
 }
 
 /// The place of a dense number in a list that grows to it; foreign numbers have none.
@@ -212,10 +191,8 @@ impl Rows {
     pub fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
         let clock = &view.trace.clock;
         let scale = Scale::of(clock, outcome.ticks.unsigned_abs(), 5);
-        let mut time = Vec::new();
-        scale.write(&mut time, outcome.ticks);
         let known = clock.runs();
-        let time = format!(" {} {}", String::from_utf8(time).unwrap_or_default(), scale.unit);
+        let time = format!(" {} {}", scale.text(outcome.ticks), scale.unit);
         let time = if known { time.as_str() } else { "" };
         match outcome.by {
             Waker::Nobody if known => format!("-> blocks, and still waits after{time}"),
@@ -230,7 +207,7 @@ impl Rows {
     }
 
     /// What the event is called: its definition's name, or one made from its id.
-    pub fn event<'v>(view: &View<'v>, event: &Event) -> std::borrow::Cow<'v, str> {
+    pub fn event<'v>(view: &View<'v>, event: &Event) -> Cow<'v, str> {
         match event.def.and_then(|d| view.catalogue.def(d)) {
             Some(def) => def.name.as_str().into(),
             None => view.catalogue.made_up_name(event.id).into(),
@@ -251,67 +228,38 @@ impl Rows {
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
     /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
     /// escaped, until `each` breaks: a narrow table has no room for most of them.
-    ///
-    /// Returns a bit for each word that decided what was shown, and what was not; `None` where more did than the event
-    /// and its names.
-    pub fn table_args(
-        &mut self,
-        view: &View<'_>,
-        event: &Event,
-        mut each: impl FnMut(&str, &[u8]) -> ControlFlow<()>,
-    ) -> Option<u8> {
+    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &str) -> ControlFlow<()>) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
-            self.raw_args(view, event, words, |_| true, &mut each);
-            return Some(EVERY);
+            return self.raw_args(view, event, words, |_| true, &mut each);
         };
-        let own = def.product == Product::User;
         if let Some(said) = self.sentence(view, event) {
-            let _ = each("", said.as_bytes());
-            return None;
+            let _ = each("", &said);
+            return;
         }
+        let own = def.product == Product::User;
         if own && def.fields.iter().all(Option::is_none) {
-            self.raw_args(view, event, words, |_| true, &mut each);
-            return Some(EVERY);
+            return self.raw_args(view, event, words, |_| true, &mut each);
         }
         let orders = self.orders(view, id);
-        let order = orders.get(usize::try_from(id.0).unwrap_or(usize::MAX)).map_or(&[][..], |order| &order.0);
-        let mut looked = Some(0);
-        let mut text = std::mem::take(&mut self.text);
-        let shown = order.iter().try_for_each(|(word, decides)| {
-            let before = looked;
-            looked = looked.zip(*decides).map(|(all, more)| all | more);
-            let Some(of) = Word::at(view, def, *word, words, false) else { return ControlFlow::Continue(()) };
-            let Some(field) = def.field(*word) else { return ControlFlow::Continue(()) };
+        let order = orders.get(usize::try_from(id.0).unwrap_or(usize::MAX)).map_or(&[][..], Vec::as_slice);
+        let shown = order.iter().try_for_each(|word| {
+            let (Some(of), Some(field)) = (Word::at(view, def, *word, words, false), def.field(*word)) else {
+                return ControlFlow::Continue(());
+            };
             if of.repeats_who(view, event, field) {
                 return ControlFlow::Continue(());
             }
-            text.clear();
-            self.say(view, event, of, field, &mut text);
+            let mut text = self.say(view, event, of, field).into_owned();
             if is_doubtful(event, *word) {
-                text.push(b'?');
+                text.push('?');
             }
-            let flow = each(&field.label, &text);
-            if flow.is_break() {
-                // It found no room at all, whatever it says.
-                looked = before;
-            }
-            flow
+            each(&field.label, &text)
         });
-        self.text = text;
         if own && shown.is_continue() {
             // What the application did not describe, but filled.
             self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
-            return looked.map(|_| EVERY);
         }
-        looked
-    }
-
-    /// The word of a definition that a table shows first.
-    #[inline]
-    pub fn first_word(&self, def: Option<DefId>) -> usize {
-        let order = def.and_then(|d| self.orders.get(usize::try_from(d.0).ok()?));
-        order.and_then(|o| o.0.first()).map_or(0, |(word, _)| *word)
     }
 
     /// The sentence in which an event tells its arguments, where somebody wrote one. Hostile: escape before printing.
@@ -319,11 +267,11 @@ impl Rows {
         let def = view.catalogue.def(event.def?)?;
         let template = view.catalogue.template(def.id)?;
         let words = view.trace.words(event);
-        let mut out = Vec::new();
+        let mut out = String::new();
         for part in &template.parts {
             let word = match part {
                 Part::Text(text) => {
-                    out.extend_from_slice(text.as_bytes());
+                    out.push_str(text);
                     continue;
                 }
                 Part::Word(i) => *i,
@@ -332,27 +280,27 @@ impl Rows {
                 }
             };
             let Some(value) = words.get(word) else {
-                out.push(b'?');
+                out.push('?');
                 continue;
             };
             match def.field(word) {
                 Some(field) => {
                     let of = Word { def, index: word, value: *value, words, typed: true };
-                    self.say(view, event, of, field, &mut out);
+                    out.push_str(&self.say(view, event, of, field));
                 }
-                None => num::dec(&mut out, *value),
+                None => out.push_str(&value.to_string()),
             }
             if is_doubtful(event, word) {
-                out.push(b'?');
+                out.push('?');
             }
         }
-        String::from_utf8(out).ok()
+        Some(out)
     }
 
     /// The orders of all definitions, this one among them.
-    fn orders(&mut self, view: &View<'_>, id: DefId) -> Rc<Vec<Order>> {
+    fn orders(&mut self, view: &View<'_>, id: DefId) -> Rc<Vec<Vec<usize>>> {
         if usize::try_from(id.0).is_ok_and(|i| i >= self.orders.len()) {
-            self.orders = Rc::new(view.catalogue.iter().map(Order::of).collect());
+            self.orders = Rc::new(view.catalogue.iter().map(order_of).collect());
         }
         Rc::clone(&self.orders)
     }
@@ -364,65 +312,53 @@ impl Rows {
         event: &Event,
         words: &[u64],
         keep: impl Fn(usize) -> bool,
-        each: &mut impl FnMut(&str, &[u8]) -> ControlFlow<()>,
+        each: &mut impl FnMut(&str, &str) -> ControlFlow<()>,
     ) {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
-        let mut text = std::mem::take(&mut self.text);
         for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
-            let far = || format!("i{}", i.saturating_add(1)).into();
-            let label = RAW.get(i).map_or_else(far, |label| std::borrow::Cow::Borrowed(*label));
-            text.clear();
             // Nobody described the word; where it is an object's address it is taken for one.
             let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
             let name = object.map_or("", |id| self.object(view, id));
-            if name.is_empty() {
-                num::hex(&mut text, *word, 1);
-            } else {
-                text.extend_from_slice(name.as_bytes());
-            }
+            let mut text = if name.is_empty() { hex(*word, 1) } else { name.to_owned() };
             if is_doubtful(event, i) {
-                text.push(b'?');
+                text.push('?');
             }
-            if each(&label, &text).is_break() {
+            if each(&format!("i{}", i.saturating_add(1)), &text).is_break() {
                 break;
             }
         }
-        self.text = text;
     }
 
     fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
         let Word { def, index: word, value, .. } = of;
         let Some(field) = def.field(word) else { return };
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        self.say(view, event, of, field, &mut text);
+        let text = self.say(view, event, of, field);
         each(&Arg {
             word,
             name: &field.name,
             label: &field.label,
             kind: field.kind,
             value,
-            text: std::str::from_utf8(&text).unwrap_or(""),
+            text: &text,
             is_number: field.kind.is_number(),
             doubtful: is_doubtful(event, word),
             repeats_who: of.repeats_who(view, event, field),
         });
-        self.text = text;
     }
 
     /// What a word says.
-    fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut Vec<u8>) {
-        let Word { def, index: word, value, typed, words } = of;
+    fn say<'d>(&mut self, view: &View<'_>, event: &Event, of: Word<'d>, field: &'d FieldDef) -> Cow<'d, str> {
+        let Word { def, index: word, value, words, .. } = of;
         if field.kind == ArgKind::Text {
             let characters = characters(view, words.get(word..).unwrap_or(&[]));
-            return out.extend_from_slice(String::from_utf8_lossy(&characters).as_bytes());
+            return String::from_utf8_lossy(&characters).into_owned().into();
         }
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
-                return out.extend_from_slice(own.as_bytes());
+                return own.into();
             }
             if words.bits && value != 0 {
-                return bits(words, value, out);
+                return bits(words, value).into();
             }
         }
         if let Some(own) = event.isr.filter(|_| numbers_isr(def, word)) {
@@ -430,94 +366,85 @@ impl Rows {
             // neither, and then its number is no exception.
             let same = value == u64::from(own) || value.checked_add(16) == Some(u64::from(own));
             if let Some(name) = self.exception(view, own).filter(|_| same) {
-                return out.extend_from_slice(name.as_bytes());
+                return name.to_owned().into();
             }
         }
+        self.say_kind(view, of, field).into()
+    }
+
+    /// What a word says by its kind alone.
+    fn say_kind(&mut self, view: &View<'_>, of: Word<'_>, field: &FieldDef) -> String {
+        let Word { def, index: word, value, typed, .. } = of;
         match field.kind {
-            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => num::dec(out, value),
+            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => value.to_string(),
             ArgKind::Ip => {
-                for (i, shift) in [24u32, 16, 8, 0].into_iter().enumerate() {
-                    if i > 0 {
-                        out.push(b'.');
-                    }
-                    num::dec(out, value.checked_shr(shift).unwrap_or(0) & 0xFF);
-                }
+                let byte = |shift: u32| value.checked_shr(shift).unwrap_or(0) & 0xFF;
+                format!("{}.{}.{}.{}", byte(24), byte(16), byte(8), byte(0))
             }
             ArgKind::ThreadPtr if value == 0 => {
                 // Nobody runs next, or nobody has it.
                 let next = def.effects.iter().any(|(e, f)| e == Effect::Run && f == Some(word));
-                out.extend_from_slice(if next { b"idle" } else { b"none" });
+                if next { "idle" } else { "none" }.to_owned()
             }
             ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => {
                 let what = if field.kind == ArgKind::Ptr { Pointed::Object } else { Pointed::Thread };
-                if !self.pointed(view, what, value, out) {
-                    if typed {
-                        let known = view.trace.objects.at(value).and_then(|o| o.type_name);
-                        let word = if what == Pointed::Thread { "thread" } else { &field.label };
-                        out.extend_from_slice(known.unwrap_or(word).as_bytes());
-                        out.push(b' ');
-                    }
-                    num::hex(out, value, 1);
-                }
+                self.pointed(view, what, value).unwrap_or_else(|| {
+                    let known = view.trace.objects.at(value).and_then(|o| o.type_name);
+                    let word = if what == Pointed::Thread { "thread" } else { &field.label };
+                    let address = hex(value, 1);
+                    if typed { format!("{} {address}", known.unwrap_or(word)) } else { address }
+                })
             }
             ArgKind::Code if value != 0 => {
-                if !self.stray(view, Pointed::Code, value, out) {
-                    num::hex(out, value, 1);
-                }
+                self.stray(view, Pointed::Code, value).map_or_else(|| hex(value, 1), str::to_owned)
             }
             ArgKind::Int => {
                 // Two's complement of the stored width.
-                let unused = 64u32.saturating_sub(view.digits().saturating_mul(4));
+                let unused =
+                    64u32.saturating_sub(u32::try_from(view.trace.about.word.bytes()).unwrap_or(8).saturating_mul(8));
                 let signed = i64::from_ne_bytes(value.to_ne_bytes()).checked_shl(unused).unwrap_or(0);
-                num::signed(out, signed.checked_shr(unused).unwrap_or(0));
+                signed.checked_shr(unused).unwrap_or(0).to_string()
             }
-            ArgKind::Str => match view.trace.text(value) {
-                Some(text) => out.extend_from_slice(text.as_bytes()),
-                None => num::hex(out, value, 1),
-            },
+            ArgKind::Str => view.trace.text(value).map_or_else(|| hex(value, 1), str::to_owned),
             ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
-                Some(name) if !name.is_empty() => out.extend_from_slice(name.as_bytes()),
-                _ => num::dec(out, value),
+                Some(name) if !name.is_empty() => name.to_owned(),
+                _ => value.to_string(),
             },
-            _ => num::hex(out, value, 1),
+            _ => hex(value, 1),
         }
     }
 
-    /// Adds the name of what lies at an address; false where it has none.
-    fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr, out: &mut Vec<u8>) -> bool {
+    /// The name of what lies at an address, where it has one.
+    fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr) -> Option<String> {
         if let Some(id) = view.trace.objects.id_at(address) {
             // The memory of a thread may serve another object by now.
             let fits = what != Pointed::Thread || view.trace.objects.get(id).is_some_and(|o| o.is_thread);
             let name = if fits { self.object(view, id) } else { "" };
             if !name.is_empty() {
-                out.extend_from_slice(name.as_bytes());
-                return true;
+                return Some(name.to_owned());
             }
         }
-        self.stray(view, what, address, out)
+        self.stray(view, what, address).map(str::to_owned)
     }
 
     /// The same for an address that the registry does not name.
-    fn stray(&mut self, view: &View<'_>, what: Pointed, address: Addr, out: &mut Vec<u8>) -> bool {
-        let known = match self.strays.get(&(what, address)) {
-            Some(known) => known.as_deref(),
-            None => {
-                let thread = || {
-                    let id = view.trace.contexts.find(ContextKind::Thread, address)?;
-                    view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
-                };
-                let name = match what {
-                    Pointed::Thread => thread().or_else(|| view.names.object(address)),
-                    Pointed::Object => view.names.object(address),
-                    Pointed::Code => view.names.code(address),
-                };
-                if self.strays.len() >= REMEMBERED {
-                    self.strays.clear();
-                }
-                self.strays.entry((what, address)).or_insert(name.map(String::into_boxed_str)).as_deref()
-            }
-        };
-        known.inspect(|name| out.extend_from_slice(name.as_bytes())).is_some()
+    fn stray(&mut self, view: &View<'_>, what: Pointed, address: Addr) -> Option<&str> {
+        if self.strays.len() >= REMEMBERED && !self.strays.contains_key(&(what, address)) {
+            self.strays.clear();
+        }
+        let known = self.strays.entry((what, address)).or_insert_with(|| {
+            let thread = || {
+                let id = view.trace.contexts.find(ContextKind::Thread, address)?;
+                view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
+            };
+            let name = match what {
+                Pointed::Thread => thread().or_else(|| view.names.object(address)),
+                Pointed::Object => view.names.object(address),
+                Pointed::Code => view.names.code(address),
+            };
+            name.map(String::into_boxed_str)
+        });
+        known.as_deref()
     }
 
     /// What a registered object is called; empty where it has no name.
@@ -558,21 +485,10 @@ fn is_doubtful(event: &Event, word: usize) -> bool {
 }
 
 /// A set of bits in words: `a|b|0x40`.
-fn bits(words: &crate::catalogue::Enumeration, value: u64, out: &mut Vec<u8>) {
-    let mut rest = value;
-    let mut first = true;
-    for (bit, word) in words.words.iter().filter(|(bit, _)| *bit != 0 && value & bit == *bit) {
-        if !first {
-            out.push(b'|');
-        }
-        first = false;
-        out.extend_from_slice(word.as_bytes());
-        rest &= !bit;
-    }
-    if rest != 0 {
-        if !first {
-            out.push(b'|');
-        }
-        num::hex(out, rest, 1);
-    }
+fn bits(words: &crate::catalogue::Enumeration, value: u64) -> String {
+    let set = words.words.iter().filter(|(bit, _)| *bit != 0 && value & bit == *bit);
+    let rest = set.clone().fold(value, |rest, (bit, _)| rest & !bit);
+    let rest = (rest != 0).then(|| hex(rest, 1));
+    let all: Vec<String> = set.map(|(_, word)| word.clone()).chain(rest).collect();
+    all.join("|")
 }

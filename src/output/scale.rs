@@ -1,6 +1,6 @@
 //! One unit a column, chosen by what the column has to hold.
 
-use super::num;
+use super::text::fixed;
 use crate::trace::{Clock, Counts};
 
 /// How ticks are written in a column.
@@ -44,32 +44,17 @@ impl Scale {
         Self { unit, factor: Some(factor), decimals: u32::try_from(decimals).unwrap_or(0) }
     }
 
-    /// True where ticks are written as they are.
-    #[inline]
-    pub const fn is_ticks(&self) -> bool {
-        self.factor.is_none()
-    }
-
-    /// Writes ticks.
-    #[inline]
-    pub fn write(&self, out: &mut Vec<u8>, ticks: i64) {
+    /// Ticks in this unit.
+    #[must_use]
+    pub fn text(&self, ticks: i64) -> String {
         match self.factor {
-            None => num::signed(out, ticks),
+            None => ticks.to_string(),
             Some(factor) => {
-                // A cast from a float saturates.
-                #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+                #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the cast saturates")]
                 let n = (ticks as f64 * factor).round() as i64;
-                num::fixed(out, n, self.decimals);
+                fixed(n, self.decimals)
             }
         }
-    }
-
-    /// Characters that this many ticks take.
-    #[must_use]
-    pub fn width(&self, ticks: i64) -> usize {
-        let mut out = Vec::new();
-        self.write(&mut out, ticks);
-        out.len()
     }
 }
 
@@ -78,9 +63,7 @@ mod tests {
     use super::*;
 
     fn text(scale: Scale, ticks: i64) -> String {
-        let mut out = Vec::new();
-        scale.write(&mut out, ticks);
-        format!("{} {}", String::from_utf8(out).unwrap(), scale.unit)
+        format!("{} {}", scale.text(ticks), scale.unit)
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! One event in full: every word, what it means, and what is known about the moment.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
+use super::text::hex;
 use super::window::Window;
-use super::{EventSink, Flow, Out, View, escape, num};
+use super::{EventSink, Flow, View, escape};
 use crate::analysis::Outcomes;
 use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 
@@ -15,9 +16,8 @@ use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 const LABEL: usize = 13;
 
 /// Writes events one by one, each in full.
-#[derive(Debug)]
-pub struct Show<W> {
-    out: Out<W>,
+pub struct Show<W: Write> {
+    out: BufWriter<W>,
     paint: Paint,
     rows: Rows,
     newest: Option<i64>,
@@ -28,7 +28,7 @@ pub struct Show<W> {
 impl<W: Write> Show<W> {
     /// Events that are written to `out`. `newest` is the ticks of the newest event, where they are known.
     pub fn new(out: W, paint: Paint, newest: Option<i64>) -> Self {
-        Self { out: Out::new(out), paint, rows: Rows::new(), newest, any: false, outcomes: None }
+        Self { out: BufWriter::new(out), paint, rows: Rows::new(), newest, any: false, outcomes: None }
     }
 
     /// Tells also what became of calls.
@@ -38,11 +38,9 @@ impl<W: Write> Show<W> {
         self
     }
 
-    fn line(&mut self, label: &str, text: &str) {
+    fn line(&mut self, label: &str, text: &str) -> io::Result<()> {
         let label = format!("  {label:<LABEL$}");
-        self.out.buf.extend_from_slice(self.paint.text(Ink::Dim, &label).as_bytes());
-        self.out.buf.extend_from_slice(text.as_bytes());
-        self.out.buf.push(b'\n');
+        writeln!(self.out, "{}{text}", self.paint.text(Ink::Dim, &label))
     }
 
     /// A context with its kind and address.
@@ -58,14 +56,12 @@ impl<W: Write> Show<W> {
         }
     }
 
-    fn moment(&mut self, view: &View<'_>, event: &Event) {
+    fn moment(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let clock = &view.trace.clock;
         if clock.runs() {
             let say = |ticks: i64| {
-                let mut out = Vec::new();
                 let scale = Scale::of(clock, ticks.unsigned_abs(), 3);
-                scale.write(&mut out, ticks);
-                format!("{} {}", String::from_utf8_lossy(&out), scale.unit)
+                format!("{} {}", scale.text(ticks), scale.unit)
             };
             let mut text = format!("{} after event {}", say(event.ticks), view.trace.about.origin);
             if let Some(newest) = self.newest {
@@ -76,18 +72,19 @@ impl<W: Write> Show<W> {
                     format!(", {} before the newest", say(back))
                 });
             }
-            self.line("time", &text);
+            self.line("time", &text)?;
             if let Some(delta) = event.delta {
-                self.line("delta", &format!("{} after the event before it", say(delta)));
+                self.line("delta", &format!("{} after the event before it", say(delta)))?;
             }
         }
         if let Some(stamp) = event.stamp {
-            self.line("stamp", &hex(stamp, view.stamp_digits()));
+            self.line("stamp", &hex(stamp, view.stamp_digits()))?;
         }
+        Ok(())
     }
 
     /// The fields that only this format's events have; those of one object share a line.
-    fn extras(&mut self, view: &View<'_>, event: &Event) {
+    fn extras(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let mut lines: Vec<(String, String)> = Vec::new();
         view.trace.extras(event, |name, value| {
             let text = match value {
@@ -110,11 +107,12 @@ impl<W: Write> Show<W> {
             }
         });
         for (label, text) in lines {
-            self.line(&label, &text);
+            self.line(&label, &text)?;
         }
+        Ok(())
     }
 
-    fn words(&mut self, view: &View<'_>, event: &Event) {
+    fn words(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let mut said: Vec<(usize, String, String, bool)> = Vec::new();
         self.rows.args(view, event, |arg| {
             said.push((arg.word, format!("{}:{}", arg.name, arg.kind.name()), escape(arg.text), arg.doubtful));
@@ -136,8 +134,9 @@ impl<W: Write> Show<W> {
             let doubtful =
                 u32::try_from(i).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|b| b & 1 == 1);
             let text = if doubtful { format!("{text}  (doubtful: written after the event, or over it)") } else { text };
-            self.line(&label, &text);
+            self.line(&label, &text)?;
         }
+        Ok(())
     }
 }
 
@@ -147,12 +146,6 @@ fn is_same(text: &str, word: u64) -> bool {
     text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) == Some(word)
 }
 
-fn hex(value: u64, digits: u32) -> String {
-    let mut out = Vec::new();
-    num::hex(&mut out, value, digits);
-    String::from_utf8(out).unwrap_or_default()
-}
-
 impl<W: Write> EventSink for Show<W> {
     fn begin(&mut self, _: &View<'_>, _: &Window) -> io::Result<()> {
         Ok(())
@@ -160,13 +153,12 @@ impl<W: Write> EventSink for Show<W> {
 
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
         if self.any {
-            self.out.buf.push(b'\n');
+            writeln!(self.out)?;
         }
         self.any = true;
         let def = event.def.and_then(|d| view.catalogue.def(d));
         let name = self.paint.text(ink_of(def), &escape(&Rows::event(view, event)));
-        let head = format!("event {}  {name}\n", event.seq);
-        self.out.buf.extend_from_slice(head.as_bytes());
+        writeln!(self.out, "event {}  {name}", event.seq)?;
 
         let mut id = event.id.to_string();
         if let Some(def) = def {
@@ -176,38 +168,37 @@ impl<W: Write> EventSink for Show<W> {
         } else {
             id.push_str(", not in the catalogue");
         }
-        self.line("id", &id);
+        self.line("id", &id)?;
         if let Some(def) = def
             && !def.label.is_empty()
             && !def.label.eq_ignore_ascii_case(&def.name)
         {
-            self.line("also called", &escape(&def.label));
+            self.line("also called", &escape(&def.label))?;
         }
-        self.line("slot", &event.slot.to_string());
-        self.moment(view, event);
+        self.line("slot", &event.slot.to_string())?;
+        self.moment(view, event)?;
         let who = Self::context(view, event.context, self.rows.who_of(view, event));
-        self.line("who", &who);
+        self.line("who", &who)?;
         if let Some(behind) = event.interrupted {
             let behind = Self::context(view, behind, self.rows.who(view, behind));
-            self.line("interrupted", &behind);
+            self.line("interrupted", &behind)?;
         }
         if view.trace.about.cores > 1 {
-            self.line("core", &event.core.to_string());
+            self.line("core", &event.core.to_string())?;
         }
         if let Some(priority) = event.priority {
             let threshold = event.threshold.map_or(String::new(), |t| format!(", preemption threshold {t}"));
-            self.line("priority", &format!("{priority}{threshold}"));
+            self.line("priority", &format!("{priority}{threshold}"))?;
         }
-        self.extras(view, event);
+        self.extras(view, event)?;
         if let Some(said) = self.rows.sentence(view, event) {
-            self.line("says", &escape(&said));
+            self.line("says", &escape(&said))?;
         }
         if let Some(outcome) = self.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
             let said = self.rows.outcome(view, outcome);
-            self.line("outcome", &escape(said.trim_start_matches("-> ")));
+            self.line("outcome", &escape(said.trim_start_matches("-> ")))?;
         }
-        self.words(view, event);
-        self.out.row()?;
+        self.words(view, event)?;
         Ok(Flow::More)
     }
 

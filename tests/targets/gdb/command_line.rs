@@ -111,6 +111,23 @@ fn completion() {
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
+/// GDB completes the commands and options of the program's table, and no others.
+#[test]
+fn completion_is_the_table() {
+    let table = shell(&["gdb", "--commands"]).out;
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split('\t').collect()).collect();
+    let commands = rows.iter().filter(|r| r.len() == 2).map(|r| format!("tx-trace {}", r[0]));
+    let options =
+        rows.iter().filter(|r| r.len() == 3 && r[0] == "control").map(|r| format!("tx-trace control {}", r[1]));
+    let mut expected: Vec<String> = commands.chain(options).collect();
+    let Some(done) = on_core(&["complete tx-trace ", "complete tx-trace control --"]) else { return };
+    let mut listed: Vec<&str> = done.out.lines().filter(|l| l.starts_with("tx-trace ")).collect();
+    expected.sort();
+    listed.sort_unstable();
+    assert!(expected.len() > 40, "{table}");
+    assert_eq!(listed, expected);
+}
+
 /// Every command that the program lists has its help in GDB.
 #[test]
 fn help() {

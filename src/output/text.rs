@@ -1,0 +1,35 @@
+//! Numbers as text, in the forms that every output shares.
+
+/// `0x` and a number in hexadecimal, at least so many digits long.
+pub(super) fn hex(n: u64, digits: usize) -> String {
+    let width = digits.saturating_add(2);
+    format!("{n:#0width$x}")
+}
+
+/// A number of so many decimals, given as a whole number of its last one.
+pub(super) fn fixed(n: i64, decimals: u32) -> String {
+    let one = 10u64.checked_pow(decimals).unwrap_or(1).max(1);
+    let sign = if n < 0 { "-" } else { "" };
+    let (whole, rest) = (n.unsigned_abs() / one, n.unsigned_abs() % one);
+    match usize::try_from(decimals) {
+        Ok(0) | Err(_) => format!("{sign}{whole}"),
+        Ok(decimals) => format!("{sign}{whole}.{rest:0decimals$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written() {
+        assert_eq!(
+            (hex(0, 1), hex(0x1f, 8), hex(u64::MAX, 8)),
+            ("0x0".into(), "0x0000001f".into(), format!("{:#x}", u64::MAX))
+        );
+        assert_eq!(
+            (fixed(-1_234_567, 3), fixed(7, 3), fixed(-7, 0)),
+            ("-1234.567".into(), "0.007".into(), "-7".into())
+        );
+    }
+}
