@@ -57,6 +57,8 @@ pub mod control;
 #[cfg(feature = "internals")]
 pub mod cpu;
 #[cfg(feature = "internals")]
+pub mod debugger;
+#[cfg(feature = "internals")]
 pub mod elf;
 #[cfg(feature = "internals")]
 pub mod error;
@@ -105,6 +107,8 @@ mod code;
 mod control;
 #[cfg(not(feature = "internals"))]
 mod cpu;
+#[cfg(not(feature = "internals"))]
+mod debugger;
 #[cfg(not(feature = "internals"))]
 mod elf;
 #[cfg(not(feature = "internals"))]

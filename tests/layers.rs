@@ -25,7 +25,7 @@ const ORDER: &[&str] = &[
     "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
     "analysis, kernel, session < explain",
-    "output, explain < serve, bridge < cli < main",
+    "output, explain < debugger < serve, bridge < cli < main",
     "follow, control < cli",
     "analysis, session < library",
 ];

@@ -56,13 +56,11 @@ mod served {
     use std::io::{self, Write};
 
     use super::{Code, Diagnostics, Error, Outcome, ServeTask};
-    use crate::abi::{Addr, Endian};
     use crate::cli::monitor::{self, Program};
     use crate::cli::{listen, threads};
-    use crate::cpu::{Architecture, Level, Registers};
-    use crate::kernel::{Cpu, Kernel, State, Thread as KernelThread};
+    use crate::debugger::Stopped;
     use crate::mem::Memory;
-    use crate::serve::{PostMortem, Server, Thread};
+    use crate::serve::{PostMortem, Server};
     use crate::session::{Borrowed, Session};
     use crate::trace::Issue;
 
@@ -71,23 +69,20 @@ mod served {
         let ServeTask { listen, once, inputs, clock, names } = task;
         let mut session = Session::open(inputs)?;
         let name = session.name().to_owned();
-        let mut subject = find(&mut session, diagnostics)?;
+        let Subject { stopped, issues } = find(&mut session, diagnostics)?;
         let offset = session.load_offset().value;
-        let floats = subject.architecture.and_then(|a| a.float_bits(session.flags()));
-        diagnostics.issues(&subject.issues);
+        let floats = stopped.architecture.and_then(|a| a.float_bits(session.flags()));
+        diagnostics.issues(&issues);
         let Some((mut memory, info)) = session.into_memory() else {
             return Err(Error::usage(Code::Usage, "serve takes a core or a dump"));
         };
         let program = Program { info, clock, names };
-        let count = subject.threads.len();
+        let count = stopped.threads.len();
         let answer = move |line: &str, memory: &mut dyn Memory, out: &mut dyn Write| {
             monitor::run(line, &program, Borrowed::Memory(memory), out);
         };
-        let threads = std::mem::take(&mut subject.threads);
-        let mut served = PostMortem::new(memory.as_mut(), subject.architecture, subject.endian, threads)
-            .with_floats(floats)
-            .loaded_at(offset)
-            .answering(Box::new(answer));
+        let mut served =
+            PostMortem::new(memory.as_mut(), stopped).with_floats(floats).loaded_at(offset).answering(Box::new(answer));
         let Some(at) = listen else {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
@@ -129,40 +124,23 @@ mod served {
 
     /// What is served.
     struct Subject {
-        architecture: Option<Architecture>,
-        endian: Endian,
-        threads: Vec<Thread>,
-        cpus: Vec<Registers>,
-        /// What the only CPU does, where it runs no thread.
-        without_thread: Option<String>,
+        stopped: Stopped,
         issues: Vec<Issue>,
     }
 
     /// The threads: the kernel's, or those of the core where there is no kernel to be read.
     fn find(session: &mut Session<'_>, diagnostics: &Diagnostics) -> Result<Subject, Error> {
-        let mut ignored = Vec::new();
-        let stop = session.stop(&mut ignored)?;
-        let frames = stop.frames;
-        let mut subject = Subject {
-            architecture: frames.map(|f| f.architecture),
-            endian: frames.map(|f| f.endian).or_else(|| session.elf().map(|e| e.endian())).unwrap_or(Endian::Little),
-            threads: Vec::new(),
-            cpus: stop.cpus,
-            without_thread: None,
-            issues: Vec::new(),
-        };
-        match threads::find(session) {
-            Ok(found) => {
-                subject.issues = found.issues;
-                subject.kernel(&found.kernel);
-            }
+        let stop = session.stop(&mut Vec::new())?;
+        let endian = session.elf().map(|e| e.endian());
+        let (kernel, issues) = match threads::find(session) {
+            Ok(found) => (Some(found.kernel), found.issues),
             Err(error) => {
-                subject.issues = session.issues().to_vec();
                 diagnostics.say(format_args!("no threads of a kernel: {}", error.message));
+                (None, session.issues().to_vec())
             }
-        }
-        subject.others();
-        if subject.architecture.is_none() {
+        };
+        let stopped = Stopped::new(stop, kernel.as_ref(), endian);
+        if stopped.architecture.is_none() {
             let why = session.elf().map_or_else(
                 || "the processor is not known, or its registers are not".to_owned(),
                 |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
@@ -171,134 +149,6 @@ mod served {
             diagnostics
                 .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
         }
-        Ok(subject)
-    }
-
-    impl Subject {
-        /// Threads of the kernel, those that run first.
-        fn kernel(&mut self, kernel: &Kernel) {
-            if self.architecture.is_none() {
-                self.endian = kernel.layout.shape.endian;
-            }
-            if self.architecture != kernel.processor && kernel.processor.is_some() {
-                self.architecture = kernel.processor;
-                self.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
-            }
-            if let [cpu] = self.cpus.as_mut_slice() {
-                complete_main_stack(cpu, kernel);
-            }
-            let mut order: Vec<&KernelThread> = kernel.threads.iter().collect();
-            order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
-            let owner = |address: Addr| kernel.thread(address).map(KernelThread::label);
-            self.threads = order.into_iter().map(|t| self.shown(t, &kernel.cpus, &owner)).collect();
-            let name = |address: Addr| owner(address).unwrap_or_else(|| format!("{address:#x}"));
-            if let [cpu] = kernel.cpus.as_slice() {
-                self.without_thread = cpu.without_thread(&name);
-            }
-        }
-
-        /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger
-        /// unwinds through it.
-        fn shown(&self, thread: &KernelThread, cores: &[Cpu], owner: &dyn Fn(Addr) -> Option<String>) -> Thread {
-            let cpu = thread.core.filter(|_| thread.pthread.is_none()).and_then(|core| {
-                match (cores.len(), self.cpus.as_slice()) {
-                    (1, [first, ..]) => Some(first),
-                    (cores, cpus) if cpus.len() == cores => cpus.get(core),
-                    _ => None,
-                }
-            });
-            let saved = || {
-                let mut registers = thread.stand.registers.clone()?;
-                if let [only] = self.cpus.as_slice() {
-                    registers.complete_thread(only);
-                }
-                Some(registers)
-            };
-            let registers = cpu.cloned().or_else(saved);
-            let mut extra = doing(thread, owner);
-            let above = thread.core.and_then(|core| cores.get(core)?.above.words());
-            if let Some(above) = &above {
-                extra.push_str(&format!(", in {above}"));
-            }
-            if let Some(priority) = thread.priority {
-                extra.push_str(&format!(", priority {priority}"));
-                if thread.inherits().is_some() {
-                    extra.push_str(&format!(" inherited, own {}", thread.own_priority.unwrap_or_default()));
-                }
-            }
-            if let Some(lwp) = thread.lwp() {
-                extra.push_str(&format!(", LWP {lwp}"));
-            }
-            if thread.stand.never_ran {
-                extra.push_str(", never ran");
-            }
-            if registers.is_none() && thread.core.is_some() && thread.pthread.is_none() {
-                extra.push_str("; its registers are not in this source: --reg pc=N --reg sp=N");
-            } else if let Some(why) = cpu.and_then(|cpu| doubt(thread, cpu)).filter(|_| above.is_some()) {
-                extra.push_str(&format!("; {why}"));
-            } else if registers.is_none() && !thread.stand.how.is_empty() && thread.stand.how != "ended" {
-                extra.push_str(&format!("; {}", thread.stand.how));
-            }
-            Thread { id: thread.address, name: thread.name.clone().unwrap_or_default(), extra, registers }
-        }
-
-        /// CPUs, or a system's own threads, that no thread of the kernel stands for.
-        fn others(&mut self) {
-            let pc = |r: &Registers| (r.pc(), r.sp());
-            let shown =
-                |cpu: &Registers| self.threads.iter().filter_map(|t| t.registers.as_ref()).any(|r| pc(r) == pc(cpu));
-            let rest: Vec<(usize, Registers)> =
-                self.cpus.iter().cloned().enumerate().filter(|(_, cpu)| !shown(cpu)).collect();
-            let none_runs = self.threads.is_empty() || rest.len() == self.cpus.len();
-            let others = rest.into_iter().map(|(index, registers)| Thread {
-                id: 0,
-                name: match registers.lwp() {
-                    Some(lwp) => format!("LWP {lwp}"),
-                    None if self.cpus.len() == 1 => "CPU".to_owned(),
-                    None => format!("CPU {index}"),
-                },
-                extra: self.without_thread.clone().unwrap_or_else(|| "its registers, as the core has them".to_owned()),
-                registers: Some(registers),
-            });
-            let others: Vec<Thread> = others.collect();
-            // Where none of the kernel's threads runs, the CPU is what stopped.
-            let at = if none_runs { 0 } else { self.threads.len() };
-            self.threads.splice(at..at, others);
-        }
-    }
-
-    /// A Cortex-M's `sp` is `msp` or `psp`: where `psp` lies in the stack of the thread that runs and `sp` in none of its
-    /// stacks, it is `msp`, though nothing else says that this is an exception.
-    fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
-        let open = cpu.level() == Level::Unknown && cpu.get("msp").is_none();
-        let Some((sp, psp)) = cpu.sp().zip(cpu.get("psp")).filter(|_| open) else { return };
-        if kernel.threads.iter().any(|t| t.core.is_some() && t.holds(psp) && !t.holds(sp)) {
-            cpu.set("msp", sp);
-        }
-    }
-
-    /// What is wrong with the registers that a thread left at PSP when an exception came: a debugger unwinds through
-    /// them without a word.
-    fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
-        cpu.get("psp").filter(|_| thread.stand.pc.is_none())?;
-        thread.stand.how.split_once("; ").map(|(_, why)| why)
-    }
-
-    /// What a thread does, as a debugger lists it: `suspended on mutex bus_mutex owned by low_task`.
-    fn doing(thread: &KernelThread, owner: &dyn Fn(Addr) -> Option<String>) -> String {
-        let Some(state) = thread.state else { return "state unknown".to_owned() };
-        if thread.core.is_some() && state == State::READY {
-            return "running".to_owned();
-        }
-        let Some(wait) = &thread.waits else { return thread.doing(owner) };
-        let name = wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address));
-        let mut text = format!("suspended on {} {name}", wait.kind.name());
-        if let Some(by) = wait.owner.filter(|o| *o != 0) {
-            text.push_str(&format!(" owned by {}", owner(by).unwrap_or_else(|| format!("{by:#x}"))));
-        }
-        if !wait.more.is_empty() {
-            text.push_str(&format!(", {}", wait.more));
-        }
-        text
+        Ok(Subject { stopped, issues })
     }
 }

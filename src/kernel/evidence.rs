@@ -38,8 +38,8 @@ impl Kernel {
     #[must_use]
     pub fn code(&self) -> Vec<Addr> {
         let threads = self.threads.iter().flat_map(|thread| {
-            let lr = thread.stand.registers.as_ref().and_then(Registers::lr);
-            [thread.entry, thread.stand.pc, lr].into_iter().flatten()
+            let lr = thread.position.registers.as_ref().and_then(Registers::lr);
+            [thread.entry, thread.position.pc, lr].into_iter().flatten()
         });
         let timers = self.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
         threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).collect()

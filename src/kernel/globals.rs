@@ -6,7 +6,7 @@ use crate::mem::Memory;
 use crate::sym::Symbols;
 
 /// The most cores whose running threads are read.
-const CORES: u64 = 64;
+pub const CORES: u64 = 64;
 
 /// Reads variables by name.
 pub struct Globals<'a> {

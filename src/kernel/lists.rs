@@ -1,9 +1,10 @@
 //! The created lists of the objects beside threads: from their heads, or from what else names their entries.
 
+use super::check::of_walk;
 use super::fit::Sources;
 use super::object::Object;
 use super::walk::{List, Walk};
-use super::{About, Kernel, Kind, has_id, of_walk, roots};
+use super::{About, Kernel, Kind, has_id, roots};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::mem::Memory;

@@ -1,9 +1,11 @@
-//! THE KERNEL AS IT STANDS IN MEMORY NOW: threads, what each waits for and who holds it, stacks, and the other objects,
-//! walked through the created lists.
+//! THE CURRENT STATE OF THE KERNEL, read from memory: threads, what each waits for and who holds it, stacks, and the other
+//! objects, through the created lists.
 //!
 //! The trace tells what happened; this tells what is. Every pointer is suspect: lists are bounded, what leads astray is
 //! an issue with its address, and what could be read is there.
 
+mod ahead;
+mod check;
 mod cpus;
 mod entries;
 mod evidence;
@@ -13,28 +15,27 @@ mod layout;
 mod lists;
 mod object;
 mod port;
+mod position;
 mod program;
 mod registry;
 mod report;
+mod resolve;
 mod roots;
 mod stack;
-mod stand;
 mod thread;
 mod walk;
-
-use std::collections::HashMap;
 
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
 pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
 pub use object::Object;
+pub use position::{Position, Stop};
 pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, enable_bits, version};
 pub use registry::{registered, registered_blocks};
 pub use report::{Breadth, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
-pub use stand::{Stand, Stop};
 pub use thread::{Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
@@ -43,10 +44,9 @@ use crate::cpu::Architecture;
 use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::Issue;
 use fit::{Fit, Misfit, Sources};
 use globals::Globals;
-use walk::Walk;
 
 /// What is known of the target before its kernel is read.
 #[derive(Clone, Copy)]
@@ -82,17 +82,13 @@ pub struct Kernel {
     pub other_build: bool,
     /// All other objects, by kind, in the order of their creation.
     pub objects: Vec<Object>,
-    /// The processor, once it is known where threads stand.
+    /// The processor, once it is known where the threads are.
     pub processor: Option<Architecture>,
-    /// By core: what its CPU does, once it is known where threads stand.
+    /// By core: what its CPU does, once it is known where the threads are.
     pub cpus: Vec<Cpu>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
-
-/// The fewest and the most priorities that a kernel is built with.
-const FEWEST: u64 = 32;
-const MOST: u64 = 1024;
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
 pub const INITIALIZING: u64 = 0xF0F0_F0F0;
@@ -103,6 +99,7 @@ impl Kernel {
     /// # Errors
     /// [`Error`] where no list of threads can be read at all.
     pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, Error> {
+        ahead::read_ahead(memory, about);
         let globals = Globals::new(about.symbols);
         // Only where no variable tells where the threads are all of memory is searched.
         let blind = about.symbols.lookup(fit::HEAD).is_none();
@@ -115,7 +112,7 @@ impl Kernel {
             other => no_kernel(other),
         })?;
         let Fit { layout, walk, count, mut issues } = fit;
-        issues.extend(of_walk(&walk, "threads", count));
+        issues.extend(check::of_walk(&walk, "threads", count));
         let shape = layout.shape;
         let mut kernel = Self {
             threads: Vec::new(),
@@ -147,144 +144,8 @@ impl Kernel {
         kernel.issues.extend(blind.then(|| kernel.found_blind(&sources.named)));
         kernel.issues.extend(kernel.found_without(&without, blind));
         kernel.resolve(memory, about.names);
-        let list = about.symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
-        let own = list.and_then(|size| size.checked_div(shape.pointer.bytes() as u64));
-        kernel.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
+        kernel.check(about.symbols);
         Ok(kernel)
-    }
-
-    /// Objects know their waiting threads, threads what they wait for: each is held against the other.
-    fn resolve(&mut self, memory: &mut dyn Memory, names: &dyn Fn(Addr) -> Option<String>) {
-        let by_address: HashMap<Addr, usize> = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
-        for object in &mut self.objects {
-            let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();
-            let listed = object.listed(&self.threads, &by_address);
-            let mut sorted = [listed.clone(), waiting.clone()];
-            sorted.iter_mut().for_each(|s| s.sort_unstable());
-            let [a, b] = sorted;
-            let counted = object.get("suspended_count").and_then(|n| usize::try_from(n).ok());
-            if a == b && counted.is_none_or(|n| n == listed.len()) {
-                object.waiting = listed;
-                continue;
-            }
-            // Which of the two is right nobody can tell; the states of threads are what is shown.
-            let message = format!(
-                "{} {} at {:#x}: its list of waiting threads has {}, it counts {}, and {} threads say that they wait for it",
-                object.kind.name(),
-                object.name.as_deref().unwrap_or(""),
-                object.address,
-                listed.len(),
-                counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
-                waiting.len()
-            );
-            self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(object.address)));
-            object.waiting = waiting;
-        }
-        let known: HashMap<Addr, usize> = self.objects.iter().enumerate().map(|(i, o)| (o.address, i)).collect();
-        for thread in &mut self.threads {
-            let Some((kind, address)) = thread.suspended_on() else { continue };
-            let object = known.get(&address).and_then(|i| self.objects.get(*i)).filter(|o| o.kind == kind);
-            let mut wait = Wait::of(thread, kind, address, object);
-            if object.is_none() {
-                wait.name = names(address);
-            }
-            thread.waits = Some(wait);
-            if object.is_none() && !has_id(memory, &self.layout, address, kind) {
-                let message = format!(
-                    "thread {} waits for a {} at {address:#x}, and there is none there",
-                    thread.label(),
-                    kind.name()
-                );
-                self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address)));
-            }
-        }
-        for object in self.objects.iter().filter(|o| o.kind == Kind::Mutex) {
-            let owner = object.owner().and_then(|o| by_address.get(&o)).and_then(|i| self.threads.get_mut(*i));
-            if let Some(owner) = owner {
-                owner.owns.push(object.address);
-            } else if let Some(owner) = object.owner().filter(|o| *o != 0) {
-                let message = format!(
-                    "mutex {} is owned by {owner:#x}, which is none of the threads that were found",
-                    object.name.as_deref().unwrap_or("without a name")
-                );
-                self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(object.address)));
-            }
-        }
-        for (core, address) in self.current.iter().enumerate().filter(|(_, a)| **a != 0) {
-            match by_address.get(address).and_then(|i| self.threads.get_mut(*i)) {
-                Some(thread) => {
-                    thread.core = Some(core);
-                    // What it saved when it last gave the processor away is stale.
-                    thread.stand_at(None);
-                }
-                None => {
-                    let message = format!(
-                        "_tx_thread_current_ptr is {address:#x}, which is none of the threads in the created list"
-                    );
-                    self.issues.push(Issue::new(Code::KernelDamaged, message));
-                }
-            }
-        }
-        self.check_stacks();
-    }
-
-    /// Priorities that this kernel cannot have, of which it has `own` where its list tells.
-    fn check_priorities(&mut self, own: Option<u64>) {
-        let most = own.unwrap_or(MOST);
-        let wild = |p: &Option<u32>| p.filter(|p| u64::from(*p) >= most);
-        // A thread in the middle of a change has its threshold there first: all three are looked at.
-        let of = |t: &Thread| [t.priority, t.own_priority, t.threshold].iter().find_map(wild);
-        let mut all = self.threads.iter().filter_map(|t| Some((t, of(t)?)));
-        let Some((thread, value)) = all.next() else { return };
-        let count = all.fold(1u64, |n, _| n.saturating_add(1));
-        let has =
-            if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
-        let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
-            thread.label()
-        );
-        let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
-        self.issues.push(issue.times(count));
-    }
-
-    /// Threads that are or may be of modules, whose stacks are not known.
-    fn check_modules(&mut self) {
-        let mut of = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).map(Thread::label);
-        let Some(first) = of.next() else { return };
-        let count = of.fold(1u64, |n, _| n.saturating_add(1));
-        let message = format!(
-            "it is not known which stack a thread that is or may be of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
-        );
-        self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
-    }
-
-    /// Stacks that were used up, and stack pointers that lie elsewhere.
-    fn check_stacks(&mut self) {
-        let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
-        for thread in &mut self.threads {
-            let (label, address) = (thread.label(), thread.address);
-            let stacks = [("stack", Some(&mut thread.stack)), ("kernel stack", thread.kernel_stack.as_mut())];
-            for (name, stack) in stacks.into_iter().filter_map(|(name, stack)| Some((name, stack?))) {
-                if !filled && stack.high == High::Full {
-                    // The kernel was built without the fill.
-                    stack.high = High::Unknown;
-                }
-                if stack.high == High::Full {
-                    let message = format!(
-                        "thread {label}: the lowest bytes of its {name} ({:#x}) were written: it was used to its end, or beyond it",
-                        stack.start.unwrap_or(0)
-                    );
-                    let issue = Issue::new(Code::StackUsedUp, message);
-                    self.issues.push(issue.at(Place::address(address)));
-                }
-                if let Some(pointer) = stack.pointer.filter(|p| !stack.holds(*p)) {
-                    let message =
-                        format!("thread {label}: its saved stack pointer {pointer:#x} lies outside of its {name}");
-                    let issue = Issue::new(Code::StackPointerOutside, message);
-                    self.issues.push(issue.at(Place::address(address)));
-                }
-            }
-        }
     }
 
     /// The thread at this address.
@@ -310,41 +171,6 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
     let word = layout.shape.word;
     let bytes = memory.read_bytes(address, word.bytes()).ok();
     bytes.and_then(|b| layout.shape.endian.word(word, &b, 0)) == Some(kind.id())
-}
-
-/// What is wrong with a list.
-fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
-    let mut issues = Vec::new();
-    if let Some(broken) = &walk.broken {
-        let mut message = broken.sentence(of);
-        if walk.rescued > 0 {
-            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
-        }
-        if walk.led > 0 {
-            message.push_str(&format!(
-                "; {} were found from other variables of the kernel, or the trace's registry",
-                walk.led
-            ));
-        }
-        if let Some(count) = count {
-            message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
-        }
-        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
-    }
-    let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
-    if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
-        let message = format!("the list of {of} has {len}, the kernel counts {count}");
-        issues.push(Issue::new(Code::KernelDamaged, message));
-    }
-    if walk.crooked > 0 {
-        let mut message =
-            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
-        if walk.rescued > 0 && walk.broken.is_none() {
-            message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
-        }
-        issues.push(Issue::new(Code::KernelDamaged, message));
-    }
-    issues
 }
 
 fn no_symbol(tried: Vec<String>) -> Error {

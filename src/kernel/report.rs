@@ -1,6 +1,6 @@
 //! What is told of a kernel: reports.
 
-use super::stand::RUNS;
+use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind as CellKind, Report};
@@ -137,8 +137,8 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
         if wide && system {
             cells.push(count(thread.lwp()));
         }
-        cells.push(match thread.stand.pc {
-            _ if thread.stand.never_ran => text("never ran"),
+        cells.push(match thread.position.pc {
+            _ if thread.position.never_ran => text("never ran"),
             Some(pc) => Cell::Address(pc),
             None => Cell::Empty,
         });
@@ -156,12 +156,12 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
                 .to_owned(),
         );
     }
-    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.stand.how.is_empty()) {
+    for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.position.how.is_empty()) {
         let cpu = thread.core.and_then(|core| kernel.cpus.get(core));
         // Also where an exception is but inferred, the thread is not where the CPU is.
         let interrupted = cpu.is_some_and(|c| c.is_interrupted() || c.above == Above::Unknown);
-        if thread.stand.pc.is_none() || (interrupted && thread.stand.how != RUNS) {
-            notes.push(format!("{}: {}", thread.label(), thread.stand.how));
+        if thread.position.pc.is_none() || (interrupted && thread.position.how != RUNS) {
+            notes.push(format!("{}: {}", thread.label(), thread.position.how));
         }
     }
     Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes }
@@ -324,8 +324,8 @@ fn threads(kernel: &Kernel) -> Report {
             count(thread.stack.used),
             count(thread.stack.high.bytes(thread.stack.size)),
             address(thread.entry),
-            address(thread.stand.pc),
-            text(thread.stand.how.clone()),
+            address(thread.position.pc),
+            text(thread.position.how.clone()),
             count(thread.lwp()),
             address(calls.start),
             count(calls.size),

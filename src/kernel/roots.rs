@@ -102,7 +102,7 @@ impl Kernel {
         self.system_state.clear();
         for thread in self.threads.iter_mut().filter(|t| t.core.is_some()) {
             thread.core = None;
-            thread.stand_at(thread.saved);
+            thread.set_pointer(thread.saved);
         }
     }
 
@@ -127,7 +127,7 @@ impl Kernel {
         let message = match running {
             Some(thread) => {
                 thread.core = Some(0);
-                thread.stand_at(None);
+                thread.set_pointer(None);
                 self.current = vec![thread.address];
                 format!("{why}: {} is taken for the running thread: the CPU is on its stack", thread.label())
             }

@@ -6,9 +6,9 @@ use crate::mem::Memory;
 /// The byte that the kernel fills a stack with before its thread runs.
 pub const FILL: u8 = 0xEF;
 /// The most bytes of a stack that are looked at.
-const MOST: u64 = 16 << 20;
+pub const MOST: u64 = 16 << 20;
 /// Bytes that are looked at first; each further step looks at twice as many.
-const STEP: u64 = 256;
+pub const STEP: u64 = 256;
 
 /// What is known of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +63,7 @@ impl Stack {
     }
 
     /// Takes `pointer` for the stack pointer.
-    pub fn stand_at(&mut self, pointer: Option<Addr>) {
+    pub fn set_pointer(&mut self, pointer: Option<Addr>) {
         self.pointer = pointer;
         self.used = pointer.filter(|p| self.holds(*p)).and_then(|p| self.end()?.checked_sub(p));
     }

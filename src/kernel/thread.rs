@@ -4,8 +4,8 @@ use super::About;
 use super::layout::{Kind, Layout};
 use super::object::{Object, name_of};
 use super::port::FLOATS;
+use super::position::Position;
 use super::stack::Stack;
-use super::stand::Stand;
 use super::walk::Node;
 use crate::abi::Addr;
 use crate::mem::Memory;
@@ -136,9 +136,11 @@ pub struct Thread {
     /// stack in its control block.
     pub pthread: Option<Addr>,
     /// Where it stands.
-    pub stand: Stand,
+    pub position: Position,
     /// To be suspended once it leaves the kernel.
     pub delayed_suspend: bool,
+    /// The last byte of the stack that its control block names.
+    pub(super) stack_end: Option<Addr>,
     suspended_on: Option<Addr>,
     pub(super) suspended_next: Option<Addr>,
     suspend_info: Option<u64>,
@@ -212,8 +214,9 @@ impl Thread {
             core: None,
             saved,
             pthread,
-            stand: Stand::default(),
+            position: Position::default(),
             delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
+            stack_end: get("tx_thread_stack_end"),
             suspended_on: get("tx_thread_suspend_control_block"),
             suspended_next: get("tx_thread_suspended_next"),
             suspend_info: get("tx_thread_suspend_info"),
@@ -224,7 +227,7 @@ impl Thread {
         if stacks == Stacks::System {
             return thread;
         }
-        thread.stand_at(saved);
+        thread.set_pointer(saved);
         if about.stacks {
             thread.stack.measure(memory);
             thread.kernel_stack.iter_mut().for_each(|stack| stack.measure(memory));
@@ -233,20 +236,20 @@ impl Thread {
     }
 
     /// Takes `pointer` for its stack pointer: of whichever of its stacks it lies in.
-    pub(super) fn stand_at(&mut self, pointer: Option<Addr>) {
+    pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         if self.stacks == Stacks::Unknown {
             return;
         }
         let calls = self.kernel_stack.as_mut().filter(|stack| pointer.is_some_and(|sp| stack.holds(sp)));
         if let Some(stack) = calls {
-            stack.stand_at(pointer);
-            self.stack.stand_at(self.module_pointer);
+            stack.set_pointer(pointer);
+            self.stack.set_pointer(self.module_pointer);
             return;
         }
-        self.stack.stand_at(pointer);
+        self.stack.set_pointer(pointer);
         // Outside of the kernel nothing of it is in use.
         let empty = pointer.and(self.kernel_stack.as_ref().and_then(Stack::end));
-        self.kernel_stack.iter_mut().for_each(|stack| stack.stand_at(empty));
+        self.kernel_stack.iter_mut().for_each(|stack| stack.set_pointer(empty));
     }
 
     /// True where an address lies in one of its stacks.
@@ -272,7 +275,7 @@ impl Thread {
     /// The number of the operating system's thread that it is.
     #[must_use]
     pub fn lwp(&self) -> Option<u32> {
-        self.stand.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
+        self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
 
     /// What its state says it waits for, and the control block that it names.

@@ -1,6 +1,6 @@
 //! Packets about threads, checked before gdbstub sees them: it ends the session over some that are well formed.
 
-use super::thread::Roster;
+use crate::debugger::ThreadList;
 
 /// Which thread a packet is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,19 +58,19 @@ fn is_signal(text: &str) -> bool {
 }
 
 /// The actions of a `vCont`, as the one that decides which thread stops: nothing runs. `None` where they mean nothing.
-pub(super) fn resume(actions: &str, roster: &Roster) -> Option<String> {
+pub(super) fn resume(actions: &str, threads: &ThreadList) -> Option<String> {
     let actions: Vec<Action> = actions.split(';').map(Action::parse).collect::<Option<_>>()?;
     let step = actions.iter().rev().find(|a| a.steps);
     let thread = step.map_or_else(
         || actions.iter().find_map(|a| a.thread),
-        |step| Some(step.thread.unwrap_or_else(|| roster.selected())),
+        |step| Some(step.thread.unwrap_or_else(|| threads.selected())),
     );
     let kind = if step.is_some() { 's' } else { 'c' };
     Some(thread.map_or_else(|| format!("vCont;{kind}"), |id| format!("vCont;{kind}:{id:x}")))
 }
 
 /// `c`, `C`, `s` and `S` with what follows them, as a `vCont` for the thread that `Hc` chose.
-pub(super) fn resume_old(packet: &str, chosen: Option<usize>, roster: &Roster) -> Option<String> {
+pub(super) fn resume_old(packet: &str, chosen: Option<usize>, threads: &ThreadList) -> Option<String> {
     let (kind, rest) = packet.split_at_checked(1)?;
     let (signal, address) = match kind {
         "c" | "s" => ("", rest),
@@ -81,5 +81,5 @@ pub(super) fn resume_old(packet: &str, chosen: Option<usize>, roster: &Roster) -
         return None;
     }
     let thread = chosen.map(|id| format!(":{id:x}")).unwrap_or_default();
-    resume(&format!("{kind}{signal}{thread}"), roster)
+    resume(&format!("{kind}{signal}{thread}"), threads)
 }

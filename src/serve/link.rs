@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use gdbstub::conn::{Connection, ConnectionExt};
 
 use super::action::{self, Which};
-use super::describe;
-use super::thread::Roster;
 use super::wire::Wire;
 use crate::abi::Endian;
+use crate::debugger::{ThreadList, threads_json, threads_xml};
 use crate::mem::Region;
 use crate::output::escape;
 
@@ -22,7 +21,7 @@ pub(super) const PACKET: usize = 0x4000;
 /// The most bytes between packets before a client is taken for none.
 const NOISE: usize = 4096;
 /// How long a client may take over one packet, and over its first word.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PACKET_TIMEOUT: Duration = Duration::from_secs(10);
 /// Replies longer than this go out in pieces.
 const BUFFER: usize = 1 << 16;
 
@@ -42,7 +41,7 @@ enum About {
 /// One client.
 pub(super) struct Link<'a> {
     wire: Box<dyn Wire + 'a>,
-    roster: Rc<Roster>,
+    threads: Rc<ThreadList>,
     regions: Rc<Option<Vec<Region>>>,
     /// What was added to the program's addresses when it was loaded.
     offset: u64,
@@ -57,7 +56,7 @@ pub(super) struct Link<'a> {
     /// Packets are acknowledged.
     acks: bool,
     /// A whole packet came: this is a debugger.
-    met: bool,
+    is_client: bool,
     /// It is LLDB: where no thread has a signal, it resumes again and again.
     lldb: bool,
     /// The thread that is to run or to step, for packets that name none.
@@ -69,14 +68,14 @@ pub(super) struct Link<'a> {
 impl<'a> Link<'a> {
     pub(super) fn new(
         wire: Box<dyn Wire + 'a>,
-        roster: Rc<Roster>,
+        threads: Rc<ThreadList>,
         regions: Rc<Option<Vec<Region>>>,
         offset: u64,
         handed: Rc<RefCell<String>>,
     ) -> Self {
         Self {
             wire,
-            roster,
+            threads,
             regions,
             offset,
             ahead: VecDeque::new(),
@@ -84,7 +83,7 @@ impl<'a> Link<'a> {
             outbox: Vec::new(),
             last: Vec::new(),
             acks: true,
-            met: false,
+            is_client: false,
             lldb: false,
             resumes: None,
             handed,
@@ -96,17 +95,17 @@ impl<'a> Link<'a> {
         if self.lldb { 5 } else { 0 }
     }
 
-    /// The next byte of the wire; `deadline` is the end of patience with an unfinished packet.
+    /// The next byte of the wire; `deadline` is when an unfinished packet has to be complete.
     fn byte(&mut self, deadline: Option<Instant>) -> io::Result<u8> {
         loop {
             if let Some(byte) = self.ahead.pop_front() {
                 return Ok(byte);
             }
-            let patience = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            if patience.is_some_and(|p| p.is_zero()) {
+            let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if timeout.is_some_and(|t| t.is_zero()) {
                 return Err(slow());
             }
-            self.wire.patience(patience)?;
+            self.wire.set_timeout(timeout)?;
             let mut buf = [0; 4096];
             let len = match self.wire.read(&mut buf) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
@@ -119,48 +118,14 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Waits for one packet, and answers it or lays it before gdbstub.
+    /// Waits for one packet, and answers it or hands it on to gdbstub.
     fn receive(&mut self) -> io::Result<()> {
-        let soon = || Instant::now().checked_add(PATIENCE);
-        let first = if self.met { None } else { soon() };
-        let mut noise = 0usize;
-        loop {
-            match self.byte(first)? {
-                b'$' => break,
-                b'-' if !self.last.is_empty() => {
-                    noise = noise.saturating_add(16);
-                    let again = self.last.clone();
-                    self.wire.write_all(&again)?;
-                }
-                // Nothing runs that could be interrupted.
-                b'+' | 0x03 => {}
-                _ => noise = noise.saturating_add(1),
-            }
-            if noise > NOISE {
-                return Err(nonsense("it does not speak the remote serial protocol"));
-            }
-        }
-        let deadline = soon();
-        let mut body = Vec::new();
-        loop {
-            match self.byte(deadline)? {
-                b'#' => break,
-                // The end of the packet before was lost.
-                b'$' => body.clear(),
-                byte if body.len() < PACKET => body.push(byte),
-                _ => return Err(nonsense("a packet longer than PacketSize")),
-            }
-        }
-        let sum = [self.byte(deadline)?, self.byte(deadline)?];
-        let told = std::str::from_utf8(&sum).ok().and_then(|s| u8::from_str_radix(s, 16).ok());
-        if told != Some(checksum(&body)) {
-            if self.acks {
-                return self.wire.write_all(b"-");
-            }
-            // Nobody listens for a `-`: the client misses its answer, and asks again.
-            return Ok(());
-        }
-        self.met = true;
+        self.find_start()?;
+        let Some(body) = self.body()? else {
+            // Without acknowledgements a `-` means nothing: the client misses its answer, and asks again.
+            return if self.acks { self.wire.write_all(b"-") } else { Ok(()) };
+        };
+        self.is_client = true;
         self.lldb |= body == b"QThreadSuffixSupported";
         let answer = match self.about_threads(&body) {
             About::Answer(answer) => Some(answer),
@@ -180,6 +145,46 @@ impl<'a> Link<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Reads up to the `$` that begins a packet.
+    fn find_start(&mut self) -> io::Result<()> {
+        let first = if self.is_client { None } else { soon() };
+        let mut noise = 0usize;
+        loop {
+            match self.byte(first)? {
+                b'$' => return Ok(()),
+                b'-' if !self.last.is_empty() => {
+                    noise = noise.saturating_add(16);
+                    let again = self.last.clone();
+                    self.wire.write_all(&again)?;
+                }
+                // Nothing runs that could be interrupted.
+                b'+' | 0x03 => {}
+                _ => noise = noise.saturating_add(1),
+            }
+            if noise > NOISE {
+                return Err(nonsense("it does not speak the remote serial protocol"));
+            }
+        }
+    }
+
+    /// The rest of a packet; `None` where its checksum is wrong.
+    fn body(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let deadline = soon();
+        let mut body = Vec::new();
+        loop {
+            match self.byte(deadline)? {
+                b'#' => break,
+                // The end of the packet before was lost.
+                b'$' => body.clear(),
+                byte if body.len() < PACKET => body.push(byte),
+                _ => return Err(nonsense("a packet longer than PacketSize")),
+            }
+        }
+        let sum = [self.byte(deadline)?, self.byte(deadline)?];
+        let sum = std::str::from_utf8(&sum).ok().and_then(|s| u8::from_str_radix(s, 16).ok());
+        Ok((sum == Some(checksum(&body))).then_some(body))
     }
 
     fn reply(&mut self, body: &[u8], ack: bool) -> io::Result<()> {
@@ -205,25 +210,25 @@ impl<'a> Link<'a> {
         let Ok(text) = std::str::from_utf8(body) else { return About::Else };
         let unknown = || About::Answer(b"E01".to_vec());
         if let Some(actions) = text.strip_prefix("vCont;") {
-            return action::resume(actions, &self.roster).map_or_else(unknown, About::HandOn);
+            return action::resume(actions, &self.threads).map_or_else(unknown, About::HandOn);
         }
         if text.starts_with(['c', 'C', 's', 'S']) {
-            let vcont = action::resume_old(text, self.resumes, &self.roster);
+            let vcont = action::resume_old(text, self.resumes, &self.threads);
             return vcont.map_or_else(unknown, About::HandOn);
         }
         if let Some(id) = text.strip_prefix('T') {
             let Some(Which::One(id)) = Which::parse(id) else { return unknown() };
-            return if self.roster.thread(id).is_some() { About::Answer(b"OK".to_vec()) } else { unknown() };
+            return if self.threads.thread(id).is_some() { About::Answer(b"OK".to_vec()) } else { unknown() };
         }
         let Some(choice) = text.strip_prefix('H') else { return About::Else };
         let (operation, id) = choice.split_at_checked(1).unwrap_or_default();
         match (operation, Which::parse(id)) {
             ("g", Some(Which::One(id))) => {
-                self.roster.select(id);
+                self.threads.select(id);
                 About::HandOn(format!("Hg{id:x}"))
             }
             // The one that `?` names, for GDB takes that to be chosen.
-            ("g", Some(Which::Any)) => About::HandOn(format!("Hg{:x}", self.roster.selected())),
+            ("g", Some(Which::Any)) => About::HandOn(format!("Hg{:x}", self.threads.selected())),
             ("c", Some(which)) => {
                 self.resumes = if let Which::One(id) = which { Some(id) } else { None };
                 About::Answer(b"OK".to_vec())
@@ -240,13 +245,13 @@ impl<'a> Link<'a> {
         Some(match command {
             "qSupported" => self.features().into_bytes(),
             "qXfer" if rest.starts_with("threads:read:") => {
-                piece(&describe::threads(&self.roster), rest.strip_prefix("threads:read::")?)
+                piece(&threads_xml(&self.threads), rest.strip_prefix("threads:read::")?)
             }
             "qOffsets" if self.offset != 0 => {
                 let offset = format!("{:x}", self.offset);
                 format!("Text={offset};Data={offset};Bss={offset}").into_bytes()
             }
-            "jThreadsInfo" => escaped(describe::threads_json(&self.roster).as_bytes()),
+            "jThreadsInfo" => escaped(threads_json(&self.threads).as_bytes()),
             "qHostInfo" => self.host().into_bytes(),
             "qProcessInfo" => format!("pid:1;{}", self.host()).into_bytes(),
             "qMemoryRegionInfo" => self.region(rest).into_bytes(),
@@ -260,15 +265,15 @@ impl<'a> Link<'a> {
     fn with_argument(&self, text: &str) -> Option<Vec<u8>> {
         let refused = || b"E1e".to_vec();
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
-            let thread = usize::from_str_radix(id, 16).ok().and_then(|id| self.roster.thread(id));
+            let thread = usize::from_str_radix(id, 16).ok().and_then(|id| self.threads.thread(id));
             return Some(thread.map_or_else(
                 || b"E01".to_vec(),
-                |t| self.stop_reply(t.id, if t.id == self.roster.stopped() { 5 } else { 0 }).into_bytes(),
+                |t| self.stop_reply(t.id, if t.id == self.threads.stopped() { 5 } else { 0 }).into_bytes(),
             ));
         }
         let argument = text.get(1..).unwrap_or_default();
         match text.as_bytes().first()? {
-            b'?' if argument.is_empty() => Some(self.stop_reply(self.roster.selected(), 5).into_bytes()),
+            b'?' if argument.is_empty() => Some(self.stop_reply(self.threads.selected(), 5).into_bytes()),
             b'p' => Some(self.register(argument)),
             // GDB asks for no more than PacketSize holds; more is asked for by somebody else.
             b'm' => {
@@ -285,7 +290,7 @@ impl<'a> Link<'a> {
     fn features(&self) -> String {
         let mut features =
             format!("PacketSize={PACKET:x};QStartNoAckMode+;vContSupported+;swbreak+;hwbreak+;qXfer:threads:read+");
-        if self.roster.architecture.is_some() {
+        if self.threads.architecture().is_some() {
             features.push_str(";qXfer:features:read+");
         }
         if self.regions.is_some() {
@@ -296,25 +301,22 @@ impl<'a> Link<'a> {
 
     /// The thread that stopped has a signal, the others have none.
     fn stop_reply(&self, id: usize, signal: u8) -> String {
-        let name = self.roster.thread(id).map(|t| hex(t.name.as_bytes())).unwrap_or_default();
+        let name = self.threads.thread(id).map(|t| hex(t.name.as_bytes())).unwrap_or_default();
         let name = if name.is_empty() { name } else { format!("hexname:{name};") };
         format!("T{signal:02x}thread:{id:x};{name}")
     }
 
     fn register(&self, argument: &str) -> Vec<u8> {
         let number = argument.split(';').next().and_then(|n| u16::from_str_radix(n, 16).ok());
-        let register = number.and_then(|n| self.roster.described.iter().find(|r| r.number() == Some(n)));
-        let thread = self.roster.thread(self.roster.selected());
         // Only LLDB asks for one register, and takes `xx` for the value cc: what is not known is an error to it.
-        let known: Option<Vec<u8>> =
-            register.zip(thread).and_then(|(r, t)| self.roster.bytes(t, r).into_iter().collect());
+        let known = number.and_then(|number| self.threads.register(number));
         known.map_or_else(|| b"E01".to_vec(), |bytes| hex(&bytes).into_bytes())
     }
 
     fn host(&self) -> String {
-        let Some(architecture) = self.roster.architecture else { return String::new() };
+        let Some(architecture) = self.threads.architecture() else { return String::new() };
         let triple = hex(architecture.triple().as_bytes());
-        let endian = match self.roster.endian {
+        let endian = match self.threads.endian() {
             Endian::Little => "little",
             Endian::Big => "big",
         };
@@ -337,6 +339,11 @@ impl<'a> Link<'a> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The end of the time that a client may take over one packet.
+fn soon() -> Option<Instant> {
+    Instant::now().checked_add(PACKET_TIMEOUT)
 }
 
 fn slow() -> io::Error {

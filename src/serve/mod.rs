@@ -1,12 +1,10 @@
 //! A core or dump as an RSP target: the only user of gdbstub. Nothing is written, and nothing runs.
 
 mod action;
-mod describe;
-mod door;
+mod clients;
 mod link;
 mod monitor;
 mod target;
-mod thread;
 mod wire;
 
 use std::io::{self, Read, Write};
@@ -17,21 +15,19 @@ use std::rc::Rc;
 use gdbstub::stub::GdbStub;
 
 pub use monitor::Answer;
-pub use thread::{MOST_THREADS, Thread};
 
 use crate::abi::Endian;
-use crate::cpu::Architecture;
+use crate::debugger::{Stopped, ThreadList, memory_map_xml};
 use crate::mem::{Memory, Region};
-use door::Door;
+use clients::Clients;
 use link::{Link, PACKET};
 use target::{DeadTarget, Loop};
-use thread::Roster;
 use wire::{Pipe, Tcp, Wire};
 
-/// A target that has died, ready to be looked at by one debugger after another.
+/// A target that has died, served to one debugger after another.
 pub struct PostMortem<'a> {
     memory: &'a mut dyn Memory,
-    roster: Rc<Roster>,
+    threads: Rc<ThreadList>,
     regions: Rc<Option<Vec<Region>>>,
     answer: Option<Box<Answer<'a>>>,
     offset: u64,
@@ -39,14 +35,16 @@ pub struct PostMortem<'a> {
 
 impl<'a> PostMortem<'a> {
     /// Memory, and threads, the one that ran first. Without any there is one of which nothing is known.
-    pub fn new(
-        memory: &'a mut dyn Memory,
-        architecture: Option<Architecture>,
-        endian: Endian,
-        threads: Vec<Thread>,
-    ) -> Self {
+    pub fn new(memory: &'a mut dyn Memory, stopped: Stopped) -> Self {
         let regions = Rc::new(memory.regions());
-        Self { memory, roster: Rc::new(Roster::new(architecture, endian, threads)), regions, answer: None, offset: 0 }
+        let Stopped { architecture, endian, threads } = stopped;
+        Self {
+            memory,
+            threads: Rc::new(ThreadList::new(architecture, endian, threads)),
+            regions,
+            answer: None,
+            offset: 0,
+        }
     }
 
     /// Who answers `monitor tx-trace`.
@@ -60,8 +58,8 @@ impl<'a> PostMortem<'a> {
     /// it was built.
     #[must_use]
     pub fn with_floats(mut self, bits: Option<u16>) -> Self {
-        if let Some((roster, bits)) = Rc::get_mut(&mut self.roster).zip(bits) {
-            roster.describe_floats(bits);
+        if let Some((threads, bits)) = Rc::get_mut(&mut self.threads).zip(bits) {
+            threads.describe_floats(bits);
         }
         self
     }
@@ -82,14 +80,14 @@ impl<'a> PostMortem<'a> {
     }
 
     fn serve<'w>(&'w mut self, wire: Box<dyn Wire + 'w>) -> io::Result<()> {
-        self.roster.begin();
+        self.threads.begin();
         let packet = Rc::default();
-        let link = Link::new(wire, Rc::clone(&self.roster), Rc::clone(&self.regions), self.offset, Rc::clone(&packet));
+        let link = Link::new(wire, Rc::clone(&self.threads), Rc::clone(&self.regions), self.offset, Rc::clone(&packet));
         let mut target = DeadTarget {
             memory: &mut *self.memory,
-            roster: Rc::clone(&self.roster),
-            description: self.roster.target_xml(),
-            map: describe::memory(self.regions.as_deref()),
+            threads: Rc::clone(&self.threads),
+            description: self.threads.target_xml(),
+            map: memory_map_xml(self.regions.as_deref()),
             resumed: None,
             answer: match &mut self.answer {
                 Some(answer) => Some(answer.as_mut()),
@@ -117,9 +115,9 @@ impl<'a> PostMortem<'a> {
     }
 }
 
-/// A server that has not answered anybody yet.
+/// A server that listens.
 pub struct Server {
-    door: Door,
+    clients: Clients,
 }
 
 impl Server {
@@ -136,15 +134,15 @@ impl Server {
     /// # Errors
     /// When it cannot be bound.
     pub fn on(address: impl ToSocketAddrs) -> io::Result<Self> {
-        Ok(Self { door: Door::new(TcpListener::bind(address)?) })
+        Ok(Self { clients: Clients::new(TcpListener::bind(address)?) })
     }
 
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.door.address()
+        self.clients.address()
     }
 
     /// Serves one client to its end: memory alone, of a target of which nothing else is known.
@@ -152,7 +150,8 @@ impl Server {
     /// # Errors
     /// When no client comes, or the connection or the client's packets break.
     pub fn serve_one(&self, memory: &mut dyn Memory) -> io::Result<()> {
-        let mut alone = PostMortem::new(memory, None, Endian::Little, Vec::new());
+        let stopped = Stopped { architecture: None, endian: Endian::Little, threads: Vec::new() };
+        let mut alone = PostMortem::new(memory, stopped);
         self.next(&mut alone).map(|_| ()).map_err(|(_, e)| e)
     }
 
@@ -161,10 +160,10 @@ impl Server {
     /// # Errors
     /// When no client comes, or the connection or its packets break; the address is the client's where there was one.
     pub fn next(&self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
-        let (stream, from) = self.door.next().map_err(|e| (None, e))?;
+        let (stream, from) = self.clients.next().map_err(|e| (None, e))?;
         let served = Tcp::new(stream).and_then(|tcp| subject.serve(Box::new(tcp)));
         match served {
-            // Who hangs up has seen enough.
+            // The client closed the connection: it is done.
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(from),
             Err(e) => Err((Some(from), e)),
             Ok(()) => Ok(from),

@@ -1,7 +1,7 @@
 //! What gdbstub asks of a target, answered from memory and from what is known of the threads.
 //!
-//! Nothing runs and nothing is written, and a debugger is to survive hearing that: it resumes and steps and sets
-//! breakpoints as on any target, hears one sentence, and finds itself where it was. With less of it implemented GDB
+//! Nothing runs and nothing is written, and a debugger has to get along with that: it resumes and steps and sets
+//! breakpoints as on any target, prints one sentence, and is where it was. With less of it implemented GDB
 //! prints misleading errors, loses the connection, or hangs.
 
 use std::io;
@@ -30,7 +30,7 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::link::{Link, packet};
 use super::monitor::{self, Answer};
-use super::thread::Roster;
+use crate::debugger::ThreadList;
 use crate::mem::Memory;
 
 /// `ESRCH`: no such thread.
@@ -45,7 +45,7 @@ const NOT_CHOSEN: usize = 1;
 /// A target that has died: its memory and its threads are all there is.
 pub(super) struct DeadTarget<'a> {
     pub(super) memory: &'a mut dyn Memory,
-    pub(super) roster: Rc<Roster>,
+    pub(super) threads: Rc<ThreadList>,
     pub(super) answer: Option<&'a mut Answer<'a>>,
     /// The thread that is to run alone, or to step: it is the one that stops.
     pub(super) resumed: Option<Tid>,
@@ -116,12 +116,12 @@ impl Target for DeadTarget<'_> {
 impl MultiThreadBase for DeadTarget<'_> {
     fn read_registers(&mut self, registers: &mut RegisterBytes, id: Tid) -> TargetResult<(), Self> {
         let id = id.get();
-        let chosen = self.roster.thread(id).or_else(|| {
-            let first = self.roster.thread(self.roster.selected());
+        let chosen = self.threads.thread(id).or_else(|| {
+            let first = self.threads.thread(self.threads.selected());
             first.filter(|_| id == NOT_CHOSEN)
         });
         let thread = chosen.ok_or(TargetError::Errno(NO_THREAD))?;
-        registers.0 = self.roster.all_bytes(thread);
+        registers.0 = self.threads.all_bytes(thread);
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl MultiThreadBase for DeadTarget<'_> {
     }
 
     fn list_active_threads(&mut self, each: &mut dyn FnMut(Tid)) -> Result<(), io::Error> {
-        self.roster.threads().iter().filter_map(|t| Tid::new(t.id)).for_each(each);
+        self.threads.threads().iter().filter_map(|t| Tid::new(t.id)).for_each(each);
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl HwBreakpoint for DeadTarget<'_> {
 
 impl ThreadExtraInfo for DeadTarget<'_> {
     fn thread_extra_info(&self, id: Tid, buf: &mut [u8]) -> Result<usize, io::Error> {
-        let text = self.roster.thread(id.get()).map_or_else(String::new, |t| match t.name.as_str() {
+        let text = self.threads.thread(id.get()).map_or_else(String::new, |t| match t.name.as_str() {
             "" => t.extra.clone(),
             name => format!("{name}: {}", t.extra),
         });
@@ -291,12 +291,12 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     }
 }
 
-/// The thread that was to step, or the one that stopped first of all, stands where it stood.
+/// The thread that was to step, or the one that stopped first of all, is where it was.
 fn stopped(target: &DeadTarget<'_>, signal: u8) -> MultiThreadStopReason<u64> {
-    let roster = &target.roster;
-    let id = target.resumed.map(Tid::get).filter(|id| roster.thread(*id).is_some());
-    let id = id.unwrap_or_else(|| roster.stopped());
+    let threads = &target.threads;
+    let id = target.resumed.map(Tid::get).filter(|id| threads.thread(*id).is_some());
+    let id = id.unwrap_or_else(|| threads.stopped());
     // A debugger takes the thread that stopped for chosen.
-    roster.select(id);
+    threads.select(id);
     MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(signal) }
 }

@@ -14,7 +14,7 @@ pub(super) trait Wire {
     /// All of these.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// How long the next reads may wait; `None` for ever. A wire that cannot be abandoned waits for ever.
-    fn patience(&mut self, _: Option<Duration>) -> io::Result<()> {
+    fn set_timeout(&mut self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
     }
 }
@@ -22,7 +22,7 @@ pub(super) trait Wire {
 /// A TCP client.
 pub(super) struct Tcp {
     stream: TcpStream,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Tcp {
@@ -30,7 +30,7 @@ impl Tcp {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITING))?;
         stream.set_read_timeout(None)?;
-        Ok(Self { stream, patience: None })
+        Ok(Self { stream, timeout: None })
     }
 }
 
@@ -43,10 +43,10 @@ impl Wire for Tcp {
         self.stream.write_all(bytes)
     }
 
-    fn patience(&mut self, patience: Option<Duration>) -> io::Result<()> {
-        if self.patience != patience {
-            self.stream.set_read_timeout(patience)?;
-            self.patience = patience;
+    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if self.timeout != timeout {
+            self.stream.set_read_timeout(timeout)?;
+            self.timeout = timeout;
         }
         Ok(())
     }

@@ -288,7 +288,7 @@ impl Target<'_> {
         notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
         let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
-        let placed = stands.filter_map(|t| t.stand.registers.as_ref()).filter(|r| !of_stop(r));
+        let placed = stands.filter_map(|t| t.position.registers.as_ref()).filter(|r| !of_stop(r));
         notes.extend(placed.flat_map(&mut status));
         notes.extend(parts.auxv.clone().map(|vector| ("CORE", NT_AUXV, vector)));
         if let Some(architecture) = architecture {

@@ -10,13 +10,18 @@
 )]
 
 use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
-use tx_trace::abi::Addr;
+use std::cell::Cell;
+use std::rc::Rc;
+use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::bytes::Bytes;
 use tx_trace::code::Code;
+use tx_trace::cpu::{Architecture, Frames};
 use tx_trace::error::Error;
-use tx_trace::kernel::{About, High, Kernel, Kind, Root};
+use tx_trace::kernel::{About, High, Kernel, Kind, Root, Stop};
+use tx_trace::mem::cache::Cache;
 use tx_trace::mem::segments::{Block, Segments};
-use tx_trace::sym::Pairs;
+use tx_trace::mem::{Memory, ReadError};
+use tx_trace::sym::{Pairs, Symbol, Symbols};
 
 const CORTEX_M: Layout = LAYOUTS[0];
 
@@ -383,4 +388,113 @@ fn damage_of_any_kind_is_survived() {
         }
     }
     assert!(read_anything > 100, "{read_anything}");
+}
+
+/// Each of these contradicts another member of its control block, and passed without a word.
+#[test]
+fn members_that_contradict_each_other_were_silent() {
+    let sound = Builder::new(CORTEX_M, false).build();
+    assert!(codes(&read(&sound).unwrap()).iter().all(|code| *code != "kernel-damaged"));
+    let damaged = |of: u64, offset: u64, value: u64, at: u64, text: &str| {
+        let mut builder = Builder::new(CORTEX_M, false).build();
+        builder.put(of + offset, value, 4);
+        let kernel = read(&builder).unwrap();
+        let issues = kernel.issues.iter().filter(|i| i.code == Code::KernelDamaged);
+        let found: Vec<_> = issues.filter(|i| i.message.contains(text)).collect();
+        assert_eq!(found.len(), 1, "{text}: {:?}", kernel.issues);
+        assert_eq!(found[0].place.address, Some(of + at), "{text}");
+    };
+    let thread = sound.thread("reader");
+    let end = CORTEX_M.stack_end as u64;
+    damaged(thread, end, 0x2000_0000, end, "and its control block says 0x20000000");
+    // A queue: id, name, message size, capacity, enqueued, available.
+    damaged(sound.at["inbox"], 16, 3, 16, "3 messages enqueued and room for");
+    // A mutex: id, name, count, owner, inherit, priority, list, count of threads.
+    damaged(sound.at["bus"], 12, 0, 8, "times, by no thread");
+    damaged(sound.at["bus"], 28, 7, 28, "it counts 7");
+}
+
+/// A source that counts how often it is waited for: reads that travel together count once.
+struct Slow(Segments, Rc<Cell<usize>>);
+
+impl Memory for Slow {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.1.set(self.1.get() + 1);
+        self.0.read(addr, buf)
+    }
+
+    fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+        self.1.set(self.1.get() + 1);
+        self.0.read_batch(wanted)
+    }
+}
+
+/// Debug information of a thread's control block.
+struct Described(Pairs, Layout);
+
+impl Symbols for Described {
+    fn lookup(&self, name: &str) -> Option<Symbol> {
+        self.0.lookup(name)
+    }
+
+    fn member_offset(&self, of: &str, member: &str) -> Option<u64> {
+        let l = &self.1;
+        let offset = match member.strip_prefix("tx_thread_").filter(|_| of == "TX_THREAD_STRUCT")? {
+            "id" => 0,
+            "run_count" => l.run_count,
+            "stack_ptr" => l.stack_ptr,
+            "stack_start" => l.stack_start,
+            "stack_end" => l.stack_end,
+            "stack_size" => l.stack_size,
+            "name" => l.thread_name,
+            "priority" => l.priority,
+            "state" => l.state,
+            "entry" => l.entry,
+            "suspend_control_block" => l.control,
+            "suspended_next" => l.control + l.pointer,
+            "suspended_previous" => l.control + 2 * l.pointer,
+            "created_next" => l.created_next,
+            "created_previous" => l.created_prev,
+            _ => return None,
+        };
+        Some(offset as u64)
+    }
+}
+
+/// Each list was followed on its own, entry by entry: 97 round trips on QEMU, and each thread cost three.
+#[test]
+fn twelve_threads_took_a_round_trip_for_every_pointer() {
+    for (layout, width) in [(CORTEX_M, Width::W4), (LAYOUTS[3], Width::W8)] {
+        let mut builder = Builder::new(layout, false);
+        builder.threads.extend(["a", "b", "c", "d"].map(|name| Thread::new(name, 3, 12, 1)));
+        let builder = builder.build();
+        let symbols = Described(Pairs::new(builder.symbols()), layout);
+        // Near the end of memory a name is read byte by byte.
+        let bytes = [builder.bytes(), vec![0; 64]].concat();
+        let whole = || Segments::new(vec![Block::whole(builder.base, Bytes::from(bytes.clone()))]);
+        let trips = Rc::new(Cell::new(0));
+        for registry in [false, true] {
+            let addresses = builder.threads.iter().map(|t| builder.thread(t.name));
+            let roots: Vec<Root> = addresses.map(|address| Root { kind: None, address }).collect();
+            let about = About {
+                symbols: &symbols,
+                endian: Some(Endian::Little),
+                pointer: Some(width),
+                names: &|_: Addr| None,
+                registered: if registry { &roots } else { &[] },
+                stacks: true,
+            };
+            trips.set(0);
+            let mut memory = Cache::new(Slow(whole(), Rc::clone(&trips)));
+            let mut stop = Stop { frames: Some(Frames::new(Architecture::CortexM, Endian::Little)), ..Stop::default() };
+            let mut kernel = Kernel::read(&mut memory, &about).unwrap();
+            kernel.place(&mut memory, &mut stop, &symbols);
+            assert_eq!(kernel.threads.len(), 12);
+            assert!(trips.get() <= if registry { 5 } else { 12 }, "{} round trips, {registry}", trips.get());
+            // The same is read from a source that remembers nothing.
+            let mut plain = Kernel::read(&mut whole(), &about).unwrap();
+            plain.place(&mut whole(), &mut stop, &symbols);
+            assert_eq!((doings(&kernel), codes(&kernel)), (doings(&plain), codes(&plain)));
+        }
+    }
 }

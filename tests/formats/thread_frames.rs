@@ -15,7 +15,8 @@ use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
 use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::bytes::Bytes;
 use tx_trace::code::Code;
-use tx_trace::cpu::{Architecture, CodeRanges, Frames, Registers};
+use tx_trace::cpu::{Architecture, CodeRanges, Frames, Origin, Registers};
+use tx_trace::debugger::Stopped;
 use tx_trace::kernel::{About, Above, Breadth, Kernel, Stacks, Stop, Under, reports};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::report::{Cell, Report};
@@ -119,18 +120,18 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
         kernel(b, &Names::of(b), stop)
     };
     let k = place(&b, "");
-    let at = |k: &Kernel, name: &str| (thread(k, name).stand.pc, thread(k, name).stand.how.clone());
+    let at = |k: &Kernel, name: &str| (thread(k, name).position.pc, thread(k, name).position.how.clone());
     assert_eq!(at(&k, "reader"), (Some(0x4000_8200), "switched out in a kernel call".to_owned()));
     assert_eq!(at(&k, "flagged"), (Some(0x4000_8300), "switched out in a kernel call".to_owned()));
-    let of = thread(&k, "reader").stand.registers.clone().unwrap();
+    let of = thread(&k, "reader").position.registers.clone().unwrap();
     assert_eq!((of.get("r4"), of.get("d8"), of.get("fpscr")), (Some(4), Some(data << 32 | data), Some(0x10)));
     assert_eq!(of.sp(), Some(b.at["stack reader"] + STACK as u64));
-    let of = thread(&k, "flagged").stand.registers.clone().unwrap();
+    let of = thread(&k, "flagged").position.registers.clone().unwrap();
     assert_eq!((of.get("r11"), of.get("d8")), (Some(11), None));
 
     // A flag that was written over decides nothing; where code lies does, and what it decided is said.
     flag(&mut b, "reader", 0x2000_0000);
-    assert_eq!(thread(&place(&b, ""), "reader").stand.pc, None);
+    assert_eq!(thread(&place(&b, ""), "reader").position.pc, None);
     let (pc, how) = at(&place(&b, "40008000-40008fff"), "reader");
     assert_eq!(pc, Some(0x4000_8200));
     assert!(how.contains("taken to hold floating-point registers"), "{how}");
@@ -139,7 +140,7 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     flag(&mut b, "reader", 0);
     let k = place(&b, "40008000-40008fff");
     let (pc, how) = at(&k, "reader");
-    assert_eq!((pc, thread(&k, "reader").stand.registers.is_some()), (Some(data & !1), true));
+    assert_eq!((pc, thread(&k, "reader").position.registers.is_some()), (Some(data & !1), true));
     assert!(how.ends_with(&format!("its pc {:#x} lies in no code of the program", data & !1)), "{how}");
     let issue = k.issues.iter().find(|i| i.code == Code::NoSavedFrame).unwrap();
     assert!(issue.message.contains("lies in no code") || issue.count > 1, "{issue:?}");
@@ -170,7 +171,7 @@ fn a_frame_kind_was_guessed_on_64_bits_too() {
 fn both_kinds(b: &Builder, names: &Names) {
     let k = kernel(b, names, stop(Architecture::Aarch64, vec![]));
     for (name, pc, used) in [("reader", 0x4000_8200, 256), ("flagged", 0x4000_8300, 112)] {
-        let stand = &thread(&k, name).stand;
+        let stand = &thread(&k, name).position;
         assert_eq!((stand.pc, stand.how.as_str()), (Some(pc), "switched out in a kernel call"), "{name}");
         let r = stand.registers.as_ref().unwrap();
         assert_eq!((r.get("x19"), r.get("x28")), (Some(19), Some(28)), "{name}");
@@ -294,7 +295,7 @@ fn a_stack_pointer_below_the_stack_in_thread_mode() {
     let cpu = registers(Architecture::CortexM, &[("xpsr", 0x0100_0000), ("pc", 0x8400), ("sp", below)]);
     let k = kernel(&b, &Names::of(&b), stop(Architecture::CortexM, vec![cpu]));
     let watcher = thread(&k, "watcher");
-    assert_eq!((watcher.stand.pc, watcher.stack.used), (Some(0x8400), None));
+    assert_eq!((watcher.position.pc, watcher.stack.used), (Some(0x8400), None));
     let issue = k.issues.iter().find(|i| i.code == Code::StackPointerOutside).unwrap();
     assert!(issue.message.contains(&format!("watcher: its stack pointer {below:#x} lies outside")), "{issue:?}");
 }
@@ -311,7 +312,7 @@ fn the_exception_that_interrupted_a_thread_was_a_number() {
         kernel(&b, &Names::of(&b), stop(Architecture::CortexM, vec![registers(Architecture::CortexM, values)]))
     };
     let k = of(&[("xpsr", 0x0100_0003), ("pc", 0x900), ("psp", psp)]);
-    assert_eq!(thread(&k, "watcher").stand.pc, Some(0x8200));
+    assert_eq!(thread(&k, "watcher").position.pc, Some(0x8200));
     assert_eq!(told(&k).lines().next(), Some("watcher: interrupted by exception 3 (HardFault)"));
     assert_eq!(k.cpus[0].above, Above::Exception(3, Some("HardFault".to_owned())));
     let k = of(&[("xpsr", 0x0100_0024), ("pc", 0x900)]);
@@ -333,13 +334,13 @@ fn what_psp_alone_shows_was_not_marked() {
     };
     let k = of(psp);
     let watcher = thread(&k, "watcher");
-    assert_eq!((watcher.stand.pc, watcher.stack.used), (Some(0x8200), Some(STACK as u64 - 128)));
+    assert_eq!((watcher.position.pc, watcher.stack.used), (Some(0x8200), Some(STACK as u64 - 128)));
     let how = format!(
         "interrupted by an exception, which one is not known, as what an exception pushes lies at psp={psp:#x}"
     );
-    assert_eq!((watcher.stand.how.as_str(), told(&k)), (how.as_str(), format!("watcher: {how}")));
+    assert_eq!((watcher.position.how.as_str(), told(&k)), (how.as_str(), format!("watcher: {how}")));
     let k = of(psp + 64);
-    assert_eq!(thread(&k, "watcher").stand.pc, None);
+    assert_eq!(thread(&k, "watcher").position.pc, None);
     let none = format!("its own registers lie at PSP, but at {:#x} there are none of a thread", psp + 64);
     assert!(told(&k).contains(&none), "{}", told(&k));
 }
@@ -380,9 +381,9 @@ fn a_waiting_cpu_was_taken_for_the_thread_that_ran_last() {
         kernel(b, &names, stop(Architecture::Arm, vec![cpu]))
     };
     let k = of(&b, 0x6000_0013, 0x4000_9008);
-    assert_eq!(thread(&k, "reader").stand.pc, Some(0x4000_8300));
+    assert_eq!(thread(&k, "reader").position.pc, Some(0x4000_8300));
     // One that has ended goes on nowhere, whose stack the CPU may still be on.
-    assert_eq!(thread(&k, "done").stand.pc, None);
+    assert_eq!(thread(&k, "done").position.pc, None);
     assert_eq!((told(&k).lines().next(), k.cpus[0].above.clone()), (Some("no thread runs (idle)"), Above::Nothing));
     assert_eq!(
         told(&of(&b, 0x13, 0x4000_9104)).lines().next(),
@@ -504,4 +505,24 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
         let row = rows.rows.iter().find(|r| r[0] == Cell::Text("  flagged".to_owned())).unwrap();
         assert_eq!(row[2], Cell::Text("?".to_owned()));
     }
+}
+
+/// In a function that a handler had called GDB knew no `msp`, took what lay at `sp` for what an exception had pushed, and
+/// showed a caller that never was.
+#[test]
+fn a_function_called_by_a_handler_was_given_a_caller() {
+    let b = roomy(LAYOUTS[0]).build();
+    let main_stack = |sp: u64| {
+        let cpu = registers(Architecture::CortexM, &[("sp", sp), ("pc", 0x8400), ("lr", 0x8301)]);
+        let stop = stop(Architecture::CortexM, vec![cpu]);
+        let k = kernel(&b, &Names::of(&b), stop.clone());
+        let first = Stopped::new(stop, Some(&k), None).threads.remove(0).registers.unwrap();
+        assert_eq!((first.sp(), first.get("psp")), (Some(sp), None));
+        first.value("msp")
+    };
+    let main = b.base - 0x100;
+    assert_eq!(main_stack(main), Some((main, Origin::Inferred)));
+    // On the stack of a thread, or where one that overflowed it would be, nothing says that this is an exception.
+    let stack = b.at["stack watcher"];
+    assert_eq!([main_stack(stack + 8), main_stack(stack - 8)], [None, None]);
 }

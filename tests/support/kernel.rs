@@ -248,7 +248,7 @@ impl Builder {
             let (list, waiters) = waiting(self, object);
             let mut members = vec![('w', id), ('p', name)];
             match object {
-                "bus" => members.extend([('i', 1), ('p', owner), ('i', 1), ('i', 20)]),
+                "bus" => members.extend([('i', u64::from(owner != 0)), ('p', owner), ('i', 1), ('i', 20)]),
                 "inbox" => {
                     members.extend([('i', 1), ('i', 16), ('i', 0), ('i', 16)]);
                     members.extend([('p', 0), ('p', 0), ('p', 0), ('p', 0)]);

@@ -5,8 +5,9 @@ use std::io::Read;
 use tx_trace::abi::Endian;
 use tx_trace::bytes::Bytes;
 use tx_trace::cpu::{Architecture, Registers};
+use tx_trace::debugger::{MAX_THREADS, Stopped, Thread};
 use tx_trace::mem::segments::{Block, Segments};
-use tx_trace::serve::{MOST_THREADS, PostMortem, Thread};
+use tx_trace::serve::PostMortem;
 
 fn memory() -> Segments {
     Segments::new(vec![Block::whole(0x2000_0000, Bytes::from((0..=255).collect::<Vec<u8>>()))])
@@ -52,7 +53,7 @@ fn bodies(mut bytes: &[u8]) -> Vec<String> {
 /// Answers to these packets, in no-ack mode.
 fn ask(architecture: Option<Architecture>, endian: Endian, threads: Vec<Thread>, packets: &[&str]) -> Vec<String> {
     let mut memory = memory();
-    let mut image = PostMortem::new(&mut memory, architecture, endian, threads);
+    let mut image = PostMortem::new(&mut memory, Stopped { architecture, endian, threads });
     let mut input = framed(b"QStartNoAckMode");
     input.extend(packets.iter().flat_map(|p| framed(p.as_bytes())));
     input.extend(framed(b"D"));
@@ -204,7 +205,7 @@ fn memory_and_what_is_refused() {
 #[test]
 fn nothing_runs() {
     let mut memory = memory();
-    let mut image = PostMortem::new(&mut memory, M, Endian::Little, two());
+    let mut image = PostMortem::new(&mut memory, Stopped { architecture: M, endian: Endian::Little, threads: two() });
     let input = [&b"QStartNoAckMode"[..], b"Hg20000020", b"vCont;s:20000020;c", b"c", b"s", b"Z0,20000010,2", b"D"];
     let input: Vec<u8> = input.iter().flat_map(|p| framed(p)).collect();
     let mut output = Vec::new();
@@ -263,7 +264,8 @@ fn packets_that_should_never_happen_are_answered() {
         let input: Vec<u8> =
             [&["QStartNoAckMode"], packets, &["D"]].concat().iter().flat_map(|p| framed(p.as_bytes())).collect();
         let mut output = Vec::new();
-        let mut image = PostMortem::new(&mut memory, M, Endian::Little, two());
+        let mut image =
+            PostMortem::new(&mut memory, Stopped { architecture: M, endian: Endian::Little, threads: two() });
         image.serve_pipe(input.as_slice(), &mut output).unwrap();
         bodies(&output)
     };
@@ -289,7 +291,9 @@ fn monitor_lines_reach_who_answers_them() {
             memory.read(0x2000_0007, &mut byte).unwrap();
             writeln!(out, "{line}:{}:{}", byte[0], "x".repeat(5000)).unwrap();
         };
-        let mut image = PostMortem::new(&mut memory, M, Endian::Little, two()).answering(Box::new(answer));
+        let mut image =
+            PostMortem::new(&mut memory, Stopped { architecture: M, endian: Endian::Little, threads: two() })
+                .answering(Box::new(answer));
         let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
         let lines = ["tx-trace  last 5", "tx-trace", "help", "xyz\x1b[m"];
         let mut input = framed(b"QStartNoAckMode");
@@ -313,22 +317,22 @@ fn monitor_lines_reach_who_answers_them() {
 
 #[test]
 fn threads_are_bounded_and_have_numbers_of_their_own() {
-    let many: Vec<Thread> = (0..MOST_THREADS as u64 + 50)
+    let many: Vec<Thread> = (0..MAX_THREADS as u64 + 50)
         .map(|i| Thread { id: i / 2, name: "n".repeat(10_000), ..Thread::default() })
         .collect();
     let list = ask(M, Endian::Little, many, &["qfThreadInfo"]).remove(0);
     let mut ids: Vec<&str> = list[1..].split(',').collect();
-    assert_eq!(ids.len(), MOST_THREADS);
+    assert_eq!(ids.len(), MAX_THREADS);
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), MOST_THREADS);
+    assert_eq!(ids.len(), MAX_THREADS);
 }
 
 /// A debugger without acknowledgements switched off.
 #[test]
 fn acknowledged_and_sent_again() {
     let mut memory = memory();
-    let mut image = PostMortem::new(&mut memory, M, Endian::Little, two());
+    let mut image = PostMortem::new(&mut memory, Stopped { architecture: M, endian: Endian::Little, threads: two() });
     let mut input = b"+$m20000001,1#00".to_vec(); // a wrong checksum
     input.extend(framed(b"m20000001,1"));
     input.extend(b"-+");

@@ -1,5 +1,5 @@
-//! Who comes in next: the first client that says something. Those that connect and say nothing wait, few of them and not
-//! for long, and keep nobody out.
+//! The next client: the first that sends something. Those that connect and send nothing are held, few of them and not for
+//! long, and block nobody.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,20 +8,20 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The most clients that wait without a word.
+/// The most clients that are held without having sent anything.
 const WAITING: usize = 32;
-/// How long one may.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often they are looked at: a debugger is served that much later, and nobody is looked at for long.
+/// How long one is held.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How often they are polled: a debugger is served that much later.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// A listener, and the clients that have said nothing yet.
-pub(super) struct Door {
+/// A listener, and the clients that have sent nothing yet.
+pub(super) struct Clients {
     listener: TcpListener,
     silent: RefCell<VecDeque<(TcpStream, SocketAddr, Instant)>>,
 }
 
-impl Door {
+impl Clients {
     pub(super) fn new(listener: TcpListener) -> Self {
         Self { listener, silent: RefCell::default() }
     }
@@ -34,7 +34,7 @@ impl Door {
     pub(super) fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut silent = self.silent.borrow_mut();
         loop {
-            // Only where somebody waits is there anything else to do than to wait for one to come.
+            // Where no client is held there is nothing to do but to wait for the next.
             self.listener.set_nonblocking(!silent.is_empty())?;
             match self.listener.accept() {
                 Ok((stream, from)) => {
@@ -45,13 +45,13 @@ impl Door {
                     silent.push_back((stream, from, Instant::now()));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => sleep(SLICE),
-                // It hung up before it was let in; or a signal came.
+                // It hung up before it was accepted; or a signal came.
                 Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                 Err(e) => return Err(e),
             }
-            silent.retain(|(stream, _, since)| since.elapsed() < PATIENCE && speaks(stream) != Some(false));
-            let speaking = silent.iter().position(|(stream, ..)| speaks(stream) == Some(true));
-            if let Some((stream, from, _)) = speaking.and_then(|at| silent.remove(at)) {
+            silent.retain(|(stream, _, since)| since.elapsed() < SILENCE && has_sent(stream) != Some(false));
+            let first = silent.iter().position(|(stream, ..)| has_sent(stream) == Some(true));
+            if let Some((stream, from, _)) = first.and_then(|at| silent.remove(at)) {
                 stream.set_nonblocking(false)?;
                 return Ok((stream, from));
             }
@@ -59,8 +59,8 @@ impl Door {
     }
 }
 
-/// Whether a client has said something; false where it has gone.
-fn speaks(stream: &TcpStream) -> Option<bool> {
+/// Whether a client has sent something; false where it has gone.
+fn has_sent(stream: &TcpStream) -> Option<bool> {
     match stream.peek(&mut [0]) {
         Ok(0) => Some(false),
         Ok(_) => Some(true),

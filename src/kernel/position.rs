@@ -11,7 +11,7 @@ use crate::trace::{Issue, Place};
 
 /// Where a thread stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stand {
+pub struct Position {
     /// Its registers, as far as they are known.
     pub registers: Option<Registers>,
     /// Its program counter.
@@ -57,9 +57,9 @@ impl Kernel {
             };
             if let Err(why) = known {
                 unknown.push(format!("{}: {why}", thread.label()));
-                thread.stand.how = why;
-            } else if thread.stand.pc.is_some_and(|pc| stop.code.holds(pc) == Some(false)) {
-                doubtful.push(format!("{}: {}", thread.label(), thread.stand.how));
+                thread.position.how = why;
+            } else if thread.position.pc.is_some_and(|pc| stop.code.holds(pc) == Some(false)) {
+                doubtful.push(format!("{}: {}", thread.label(), thread.position.how));
             }
         }
         for (what, of) in [("not known", unknown), ("doubtful", doubtful)] {
@@ -75,7 +75,7 @@ impl Kernel {
             let Some(cpu) = thread.core.and_then(|core| self.cpus.get(core)) else { continue };
             let place = |pc| cpus::place(pc, &cpu.above, symbols);
             run(thread, memory, stop, cores, &cpu.above, endian, &place);
-            let sp = thread.stand.registers.as_ref().and_then(Registers::sp);
+            let sp = thread.position.registers.as_ref().and_then(Registers::sp);
             if let Some(sp) = sp.filter(|sp| !thread.holds(*sp) && thread.stacks != Stacks::Unknown) {
                 let message = format!("thread {}: its stack pointer {sp:#x} lies outside of its stack", thread.label());
                 let issue = Issue::new(Code::StackPointerOutside, message);
@@ -139,7 +139,7 @@ fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), String> {
         return Ok(());
     }
     if matches!(thread.state.map(|s| s.0), Some(1 | 2)) {
-        "ended".clone_into(&mut thread.stand.how);
+        "ended".clone_into(&mut thread.position.how);
         return Ok(());
     }
     if stop.cpus.iter().any(|cpu| cpu.thread_pointer().is_some()) {
@@ -162,7 +162,7 @@ fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize)
     });
     if let Some(Ok(frame)) = frame {
         let how = frame.kind.name();
-        thread.stand = Stand {
+        thread.position = Position {
             pc: frame.registers.pc(),
             never_ran: frame.kind == SavedKind::NeverRan,
             how: frame.remark.map_or_else(|| how.to_owned(), |remark| format!("{how}; {remark}")),
@@ -183,13 +183,14 @@ fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize)
         _ if ended => "ended",
         _ => "the processor is not known: give the ELF",
     }
-    .clone_into(&mut thread.stand.how);
+    .clone_into(&mut thread.position.how);
     Ok(())
 }
 
 fn settle(thread: &mut Thread, registers: Registers, how: &str) {
-    thread.stand_at(registers.sp().filter(|sp| thread.holds(*sp)));
-    thread.stand = Stand { pc: registers.pc(), registers: Some(registers), how: how.to_owned(), never_ran: false };
+    thread.set_pointer(registers.sp().filter(|sp| thread.holds(*sp)));
+    thread.position =
+        Position { pc: registers.pc(), registers: Some(registers), how: how.to_owned(), never_ran: false };
 }
 
 /// A running thread's registers are those of its CPU; in an interrupt they are the interrupt's.
@@ -206,7 +207,7 @@ fn run(
     let on_its_stack = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.holds(sp)));
     let only = stop.cpus.first().filter(|_| cores == 1);
     let Some(cpu) = on_its_stack.or(only) else {
-        thread.stand.how = match stop.frames {
+        thread.position.how = match stop.frames {
             Some(_) => "it runs, and its registers are not in this source (--reg pc=N --reg sp=N)",
             None => "it runs; the registers of its processor are not known here",
         }
@@ -220,7 +221,7 @@ fn run(
             settle(thread, cpu.clone(), RUNS);
         } else {
             let at = cpu.pc().map_or("an unknown place".to_owned(), place);
-            thread.stand.how = match above.words() {
+            thread.position.how = match above.words() {
                 Some(above) => format!("interrupted: the CPU is in {above}, at {at}, on another stack"),
                 None => format!("interrupted, or in the kernel: the CPU is at {at}, on another stack"),
             };
@@ -251,7 +252,7 @@ fn run(
             None => format!("its own registers lie at PSP, but {psp:#x} cannot be read"),
         },
     };
-    thread.stand.how = format!("interrupted by {by}; {why}");
+    thread.position.how = format!("interrupted by {by}; {why}");
 }
 
 /// The exception of a Cortex-M that has interrupted a thread, in words; `None` where none has, as far as is known.

@@ -1,14 +1,15 @@
-//! What a debugger is told of the target in XML and JSON: its registers, its memory, its threads.
+//! Memory and threads in XML and JSON, as debuggers read them.
 
-use super::thread::Roster;
+use super::ThreadList;
 use crate::mem::Region;
 
-/// The most stretches of memory that are listed; of more none is, and trying tells.
-const MOST_REGIONS: usize = 4096;
+/// The most regions of memory that are listed; of more none is, and a debugger finds out by reading.
+const MAX_REGIONS: usize = 4096;
 
 /// The memory map; empty where the source does not know what it has.
-pub(super) fn memory(regions: Option<&[Region]>) -> String {
-    let Some(regions) = regions.filter(|r| r.len() <= MOST_REGIONS) else { return String::new() };
+#[must_use]
+pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
+    let Some(regions) = regions.filter(|r| r.len() <= MAX_REGIONS) else { return String::new() };
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<memory-map>\n");
     for region in regions {
         // Read-only to a debugger, whatever it was on the target.
@@ -19,9 +20,10 @@ pub(super) fn memory(regions: Option<&[Region]>) -> String {
 }
 
 /// `qXfer:threads:read`.
-pub(super) fn threads(roster: &Roster) -> String {
+#[must_use]
+pub fn threads_xml(list: &ThreadList) -> String {
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<threads>\n");
-    for thread in roster.threads() {
+    for thread in list.threads() {
         xml.push_str(&format!("<thread id=\"{:x}\"", thread.id));
         if !thread.name.is_empty() {
             xml.push_str(&format!(" name=\"{}\"", escape(&thread.name)));
@@ -33,9 +35,10 @@ pub(super) fn threads(roster: &Roster) -> String {
 }
 
 /// `jThreadsInfo`, LLDB's list of threads: the first is the one that stopped.
-pub(super) fn threads_json(roster: &Roster) -> String {
+#[must_use]
+pub fn threads_json(list: &ThreadList) -> String {
     let mut json = String::from("[");
-    for (index, thread) in roster.threads().iter().enumerate() {
+    for (index, thread) in list.threads().iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
         let name =
             if thread.name.is_empty() { String::new() } else { format!(",\"name\":\"{}\"", quote(&thread.name)) };

@@ -1,0 +1,10 @@
+//! WHAT A DEBUGGER IS SHOWN of a target that stopped: the kernel's threads with their registers, and the documents that
+//! describe both. Whoever speaks the remote protocol uses this; nothing here knows a packet.
+
+mod describe;
+mod from_kernel;
+mod thread_list;
+
+pub use describe::{memory_map_xml, threads_json, threads_xml};
+pub use from_kernel::Stopped;
+pub use thread_list::{ListedThread, MAX_THREADS, Thread, ThreadList};

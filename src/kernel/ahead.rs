@@ -1,0 +1,214 @@
+//! Reads ahead what the state of a kernel needs: reads that do not depend on each other travel together.
+//!
+//! Over a probe each read on its own costs a round trip, and the lists of a kernel are chains of pointers. Here all of
+//! them are followed at once, in both directions and from all that names an entry: first the kernel's variables, then in
+//! each round the control blocks that the last round named, with names, the lowest bytes of stacks and saved frames of
+//! those that are known. Nothing is judged here. A source with latency remembers the bytes, and whoever asks for them
+//! next is answered from there.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::layout::{Kind, Layout};
+use super::{About, THREAD_ID, stack};
+use crate::abi::{Addr, Width};
+use crate::mem::Memory;
+
+/// Parts of one round that are at most so many bytes apart are one read: bytes cost less than packets.
+const GAP: u64 = 512;
+/// The most bytes of such a read.
+const MAX_READ: u64 = 64 << 10;
+/// The most reads in all.
+const MAX_TASKS: usize = 1 << 16;
+/// Bytes that are read at a saved stack pointer: the frames of most processors are smaller.
+const FRAME: u64 = 288;
+/// Bytes of a name that are read at a time.
+const NAME: u64 = 16;
+
+/// What a read is of, and so what it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    /// A pointer to a control block: of a thread where there is no kind.
+    Pointer(Option<Kind>),
+    /// A control block.
+    Block(Option<Kind>),
+    /// A part of a name.
+    Name,
+    /// A part of a stack: bytes of the stack that lie above, and how many of them are read next.
+    Fill(u64, u64),
+    /// Something that leads nowhere.
+    Value,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    at: Addr,
+    len: u64,
+    what: What,
+}
+
+struct Ahead {
+    layouts: Rc<[Layout]>,
+    stacks: bool,
+    seen: HashSet<(Addr, What)>,
+    queue: Vec<Task>,
+}
+
+/// Reads ahead what [`super::Kernel::read`] and [`super::Kernel::place`] are going to ask for, as far as it can be known.
+pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
+    let Some((endian, pointer)) = about.endian.zip(about.pointer) else { return };
+    let certain = Layout::told(about.symbols, endian, pointer).map(|layout| vec![layout]);
+    let layouts = certain.unwrap_or_else(|| Layout::measured(Some(endian), Some(pointer)));
+    let mut ahead = Ahead { layouts: layouts.into(), stacks: about.stacks, seen: HashSet::new(), queue: Vec::new() };
+    ahead.begin(about, pointer);
+    while !ahead.queue.is_empty() && ahead.seen.len() < MAX_TASKS {
+        let tasks = std::mem::take(&mut ahead.queue);
+        let wanted = merged(&tasks);
+        let answers = memory.read_batch(&wanted);
+        let failed = |(range, answer): (&(Addr, usize), Result<_, _>)| answer.is_err().then_some(*range);
+        let failed: HashSet<(Addr, usize)> = wanted.iter().zip(answers).filter_map(failed).collect();
+        for task in tasks {
+            let range = (task.at, usize::try_from(task.len).unwrap_or(usize::MAX));
+            if failed.contains(&range) {
+                continue;
+            }
+            match memory.read_bytes(range.0, range.1) {
+                Ok(bytes) => ahead.follow(&task, &bytes),
+                Err(e) if e.is_fatal() => return,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The reads of one round, neighbours as one.
+fn merged(tasks: &[Task]) -> Vec<(Addr, usize)> {
+    let mut parts: Vec<(Addr, Addr)> = tasks.iter().filter_map(|t| Some((t.at, t.at.checked_add(t.len)?))).collect();
+    parts.sort_unstable();
+    let mut all: Vec<(Addr, Addr)> = Vec::new();
+    for (start, end) in parts {
+        match all.last_mut() {
+            Some((first, last)) if start.saturating_sub(*last) <= GAP && end.saturating_sub(*first) <= MAX_READ => {
+                *last = end.max(*last);
+            }
+            _ => all.push((start, end)),
+        }
+    }
+    let len = |(start, end): (Addr, Addr)| Some((start, usize::try_from(end.checked_sub(start)?).ok()?));
+    all.into_iter().filter_map(len).collect()
+}
+
+const fn bytes(width: Width) -> u64 {
+    width.bytes() as u64
+}
+
+impl Ahead {
+    /// The kernel's variables, and the control blocks that the trace's registry names.
+    fn begin(&mut self, about: &About<'_>, pointer: Width) {
+        let lookup = |name: &str| about.symbols.lookup(name);
+        let lists = Kind::ALL.into_iter().map(|kind| (Some(kind), kind.globals()));
+        let threads = (None, ["_tx_thread_created_ptr", "_tx_thread_created_count"]);
+        for (kind, [head, count]) in lists.chain([threads]) {
+            self.push(lookup(head).map(|s| s.address), bytes(pointer), What::Pointer(kind));
+            self.push(lookup(count).map(|s| s.address), 4, What::Value);
+        }
+        for name in ["_tx_thread_current_ptr", "_tx_thread_execute_ptr"] {
+            let Some(symbol) = lookup(name) else { continue };
+            for core in 0..symbol.size.checked_div(bytes(pointer)).unwrap_or(1).clamp(1, super::globals::CORES) {
+                let at = core.checked_mul(bytes(pointer)).and_then(|offset| symbol.address.checked_add(offset));
+                self.push(at, bytes(pointer), What::Pointer(None));
+            }
+        }
+        for name in ["_tx_thread_system_state", "_txm_module_manager_loaded_list_ptr"] {
+            self.push(lookup(name).map(|s| s.address), bytes(pointer), What::Value);
+        }
+        // This one is no pointer.
+        self.block(lookup("_tx_timer_thread").map(|s| s.address), None);
+        for root in about.registered {
+            self.block(Some(root.address), root.kind);
+        }
+    }
+
+    fn push(&mut self, at: Option<Addr>, len: u64, what: What) {
+        if let Some(at) = at.filter(|at| *at != 0 && len > 0)
+            && self.seen.insert((at, what))
+        {
+            self.queue.push(Task { at, len, what });
+        }
+    }
+
+    fn block(&mut self, at: Option<Addr>, kind: Option<Kind>) {
+        let len = |l: &Layout| kind.map_or(l.thread.len, |kind| l.object(kind).map_or(0, |of| of.len));
+        let len = self.layouts.iter().map(len).max().unwrap_or(0);
+        self.push(at, len, What::Block(kind));
+    }
+
+    /// Asks for what these bytes lead to.
+    fn follow(&mut self, task: &Task, read: &[u8]) {
+        match task.what {
+            What::Pointer(kind) => {
+                let shape = self.layouts.first().map(|l| l.shape);
+                let at = shape.and_then(|shape| shape.endian.word(shape.pointer, read, 0));
+                self.block(at, kind);
+            }
+            What::Block(kind) => {
+                for layout in Rc::clone(&self.layouts).iter() {
+                    match kind {
+                        None => self.thread(layout, read),
+                        Some(kind) => self.object(layout, kind, read),
+                    }
+                }
+            }
+            What::Name if !read.contains(&0) => self.push(task.at.checked_add(task.len), NAME, What::Name),
+            What::Fill(rest, step) if read.iter().all(|byte| *byte == stack::FILL) => {
+                self.fill(task.at.checked_add(task.len), rest, step);
+            }
+            What::Name | What::Fill(..) | What::Value => {}
+        }
+    }
+
+    /// The next bytes of a stack that has `rest` more.
+    fn fill(&mut self, at: Option<Addr>, rest: u64, step: u64) {
+        let len = step.min(rest);
+        self.push(at, len, What::Fill(rest.saturating_sub(len), step.saturating_mul(2)));
+    }
+
+    fn thread(&mut self, layout: &Layout, read: &[u8]) {
+        let get = |name: &str| layout.thread.get(read, layout.shape.endian, name);
+        let (start, size) = (get("tx_thread_stack_start"), get("tx_thread_stack_size"));
+        let end = start.zip(size).and_then(|(start, size)| start.checked_add(size));
+        // Under a layout that is not this kernel's the members of a stack contradict each other.
+        let last = end.and_then(|end| end.checked_sub(1));
+        if get("tx_thread_id") != Some(THREAD_ID) || layout.is_inferred() && get("tx_thread_stack_end") != last {
+            return;
+        }
+        self.block(get("tx_thread_created_next"), None);
+        self.block(get("tx_thread_created_previous"), None);
+        self.push(get("tx_thread_name"), NAME, What::Name);
+        let waits_for = get("tx_thread_state").and_then(|state| Kind::of_state(u32::try_from(state).ok()?));
+        if let Some(kind) = waits_for {
+            self.block(get("tx_thread_suspend_control_block"), Some(kind));
+        }
+        if !self.stacks || get("tx_thread_linux_thread_id").is_some_and(|id| id != 0) {
+            return;
+        }
+        self.fill(start, size.unwrap_or(0).min(stack::MOST), stack::STEP);
+        let saved = get("tx_thread_stack_ptr").filter(|sp| start.is_some_and(|start| *sp >= start));
+        let room = saved.zip(end).and_then(|(saved, end)| end.checked_sub(saved));
+        self.push(saved, room.unwrap_or(0).min(FRAME), What::Value);
+    }
+
+    fn object(&mut self, layout: &Layout, kind: Kind, read: &[u8]) {
+        let get = |name: &str| layout.object(kind)?.get(read, layout.shape.endian, name);
+        if get("id") != Some(kind.id()) {
+            return;
+        }
+        self.block(get("created_next"), Some(kind));
+        self.block(get("created_previous"), Some(kind));
+        self.block(get("suspension_list"), None);
+        self.push(get("name"), NAME, What::Name);
+        if kind == Kind::Mutex {
+            self.block(get("owner"), None);
+        }
+    }
+}

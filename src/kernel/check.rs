@@ -1,0 +1,182 @@
+//! What contradicts itself in a kernel's state: lists, priorities, stacks, and members of control blocks.
+
+use std::collections::HashSet;
+
+use super::walk::Walk;
+use super::{High, Kernel, Kind, Object, Stacks, Thread};
+use crate::abi::Addr;
+use crate::code::Code;
+use crate::sym::Symbols;
+use crate::trace::{Issue, Place, Severity};
+
+/// The fewest and the most priorities that a kernel is built with.
+const FEWEST: u64 = 32;
+const MOST: u64 = 1024;
+
+impl Kernel {
+    /// Everything that can be checked once objects and threads know each other.
+    pub(super) fn check(&mut self, symbols: &dyn Symbols) {
+        self.check_cores(symbols);
+        self.check_stacks();
+        let list = symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
+        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.bytes() as u64));
+        self.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
+        let threads = self.threads.iter().filter_map(|thread| self.stack_end(thread));
+        let found: Vec<Issue> = threads.chain(self.objects.iter().filter_map(|o| self.members(o))).collect();
+        self.issues.extend(found);
+    }
+
+    /// A thread that runs on two cores.
+    fn check_cores(&mut self, symbols: &dyn Symbols) {
+        const CURRENT: &str = "_tx_thread_current_ptr";
+        let step = self.layout.shape.pointer.bytes() as u64;
+        let mut seen = HashSet::new();
+        for (core, thread) in (0u64..).zip(&self.current).filter(|(_, thread)| **thread != 0) {
+            if seen.insert(*thread) {
+                continue;
+            }
+            let name = self.thread(*thread).map_or_else(|| format!("{thread:#x}"), Thread::label);
+            let issue = Issue::new(
+                Code::KernelDamaged,
+                format!("{CURRENT} of core {core} is {name}, as that of another core is"),
+            );
+            let at = symbols.lookup(CURRENT).and_then(|s| s.address.checked_add(core.checked_mul(step)?));
+            self.issues.push(match at {
+                Some(at) => issue.at(Place::address(at)),
+                None => issue,
+            });
+        }
+    }
+
+    /// A stack whose end is not where its start and size put it.
+    fn stack_end(&self, thread: &Thread) -> Option<Issue> {
+        let (start, size) = thread.stack.start.zip(thread.stack.size).filter(|_| thread.stacks == Stacks::Own)?;
+        let (end, last) = (thread.stack_end?, start.checked_add(size.checked_sub(1)?)?);
+        let message = format!(
+            "thread {}: its stack of {size} bytes at {start:#x} ends at {last:#x}, and its control block says {end:#x}",
+            thread.label()
+        );
+        let at =
+            self.layout.thread.offset("tx_thread_stack_end").map(|offset| self.layout.address(thread.address, offset));
+        (end != last).then(|| Issue::new(Code::KernelDamaged, message).at(Place::address(at.unwrap_or(thread.address))))
+    }
+
+    /// Members of an object that contradict each other.
+    fn members(&self, object: &Object) -> Option<Issue> {
+        let get = |name| object.get(name);
+        let (member, what) = match object.kind {
+            Kind::Queue => {
+                let (used, free, all) = (get("enqueued")?, get("available_storage")?, get("capacity")?);
+                let what = format!("{used} messages enqueued and room for {free} more, of {all} in all");
+                ("enqueued", (used.checked_add(free) != Some(all)).then_some(what)?)
+            }
+            Kind::Mutex => {
+                let times = get("ownership_count").filter(|n| *n > 0 && get("owner") == Some(0))?;
+                ("ownership_count", format!("it is owned {times} times, by no thread"))
+            }
+            _ => return None,
+        };
+        let message = format!("{} {}: {what}", object.kind.name(), object.label());
+        Some(Issue::new(Code::KernelDamaged, message).at(Place::address(self.member_at(object, member))))
+    }
+
+    /// The address of a member of an object.
+    pub(super) fn member_at(&self, object: &Object, member: &str) -> Addr {
+        let offset = self.layout.object(object.kind).and_then(|of| of.offset(member));
+        self.layout.address(object.address, offset.unwrap_or(0))
+    }
+
+    /// Priorities that this kernel cannot have, of which it has `own` where its list shows that.
+    fn check_priorities(&mut self, own: Option<u64>) {
+        let most = own.unwrap_or(MOST);
+        let wild = |p: &Option<u32>| p.filter(|p| u64::from(*p) >= most);
+        // A thread in the middle of a change has its threshold there first: all three are looked at.
+        let of = |t: &Thread| [t.priority, t.own_priority, t.threshold].iter().find_map(wild);
+        let mut all = self.threads.iter().filter_map(|t| Some((t, of(t)?)));
+        let Some((thread, value)) = all.next() else { return };
+        let count = all.fold(1u64, |n, _| n.saturating_add(1));
+        let has =
+            if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
+        let message = format!(
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
+            thread.label()
+        );
+        let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
+        self.issues.push(issue.times(count));
+    }
+
+    /// Threads that are or may be of modules, whose stacks are not known.
+    pub(super) fn check_modules(&mut self) {
+        let mut of = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).map(Thread::label);
+        let Some(first) = of.next() else { return };
+        let count = of.fold(1u64, |n, _| n.saturating_add(1));
+        let message = format!(
+            "it is not known which stack a thread that is or may be of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
+        );
+        self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
+    }
+
+    /// Stacks that were used up, and stack pointers that lie elsewhere.
+    fn check_stacks(&mut self) {
+        let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
+        for thread in &mut self.threads {
+            let (label, address) = (thread.label(), thread.address);
+            let stacks = [("stack", Some(&mut thread.stack)), ("kernel stack", thread.kernel_stack.as_mut())];
+            for (name, stack) in stacks.into_iter().filter_map(|(name, stack)| Some((name, stack?))) {
+                if !filled && stack.high == High::Full {
+                    // The kernel was built without the fill.
+                    stack.high = High::Unknown;
+                }
+                if stack.high == High::Full {
+                    let message = format!(
+                        "thread {label}: the lowest bytes of its {name} ({:#x}) were written: it was used to its end, or beyond it",
+                        stack.start.unwrap_or(0)
+                    );
+                    let issue = Issue::new(Code::StackUsedUp, message);
+                    self.issues.push(issue.at(Place::address(address)));
+                }
+                if let Some(pointer) = stack.pointer.filter(|p| !stack.holds(*p)) {
+                    let message =
+                        format!("thread {label}: its saved stack pointer {pointer:#x} lies outside of its {name}");
+                    let issue = Issue::new(Code::StackPointerOutside, message);
+                    self.issues.push(issue.at(Place::address(address)));
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a list.
+pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    if let Some(broken) = &walk.broken {
+        let mut message = broken.sentence(of);
+        if walk.rescued > 0 {
+            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+        }
+        if walk.led > 0 {
+            message.push_str(&format!(
+                "; {} were found from other variables of the kernel, or the trace's registry",
+                walk.led
+            ));
+        }
+        if let Some(count) = count {
+            message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
+        }
+        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
+    }
+    let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
+    if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
+        let message = format!("the list of {of} has {len}, the kernel counts {count}");
+        issues.push(Issue::new(Code::KernelDamaged, message));
+    }
+    if walk.crooked > 0 {
+        let mut message =
+            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        if walk.rescued > 0 && walk.broken.is_none() {
+            message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
+        }
+        issues.push(Issue::new(Code::KernelDamaged, message));
+    }
+    issues
+}
