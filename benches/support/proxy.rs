@@ -97,7 +97,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration, mut seen: impl 
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         while let Ok(n) = from.read(&mut buffer) {
-            if n == 0 || sender.send((Instant::now() + delay, buffer[..n].to_vec())).is_err() {
+            if n == 0 || sender.send((Instant::now() + delay, buffer.get(..n).unwrap_or_default().to_vec())).is_err() {
                 break;
             }
         }

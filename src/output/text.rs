@@ -8,13 +8,14 @@ pub(super) fn hex(n: u64, digits: usize) -> String {
 
 /// A number of so many decimals, given as a whole number of its last one.
 pub(super) fn fixed(n: i64, decimals: u32) -> String {
-    let one = 10u64.checked_pow(decimals).unwrap_or(1).max(1);
+    let decimals = usize::try_from(decimals).unwrap_or(0);
+    let least = decimals.saturating_add(1);
     let sign = if n < 0 { "-" } else { "" };
-    let (whole, rest) = (n.unsigned_abs() / one, n.unsigned_abs() % one);
-    match usize::try_from(decimals) {
-        Ok(0) | Err(_) => format!("{sign}{whole}"),
-        Ok(decimals) => format!("{sign}{whole}.{rest:0decimals$}"),
+    let mut text = format!("{sign}{:0>least$}", n.unsigned_abs());
+    if decimals > 0 {
+        text.insert(text.len().saturating_sub(decimals), '.');
     }
+    text
 }
 
 #[cfg(test)]

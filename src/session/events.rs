@@ -12,7 +12,7 @@ use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::Error;
 use crate::sym::dwarf::{Dwarf, EnumNames};
-use crate::trace::{Issue, Trace};
+use crate::trace::{Issue, Severity, Trace};
 
 /// The file beside an ELF that is read without being named.
 pub const BESIDE: &str = "tx-trace-events.tsv";
@@ -84,7 +84,8 @@ impl EventNames {
         for file in all.beside.iter().chain(&all.files) {
             for (line, note) in &file.parsed.notes {
                 let at = if *line > 0 { format!(":{line}") } else { String::new() };
-                all.issues.push(Issue::new(Code::EventsFile, format!("{}{at}: {note}", file.name)));
+                all.issues
+                    .push(Issue::new(Code::EventsFile, format!("{}{at}: {note}", file.name)).severity(Severity::Note));
             }
         }
         Ok(all)

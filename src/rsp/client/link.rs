@@ -81,6 +81,9 @@ struct Waiting {
     received: Received,
 }
 
+/// An answer, and the console text in front of it.
+pub(super) type WithConsole = (Vec<u8>, Vec<u8>);
+
 /// A request, and what is an answer to it.
 pub(super) type Question<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> bool);
 
@@ -480,10 +483,7 @@ impl Link {
 
     /// Asks questions that do not depend on each other in one flight; the answers, each with the console text in front
     /// of it. `None` where the stub takes no flights, or where an answer is missing: then each is to be asked alone.
-    pub(super) fn ask_together(
-        &mut self,
-        questions: &[Question<'_>],
-    ) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, RspError> {
+    pub(super) fn ask_together(&mut self, questions: &[Question<'_>]) -> Result<Option<Vec<WithConsole>>, RspError> {
         self.prepare()?;
         if !self.may_pipeline() {
             return Ok(None);
