@@ -49,7 +49,7 @@ fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: 
     }
     line.push_str(&match state {
         Some((word, seq)) => format!(", state {word} (by event {seq})"),
-        None => ", its state is not told by these events".to_owned(),
+        None => ", these events do not show its state".to_owned(),
     });
     writeln!(out, "{}", paint.text(Ink::Dim, &line))
 }

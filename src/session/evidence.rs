@@ -273,7 +273,7 @@ impl Target<'_> {
         let machine =
             self.elf().map(|e| e.machine()).or(self.info.core.machine()).or(architecture.map(|a| a.machine()));
         if machine.is_none() {
-            issues.push(left_out("nothing tells which processor this is: debuggers will not open the core".to_owned()));
+            issues.push(left_out("the processor is not known: debuggers will not open the core".to_owned()));
         }
         let mut notes = Vec::new();
         let mut lwp = 0u32;
