@@ -49,7 +49,9 @@ impl Can {
     /// What is not shown, in words.
     pub fn say(self, all: &Counts, notes: &mut Vec<String>) {
         if !self.idle {
-            notes.push("idle: not recorded in this trace; a processor without work runs a thread of the system".to_owned());
+            notes.push(
+                "idle: not recorded in this trace; a processor without work runs a thread of the system".to_owned(),
+            );
         }
         if !self.slices {
             let mut said = "time slices, yields: not recorded in this trace".to_owned();
@@ -62,7 +64,9 @@ impl Can {
             notes.push(said);
         }
         if !self.interrupts {
-            notes.push("interrupts: not recorded in this trace; no event of this system says that one begins".to_owned());
+            notes.push(
+                "interrupts: not recorded in this trace; no event of this system says that one begins".to_owned(),
+            );
         }
     }
 }
