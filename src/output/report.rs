@@ -415,10 +415,10 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
             true => vec![format!("{}.address", column.name), format!("{}.name", column.name)],
             false => vec![column.name.to_owned()],
         };
-        out.write_record(report.columns.iter().flat_map(head))?;
+        csv::record(&mut out, report.columns.iter().flat_map(head))?;
         for row in &report.rows {
             let fields = report.columns.iter().zip(row).flat_map(|(column, cell)| self.words.fields(column, cell));
-            out.write_record(fields)?;
+            csv::record(&mut out, fields)?;
         }
         out.flush()
     }
