@@ -18,6 +18,8 @@ use crate::mem::Memory;
 const GAP: u64 = 512;
 /// The most bytes of such a read.
 const MAX_READ: u64 = 64 << 10;
+/// The most bytes in all: they are held together for a moment, and whoever needs more reads it then.
+const MAX_BYTES: u64 = 64 << 20;
 /// The most reads in all.
 const MAX_TASKS: usize = 1 << 16;
 /// Bytes that are read at a saved stack pointer: the frames of most processors are smaller.
@@ -52,6 +54,8 @@ struct Ahead {
     stacks: bool,
     seen: HashSet<(Addr, What)>,
     queue: Vec<Task>,
+    /// Bytes that were asked for so far.
+    bytes: u64,
 }
 
 /// Reads ahead what [`super::Kernel::read`] and [`super::Kernel::place`] are going to ask for, as far as it can be known.
@@ -59,7 +63,8 @@ pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
     let Some((endian, pointer)) = about.endian.zip(about.pointer) else { return };
     let certain = Layout::told(about.symbols, endian, pointer).map(|layout| vec![layout]);
     let layouts = certain.unwrap_or_else(|| Layout::measured(Some(endian), Some(pointer)));
-    let mut ahead = Ahead { layouts: layouts.into(), stacks: about.stacks, seen: HashSet::new(), queue: Vec::new() };
+    let mut ahead =
+        Ahead { layouts: layouts.into(), stacks: about.stacks, seen: HashSet::new(), queue: Vec::new(), bytes: 0 };
     ahead.begin(about, pointer);
     while !ahead.queue.is_empty() && ahead.seen.len() < MAX_TASKS {
         let tasks = std::mem::take(&mut ahead.queue);
@@ -130,9 +135,11 @@ impl Ahead {
     }
 
     fn push(&mut self, at: Option<Addr>, len: u64, what: What) {
-        if let Some(at) = at.filter(|at| *at != 0 && len > 0)
+        let total = self.bytes.saturating_add(len);
+        if let Some(at) = at.filter(|at| *at != 0 && len > 0 && total <= MAX_BYTES)
             && self.seen.insert((at, what))
         {
+            self.bytes = total;
             self.queue.push(Task { at, len, what });
         }
     }
@@ -160,7 +167,7 @@ impl Ahead {
                 }
             }
             What::Name if !read.contains(&0) => self.push(task.at.checked_add(task.len), NAME, What::Name),
-            What::Fill(rest, step) if read.iter().all(|byte| *byte == stack::FILL) => {
+            What::Fill(rest, step) if step <= MAX_READ && read.iter().all(|byte| *byte == stack::FILL) => {
                 self.fill(task.at.checked_add(task.len), rest, step);
             }
             What::Name | What::Fill(..) | What::Value => {}

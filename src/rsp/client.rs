@@ -284,6 +284,8 @@ impl Client {
         match (stop, no_ack) {
             (Err(Failure::Fatal(error)), _) | (_, Err(Failure::Fatal(error))) => Err(self.link.fail_with(error)),
             (Ok(stop), Ok(no_ack)) => {
+                // All three answers came, so a stop in front of the first was extra: the target ran.
+                self.found_running = self.link.unasked_stops > 0;
                 if no_ack == b"OK" {
                     self.link.acks = false;
                 } else {

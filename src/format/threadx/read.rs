@@ -68,6 +68,7 @@ fn by_pointers(place: &Place) -> Option<TraceLayout> {
     let sane = registry_end.checked_sub(registry_start)? <= MAX_AHEAD
         && buffer_start >= registry_end
         && buffer_end.checked_sub(buffer_start)? <= MAX_BUFFER
+        && layout.capacity > 0
         && layout.slot_at(current).is_some();
     sane.then_some(layout)
 }

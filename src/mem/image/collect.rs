@@ -89,7 +89,7 @@ impl Collector {
                 blocks.extend(arena.cut(first.offset, size).map(|bytes| (start, bytes)));
             } else {
                 let len = usize::try_from(end.saturating_sub(u128::from(start))).unwrap_or(0);
-                blocks.push((start, Bytes::from(styles(&self.runs, group, &arena, start, len, &mut self.flaws))));
+                blocks.push((start, Bytes::from(overlay(&self.runs, group, &arena, start, len, &mut self.flaws))));
             }
             rest = later;
         }
@@ -98,9 +98,9 @@ impl Collector {
 }
 
 /// One group of runs in the order of the file, the later ones over the earlier. `len` is at most the sum of theirs.
-fn styles(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize, flaws: &mut Flaws) -> Vec<u8> {
+fn overlay(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize, flaws: &mut Flaws) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    let mut painted = vec![false; len];
+    let mut written = vec![false; len];
     let mut by_file = group.to_vec();
     by_file.sort_unstable();
     let mut differ = 0u64;
@@ -108,7 +108,7 @@ fn styles(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize,
     for run in by_file.iter().filter_map(|i| runs.get(*i)) {
         let Some(from) = arena.cut(run.offset, run.len) else { continue };
         let at = usize::try_from(run.start.saturating_sub(start)).unwrap_or(usize::MAX);
-        let slots = bytes.iter_mut().zip(painted.iter_mut()).skip(at);
+        let slots = bytes.iter_mut().zip(written.iter_mut()).skip(at);
         for ((i, (byte, seen)), new) in slots.enumerate().zip(from.iter()) {
             if *seen && *byte != *new {
                 differ = differ.saturating_add(1);
