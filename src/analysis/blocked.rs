@@ -281,9 +281,11 @@ impl Blocked {
             );
         }
         if !system.catalogue.has_effect(Effect::Block) {
-            notes.push("waits: not told by this trace; no event of this system says that a thread blocks".to_owned());
+            notes.push(
+                "waits: not recorded in this trace; no event of this system says that a thread blocks".to_owned(),
+            );
         } else if self.rows.iter().any(|(_, r)| r.count > 0) && !system.states_waits() {
-            notes.push("timeouts: not told by this trace; no event says how long a caller will wait".to_owned());
+            notes.push("timeouts: not recorded in this trace; no event says how long a caller will wait".to_owned());
         }
         if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
             notes.push(

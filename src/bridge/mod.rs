@@ -6,9 +6,9 @@
 //! line and its answer, the bridge reads memory itself, over the same link.
 
 mod conversation;
-mod guest;
 mod line;
 mod relay;
+mod shared;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};

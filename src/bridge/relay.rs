@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::conversation::Conversation;
-use super::guest::{Guest, Tally, lock};
+use super::shared::{SharedLink, Tally, lock};
 use super::{Answer, SLICE, Stub, line};
 use crate::mem::remote::Remote;
 use crate::rsp::packet::{Decoder, Kind};
@@ -13,7 +13,7 @@ use crate::rsp::transport::{Transport, TransportError, deadline_in, wait_any};
 use crate::rsp::{Client, Options};
 
 /// How long a side may take to take bytes: at a debugger's pager its user holds the link.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How often one packet of ours is sent to a debugger that finds it damaged.
 const TRIES: u32 = 4;
@@ -80,9 +80,9 @@ pub struct Ends {
     debugger: Box<dyn Transport>,
     pub stub: Box<dyn Transport>,
     /// What the debugger says.
-    heard: Watch,
+    from_debugger: Watch,
     /// What the stub says.
-    pub told: Watch,
+    pub from_stub: Watch,
     /// What the stub was asked on our behalf since a line came.
     pub tally: Tally,
 }
@@ -94,21 +94,21 @@ impl Ends {
     }
 
     /// While the debugger waits for its answer: true where it interrupts that.
-    pub fn hear_debugger(&mut self) -> Result<bool, TransportError> {
+    pub fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
         let mut bytes = [0; 256];
         match self.debugger.receive(&mut bytes, Instant::now()) {
             Ok(count) => {
                 let bytes = bytes.get(..count).unwrap_or_default();
                 // In a packet 0x03 is a byte as any other.
-                let outside = match self.heard.pending() {
+                let outside = match self.from_debugger.pending() {
                     [] => bytes.iter().position(|b| *b == b'$').unwrap_or(count),
                     _ => 0,
                 };
                 let (outside, packets) = bytes.split_at_checked(outside).unwrap_or((&[], bytes));
                 // The interrupt is meant for us: the stub stands still already.
                 let rest: Vec<u8> = outside.iter().copied().filter(|b| *b != 3).collect();
-                self.heard.push(&rest);
-                self.heard.push(packets);
+                self.from_debugger.push(&rest);
+                self.from_debugger.push(packets);
                 Ok(rest.len() < outside.len())
             }
             Err(TransportError::Timeout) => Ok(false),
@@ -118,7 +118,7 @@ impl Ends {
 }
 
 fn send(to: &mut dyn Transport, bytes: &[u8]) -> Result<(), TransportError> {
-    if bytes.is_empty() { Ok(()) } else { to.send(bytes, deadline_in(PATIENCE)) }
+    if bytes.is_empty() { Ok(()) } else { to.send(bytes, deadline_in(DAY)) }
 }
 
 /// A session.
@@ -138,8 +138,8 @@ pub struct Relay {
 
 impl Relay {
     pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub) -> Self {
-        let (heard, told) = (Watch::default(), Watch::default());
-        let ends = Ends { debugger, stub: link, heard, told, tally: Tally::default() };
+        let (from_debugger, from_stub) = (Watch::default(), Watch::default());
+        let ends = Ends { debugger, stub: link, from_debugger, from_stub, tally: Tally::default() };
         Self {
             ends: Arc::new(Mutex::new(ends)),
             stub: stub.clone(),
@@ -157,9 +157,9 @@ impl Relay {
             Ok(never) => match never {},
             Err(end) => {
                 if end == End::Debugger {
-                    // What it began to say, the stub would have heard too.
+                    // What it began to say, the stub would have from_debugger too.
                     let mut ends = lock(&self.ends);
-                    let rest = ends.heard.rest();
+                    let rest = ends.from_debugger.rest();
                     let _ = ends.stub.send(&rest, deadline_in(self.stub.timeout));
                 }
                 end
@@ -186,14 +186,14 @@ impl Relay {
             if self.stub.is_interrupted() {
                 return Err(End::Interrupted);
             }
-            // Whoever has much to say must not keep the other from being heard.
+            // Whoever has much to say must not keep the other from being from_debugger.
             stub_first = !stub_first;
             match self.wait(stub_first)? {
                 Some(true) => self.stub_says(&mut bytes)?,
                 Some(false) => {
                     let mut ends = lock(&self.ends);
                     match ends.debugger.receive(&mut bytes, Instant::now()) {
-                        Ok(count) => ends.heard.push(bytes.get(..count).unwrap_or_default()),
+                        Ok(count) => ends.from_debugger.push(bytes.get(..count).unwrap_or_default()),
                         Err(TransportError::Timeout) => {}
                         Err(_) => return Err(End::Debugger),
                     }
@@ -230,22 +230,22 @@ impl Relay {
         let gone = |_| End::Debugger;
         if self.owed == 0 {
             ends.debugger_gets(bytes).map_err(gone)?;
-            ends.told.push(bytes);
-            while let Some((kind, ..)) = ends.told.token() {
+            ends.from_stub.push(bytes);
+            while let Some((kind, ..)) = ends.from_stub.token() {
                 if let Kind::Packet(body) = kind {
                     self.talk.answered(&body.data);
                 }
             }
-            ends.told.rest();
+            ends.from_stub.rest();
             return Ok(());
         }
-        ends.told.push(bytes);
-        while let Some((kind, raw, begun)) = ends.told.token() {
+        ends.from_stub.push(bytes);
+        while let Some((kind, raw, begun)) = ends.from_stub.token() {
             match kind {
                 Kind::Packet(_) if self.owed > 0 && !begun => {
                     self.owed = self.owed.saturating_sub(1);
                     if self.talk.acks {
-                        ends.stub.send(b"+", deadline_in(PATIENCE)).map_err(stub_gone)?;
+                        ends.stub.send(b"+", deadline_in(DAY)).map_err(stub_gone)?;
                     }
                 }
                 kind => {
@@ -257,7 +257,7 @@ impl Relay {
             }
         }
         if self.owed == 0 {
-            let rest = ends.told.rest();
+            let rest = ends.from_stub.rest();
             ends.debugger_gets(&rest).map_err(gone)?;
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Relay {
     /// Looks at what the debugger has said, and passes on what is not for us.
     fn debugger_said(&mut self) -> Result<(), End> {
         while self.held.is_none() {
-            let token = lock(&self.ends).heard.token();
+            let token = lock(&self.ends).from_debugger.token();
             let Some((kind, raw, begun)) = token else { break };
             let ours = self.talk.acks && !self.own.is_empty();
             match &kind {
@@ -304,8 +304,8 @@ impl Relay {
             send(&mut *lock(&self.ends).stub, &raw).map_err(stub_gone)?;
         }
         let mut ends = lock(&self.ends);
-        if self.held.is_none() && !line::may_be_ours(ends.heard.pending()) {
-            let rest = ends.heard.rest();
+        if self.held.is_none() && !line::may_be_ours(ends.from_debugger.pending()) {
+            let rest = ends.from_debugger.rest();
             send(&mut *ends.stub, &rest).map_err(stub_gone)?;
         }
         Ok(())
@@ -327,9 +327,9 @@ impl Relay {
     fn answer(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<(), End> {
         lock(&self.ends).tally = Tally::default();
         let options = Options { timeout: self.stub.timeout, interrupt: self.stub.interrupt, ..Options::default() };
-        let guest = Box::new(Guest::new(Arc::clone(&self.ends)));
+        let shared = Box::new(SharedLink::new(Arc::clone(&self.ends)));
         let name = self.stub.endpoint.to_string();
-        let mut remote = Remote::new(Client::shared(guest, &name, options, &self.talk.features, self.talk.acks));
+        let mut remote = Remote::new(Client::shared(shared, &name, options, &self.talk.features, self.talk.acks));
         let mut text = Vec::new();
         answer(line, &mut remote, &mut text);
         drop(remote);
@@ -337,7 +337,7 @@ impl Relay {
             let mut ends = lock(&self.ends);
             self.owed = ends.tally.owed(self.talk.acks);
             if self.owed == 0 {
-                let rest = ends.told.rest();
+                let rest = ends.from_stub.rest();
                 ends.debugger_gets(&rest).map_err(|_| End::Debugger)?;
             }
         }
@@ -367,7 +367,7 @@ impl Relay {
         }
         while let Some(frame) = self.own.pop_front() {
             ends.debugger_gets(&frame).map_err(gone)?;
-            if !self.own.is_empty() && ends.hear_debugger().map_err(|_| End::Debugger)? {
+            if !self.own.is_empty() && ends.receive_from_debugger().map_err(|_| End::Debugger)? {
                 self.own = cut(&self.own);
             }
         }

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use super::Outcome;
 use crate::error::Error;
-use crate::output::{self, Paint};
+use crate::output::{self, Styles};
 use crate::trace::Issue;
 
 /// Where diagnostics go.
@@ -50,7 +50,7 @@ impl Diagnostics {
     /// The tally of issues, below what was printed.
     pub fn issues(&self, issues: &[Issue]) {
         let mut text = Vec::new();
-        if output::write_issues(&mut text, issues, &Paint::default()).is_ok() {
+        if output::write_issues(&mut text, issues, &Styles::default()).is_ok() {
             self.write(&String::from_utf8_lossy(&text));
         }
     }

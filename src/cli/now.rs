@@ -5,20 +5,20 @@ use std::ops::ControlFlow;
 
 use crate::abi::{Addr, Width};
 use crate::analysis::tracker::{Change, Consumer, Step, System, Tracker, Wants};
-use crate::output::{Ink, Paint, View, escape};
+use crate::output::{Style, Styles, View, escape};
 use crate::session::Loaded;
 use crate::trace::{ContextKind, Event};
 
 /// Writes the line, where the kernel's variables are known.
-pub fn print(loaded: &Loaded, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
+pub fn print(loaded: &Loaded, view: &View<'_>, styles: &Styles, out: &mut dyn Write) -> io::Result<()> {
     for (core, running) in loaded.running.iter().enumerate() {
         let on = if loaded.running.len() > 1 { Some(core) } else { None };
-        one(*running, on, view, paint, out)?;
+        one(*running, on, view, styles, out)?;
     }
     Ok(())
 }
 
-fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: &mut dyn Write) -> io::Result<()> {
+fn one(running: Addr, core: Option<usize>, view: &View<'_>, styles: &Styles, out: &mut dyn Write) -> io::Result<()> {
     let trace = view.trace;
     let on_core = |e: &Event| core.is_none_or(|c| usize::from(e.core) == c);
     let address = if trace.about.word == Width::W4 { running & Width::W4.max() } else { running };
@@ -32,7 +32,7 @@ fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: 
         .unwrap_or_default();
     let at = core.map(|c| format!(" on core {c}")).unwrap_or_default();
     if address == 0 {
-        return writeln!(out, "{}", paint.text(Ink::Dim, &format!("now{at}: {in_isr}no thread runs (idle)")));
+        return writeln!(out, "{}", styles.text(Style::Dim, &format!("now{at}: {in_isr}no thread runs (idle)")));
     }
     let name = trace
         .objects
@@ -49,9 +49,9 @@ fn one(running: Addr, core: Option<usize>, view: &View<'_>, paint: &Paint, out: 
     }
     line.push_str(&match state {
         Some((word, seq)) => format!(", state {word} (by event {seq})"),
-        None => ", its state is not told by these events".to_owned(),
+        None => ", these events do not show its state".to_owned(),
     });
-    writeln!(out, "{}", paint.text(Ink::Dim, &line))
+    writeln!(out, "{}", styles.text(Style::Dim, &line))
 }
 
 /// The state that the newest event about a thread leaves it in, and its priority in its newest event.

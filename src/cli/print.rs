@@ -60,7 +60,7 @@ pub fn answer(
         }
     };
     if let (Ask::Last(_), Format::Table) = (&question.ask, format) {
-        now::print(&answer.loaded, &view, &options.paint, &mut sink)?;
+        now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
     if format != Format::Json {
@@ -213,7 +213,7 @@ fn show(
         let (first, last) = (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0));
         let outcomes = Outcomes::of(view.trace, view.catalogue, first, last);
         let newest = view.trace.newest().map(|e| e.ticks);
-        Box::new(Show::new(&mut *sink, options.paint.clone(), newest).with_outcomes(Arc::new(outcomes)))
+        Box::new(Show::new(&mut *sink, options.styles.clone(), newest).with_outcomes(Arc::new(outcomes)))
     } else {
         event_writer(format, sink, options)?
     };

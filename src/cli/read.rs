@@ -56,7 +56,7 @@ pub struct Answer {
     /// What a report in a file says of its source.
     pub origin: Option<reports::Origin>,
     /// The objects' current states.
-    pub states: Vec<output::Standing>,
+    pub states: Vec<output::InMemory>,
 }
 
 impl From<Loaded> for Answer {
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {
                 let mut loaded = self.load(Extent::Nothing)?;
-                let states = threads::standing(self.session, &mut loaded.trace)?;
+                let states = threads::in_memory(self.session, &mut loaded.trace)?;
                 Answer { states, ..loaded.into() }
             }
             Ask::Info => {

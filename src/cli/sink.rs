@@ -8,7 +8,7 @@ use super::request::Output;
 use super::whole_file::WholeFile;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{Paint, TableOptions};
+use crate::output::{Styles, TableOptions};
 use crate::rsp::Client;
 use crate::sys;
 
@@ -49,7 +49,7 @@ impl<'a> Sink<'a> {
 
     /// How a table looks that goes here.
     pub fn table_options(&self, output: &Output) -> TableOptions {
-        TableOptions { width: self.width(output), paint: self.paint(output), ..TableOptions::default() }
+        TableOptions { width: self.width(output), styles: self.styles(output), ..TableOptions::default() }
     }
 
     /// Columns of a table that goes here.
@@ -63,7 +63,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Whether what goes here is coloured.
-    fn paint(&self, output: &Output) -> Paint {
+    fn styles(&self, output: &Output) -> Styles {
         let on = match output.color {
             Color::Always => true,
             Color::Never => false,
@@ -73,7 +73,7 @@ impl<'a> Sink<'a> {
                 matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal() && !plain
             }
         };
-        Paint::new(on)
+        Styles::new(on)
     }
 
     /// Everything is written: a file gets its name.

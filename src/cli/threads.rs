@@ -18,7 +18,7 @@ use crate::elf::Machine;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Breadth, Kernel};
-use crate::output::{Format, Standing, View, report_writer};
+use crate::output::{Format, InMemory, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
@@ -94,7 +94,7 @@ pub fn find(session: &mut Session<'_>) -> Result<Found, Error> {
 }
 
 /// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
-pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Standing>, Error> {
+pub fn in_memory(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
     let kernel = match session.objects(trace) {
         Ok(kernel) => kernel,
         Err(error) if error.code == Code::SourceFailed => return Err(error),
@@ -102,13 +102,13 @@ pub fn standing(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<Stan
     };
     trace.issues.extend(kernel.issues.iter().filter(|i| i.code.name().starts_with("kernel-")).cloned());
     let mask = trace.about.word.max();
-    let threads = kernel.threads.iter().map(|t| Standing {
+    let threads = kernel.threads.iter().map(|t| InMemory {
         address: t.address & mask,
         object_type: "thread".to_owned(),
         name: t.name.clone(),
         state: kernel.doing(t),
     });
-    let others = kernel.objects.iter().map(|o| Standing {
+    let others = kernel.objects.iter().map(|o| InMemory {
         address: o.address & mask,
         object_type: o.kind.name().replace(' ', "_"),
         name: o.name.clone(),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::interrupt::Unfinished;
 
 /// The most symbolic links that are followed to a file that does not exist yet, as in Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// The most names that are tried for the unfinished file.
-const MOST_NAMES: u32 = 100;
+const MAX_NAMES: u32 = 100;
 
 /// A file that is being written, under a name of its own beside the final one.
 pub struct WholeFile {
@@ -66,7 +66,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 /// The file that a path leads to, which need not exist.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if let Ok(real) = fs::canonicalize(&path) {
             return Ok(real);
         }
@@ -101,7 +101,7 @@ fn create_beside(path: &Path, old: Option<&Metadata>) -> io::Result<(Unfinished,
         }
         let created = Unfinished::create(PathBuf::from(name), &options);
         match created {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MOST_NAMES => {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MAX_NAMES => {
                 number = number.saturating_add(1);
             }
             created => return created,

@@ -21,7 +21,7 @@ pub struct CoreFile {
 }
 
 /// Each is one program header of 16 bits' count.
-pub const MOST_PIECES: usize = 0xFF00;
+pub const MAX_PIECES: usize = 0xFF00;
 
 const ET_CORE: u64 = 4;
 const PF_R: u32 = 4;
@@ -31,7 +31,7 @@ impl CoreFile {
     /// order, without gaps in the file. `None` where there are too many of them, or one lies outside of the addresses.
     #[must_use]
     pub fn head(&self, pieces: &[(Addr, u64)]) -> Option<Vec<u8>> {
-        if pieces.len() > MOST_PIECES {
+        if pieces.len() > MAX_PIECES {
             return None;
         }
         let (header, entry) = match self.width {
@@ -173,6 +173,6 @@ mod tests {
             notes: Vec::new(),
         };
         assert_eq!(core.head(&[(1 << 32, 4)]), None);
-        assert_eq!(core.head(&vec![(0, 0); MOST_PIECES + 1]), None);
+        assert_eq!(core.head(&vec![(0, 0); MAX_PIECES + 1]), None);
     }
 }

@@ -443,7 +443,7 @@ fn cannot(loaded: &Loaded) -> Error {
     Error::failed(
         Code::CannotFollow,
         format!(
-            "a {format} trace cannot be followed: nothing in its buffer tells which records are whole while it is written"
+            "a {format} trace cannot be followed: nothing in its buffer shows which records are complete while it is written"
         ),
         "halt the target, and read it with `last` or `list`",
     )

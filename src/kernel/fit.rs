@@ -181,7 +181,7 @@ pub fn find(
     }
     let fit = choose(memory, whole)?;
     let message = format!(
-        "no debug information tells where the members of control blocks lie: {} is taken, {}",
+        "no debug information gives the offsets of members of control blocks: {} is taken, {}",
         fit.layout.how,
         if fit.walk.broken.is_none() {
             "under which the list of threads closes on itself"
@@ -224,7 +224,7 @@ fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
     // Up to the links of the created list they are one; what lies behind these is not known.
     first.layout.drop_tail();
     first.issues.push(Issue::new(
-        Code::KernelLayoutTail, "nothing tells where the last members of the threads' control blocks lie: priorities of their own are not known",
+        Code::KernelLayoutTail, "the offsets of the last members of the threads' control blocks are not known: priorities of their own are not known",
     ));
     Ok(first)
 }

@@ -176,14 +176,14 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
 fn no_symbol(tried: Vec<String>) -> Error {
     Error::failed(
         Code::NoKernelSymbol,
-        "no symbol _tx_thread_created_ptr: nothing tells where the kernel's threads are",
+        "no symbol _tx_thread_created_ptr: the address of the kernel's threads is not known",
         "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
     )
     .tried(tried)
 }
 
 fn no_kernel(misfit: Misfit) -> Error {
-    const ELF: &str = "give the ELF with debug information (--elf): it tells where members lie";
+    const ELF: &str = "give the ELF with debug information (--elf): it gives the offsets of members";
     match misfit {
         Misfit::Empty => Error::not_found(
             Code::NoThreads,

@@ -84,7 +84,7 @@ impl Core {
         let segments = Segments::new(blocks);
         let mut remarks = elf.damage().to_vec();
         if physical {
-            remarks.push("the core tells no virtual addresses: its memory lies at the physical ones".to_owned());
+            remarks.push("the core has no virtual addresses: physical addresses are used".to_owned());
         }
         if segments.mapped().is_empty() {
             let why = match loads {

@@ -25,6 +25,17 @@ pub(super) fn writer<W: Write>(out: W) -> csv::Writer<W> {
     csv::WriterBuilder::new().flexible(true).from_writer(out)
 }
 
+/// Writes a record. A failure of the writer comes back as it is: its kind distinguishes a closed pipe from a full disk.
+pub(super) fn record<W: Write>(
+    out: &mut csv::Writer<W>,
+    fields: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> io::Result<()> {
+    out.write_record(fields).map_err(|error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    })
+}
+
 /// Text that a spreadsheet takes for text, with control characters spelled out: these lines may be looked at in a
 /// terminal. An apostrophe goes in front of what would be a formula. A semicolon ends a cell too where the comma is the
 /// decimal point.
@@ -71,8 +82,7 @@ impl<W: Write> EventSink for Csv<W> {
     fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
         let isr = (!view.trace.interrupts.is_empty()).then_some(ISR);
         let extras = view.trace.extra_names().iter().copied();
-        self.out.write_record(CONTEXT.into_iter().chain(isr).chain(EVENT).chain(extras))?;
-        Ok(())
+        record(&mut self.out, CONTEXT.into_iter().chain(isr).chain(EVENT).chain(extras))
     }
 
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
@@ -114,7 +124,7 @@ impl<W: Write> EventSink for Csv<W> {
                 Extra::Text(said) => text(said),
             });
         });
-        self.out.write_record(&fields)?;
+        record(&mut self.out, &fields)?;
         Ok(Flow::More)
     }
 
@@ -153,7 +163,7 @@ mod tests {
             ("a=b-c", "a=b-c"),
         ] {
             let mut out = writer(Vec::new());
-            out.write_record([text(said)]).unwrap();
+            record(&mut out, [text(said)]).unwrap();
             assert_eq!(String::from_utf8(out.into_inner().unwrap()).unwrap(), format!("{shown}\n"));
         }
     }

@@ -52,10 +52,11 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Columns that a character takes in a terminal.
+/// Columns that a character takes in a terminal. Marks that combine are counted as one, as not every terminal combines
+/// them: a line may come out shorter than thought, never longer.
 #[must_use]
 pub fn columns(c: char) -> usize {
-    UnicodeWidthChar::width(c).unwrap_or(0)
+    UnicodeWidthChar::width(c).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use std::io::{self, Write};
 
 use super::escape::escape;
-use super::paint::{Ink, Paint};
+use super::styles::{Style, Styles};
 use crate::trace::{Issue, Place, Severity};
 
 /// Writes one line an issue, what matters most first: `lost: 3 slots were torn (3 times, first at event 17)`.
 ///
 /// # Errors
 /// Where the writer fails.
-pub fn write_issues(out: &mut dyn Write, issues: &[Issue], paint: &Paint) -> io::Result<()> {
+pub fn write_issues(out: &mut dyn Write, issues: &[Issue], styles: &Styles) -> io::Result<()> {
     for severity in [Severity::Lost, Severity::Inferred, Severity::Note] {
         for issue in issues.iter().filter(|i| i.severity == severity) {
-            let ink = match severity {
-                Severity::Lost => Ink::Error,
-                Severity::Inferred => Ink::Block,
-                Severity::Note => Ink::Dim,
+            let style = match severity {
+                Severity::Lost => Style::Error,
+                Severity::Inferred => Style::Block,
+                Severity::Note => Style::Dim,
             };
-            let head = paint.text(ink, severity.name());
+            let head = styles.text(style, severity.name());
             writeln!(out, "{head}: {}{}", escape(&issue.message), aside(issue))?;
         }
     }

@@ -14,7 +14,7 @@ const fn column(name: &'static str, kind: Kind) -> Column {
 
 /// An object as memory has it, beside the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct InMemory {
     /// Its address, as the trace stores addresses.
     pub address: Addr,
     /// Its type, as the registry calls it.
@@ -26,17 +26,17 @@ pub struct Standing {
 }
 
 /// How an object stands in memory; what is deleted stands nowhere.
-fn now<'s>(object: &Object, standing: &'s [Standing]) -> Option<&'s str> {
-    let found = standing.iter().find(|s| s.address == object.address && !object.deleted);
+fn now<'s>(object: &Object, in_memory: &'s [InMemory]) -> Option<&'s str> {
+    let found = in_memory.iter().find(|s| s.address == object.address && !object.deleted);
     found.map(|s| s.state.as_str())
 }
 
 /// What memory has and the registry has not.
-fn unregistered<'s>(view: &'s View<'_>, standing: &'s [Standing]) -> impl Iterator<Item = &'s Standing> {
-    standing.iter().filter(|s| view.trace.objects.at(s.address).is_none_or(|o| o.deleted))
+fn unregistered<'s>(view: &'s View<'_>, in_memory: &'s [InMemory]) -> impl Iterator<Item = &'s InMemory> {
+    in_memory.iter().filter(|s| view.trace.objects.at(s.address).is_none_or(|o| o.deleted))
 }
 
-/// Writes the object registry: `object` lines in JSON, else a table. `standing` is how objects stand in memory now,
+/// Writes the object registry: `object` lines in JSON, else a table. `in_memory` is how objects stand in memory now,
 /// where that is known.
 ///
 /// # Errors
@@ -46,34 +46,34 @@ pub fn objects(
     out: &mut dyn Write,
     view: &View<'_>,
     options: &TableOptions,
-    standing: &[Standing],
+    in_memory: &[InMemory],
     issues: &[Issue],
 ) -> io::Result<()> {
     if format == Format::Json {
         let mut out = BufWriter::new(out);
         json::trace(&mut out, view.trace, view.source, view.digits())?;
         for object in view.trace.objects.iter() {
-            json::object(&mut out, object, now(object, standing), view.digits())?;
+            json::object(&mut out, object, now(object, in_memory), view.digits())?;
         }
         let mut rows = report_writer(format, out, options, view.trace.about.word, view.names);
-        rows.report(&not_registered(view, standing))?;
+        rows.report(&not_registered(view, in_memory))?;
         return rows.finish(issues);
     }
     let people = matches!(format, Format::Table | Format::Md);
-    let report = if people { registry_for_people(view, standing) } else { registry(view, standing) };
+    let report = if people { registry_for_people(view, in_memory) } else { registry(view, in_memory) };
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.report(&report)?;
     writer.finish(issues)
 }
 
 /// What memory has and the registry has not, as rows.
-fn not_registered(view: &View<'_>, standing: &[Standing]) -> Report {
+fn not_registered(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     let text = |text: &str| Cell::Text(text.to_owned());
-    let row = |s: &Standing| vec![Cell::Named(s.address, s.name.clone()), text(&s.object_type), text(&s.state)];
+    let row = |s: &InMemory| vec![Cell::Named(s.address, s.name.clone()), text(&s.object_type), text(&s.state)];
     Report {
         name: "unregistered",
         columns: vec![column("object", Kind::Object), column("object_type", Kind::Text), column("now", Kind::Text)],
-        rows: unregistered(view, standing).map(row).collect(),
+        rows: unregistered(view, in_memory).map(row).collect(),
         ..Report::default()
     }
 }
@@ -87,7 +87,7 @@ fn priority(object: &Object) -> Cell {
 }
 
 /// The registry as it is stored.
-fn registry(view: &View<'_>, standing: &[Standing]) -> Report {
+fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     let row = |object: &Object| {
         vec![
             Cell::Address(object.address),
@@ -97,10 +97,10 @@ fn registry(view: &View<'_>, standing: &[Standing]) -> Report {
             priority(object),
             Cell::Address(object.param1),
             Cell::Address(object.param2),
-            now(object, standing).map_or(Cell::Empty, |state| Cell::Text(state.to_owned())),
+            now(object, in_memory).map_or(Cell::Empty, |state| Cell::Text(state.to_owned())),
         ]
     };
-    let besides = unregistered(view, standing).map(|s| {
+    let besides = unregistered(view, in_memory).map(|s| {
         vec![
             Cell::Address(s.address),
             Cell::Text(s.object_type.clone()),
@@ -131,7 +131,7 @@ fn registry(view: &View<'_>, standing: &[Standing]) -> Report {
 
 /// The registry as people read it: what has no name of its own is called by its variable, and parameters say what they
 /// are. That an object is deleted stands there as well: it must not get lost where a long name is cut.
-fn registry_for_people(view: &View<'_>, standing: &[Standing]) -> Report {
+fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     let row = |object: &Object| {
         let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
         let mut words = if object.deleted { vec!["deleted".to_owned()] } else { Vec::new() };
@@ -142,10 +142,10 @@ fn registry_for_people(view: &View<'_>, standing: &[Standing]) -> Report {
             Cell::Text(symbol().unwrap_or_else(|| object.name.clone())),
             priority(object),
             Cell::Text(words.join(" ")),
-            Cell::Text(now(object, standing).unwrap_or_default().to_owned()),
+            Cell::Text(now(object, in_memory).unwrap_or_default().to_owned()),
         ]
     };
-    let besides = unregistered(view, standing).map(|s| {
+    let besides = unregistered(view, in_memory).map(|s| {
         let name = s.name.clone().or_else(|| view.names.object(s.address)).unwrap_or_default();
         vec![
             Cell::Address(s.address),
@@ -169,7 +169,7 @@ fn registry_for_people(view: &View<'_>, standing: &[Standing]) -> Report {
         rows: view.trace.objects.iter().map(row).chain(besides).collect(),
         ..Report::default()
     };
-    if standing.is_empty() {
+    if in_memory.is_empty() {
         report.truncate_columns(5);
     }
     report

@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::json::Hex;
 use super::line::{Line, width_of, wrap};
-use super::paint::Ink;
+use super::styles::Style;
 use super::text::hex;
 use super::{ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json};
 use crate::abi::Width;
@@ -203,7 +203,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         if std::mem::replace(&mut self.any, false) {
             writeln!(self.out)?;
         }
-        writeln!(self.out, "{}", self.options.paint.text(Ink::Bold, &escape(name)))
+        writeln!(self.out, "{}", self.options.styles.text(Style::Bold, &escape(name)))
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
@@ -219,7 +219,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         let mut line = Line::new(self.options.width);
         // Heads of nothing tell nothing, where a note says so.
         if !rows.is_empty() || report.notes.is_empty() {
-            let (on, off) = self.options.paint.around(Ink::Head);
+            let (on, off) = self.options.styles.around(Style::Head);
             line.mark(on);
             put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
             line.unmark(off);
@@ -415,10 +415,10 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
             true => vec![format!("{}.address", column.name), format!("{}.name", column.name)],
             false => vec![column.name.to_owned()],
         };
-        out.write_record(report.columns.iter().flat_map(head))?;
+        csv::record(&mut out, report.columns.iter().flat_map(head))?;
         for row in &report.rows {
             let fields = report.columns.iter().zip(row).flat_map(|(column, cell)| self.words.fields(column, cell));
-            out.write_record(fields)?;
+            csv::record(&mut out, fields)?;
         }
         out.flush()
     }

@@ -3,9 +3,9 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
+use super::styles::{Style, Styles, style_of};
 use super::text::hex;
 use super::window::Window;
 use super::{EventSink, Flow, View, escape};
@@ -18,7 +18,7 @@ const LABEL: usize = 13;
 /// Writes events one by one, each in full.
 pub struct Show<W: Write> {
     out: BufWriter<W>,
-    paint: Paint,
+    styles: Styles,
     rows: Rows,
     newest: Option<i64>,
     any: bool,
@@ -27,8 +27,8 @@ pub struct Show<W: Write> {
 
 impl<W: Write> Show<W> {
     /// Events that are written to `out`. `newest` is the ticks of the newest event, where they are known.
-    pub fn new(out: W, paint: Paint, newest: Option<i64>) -> Self {
-        Self { out: BufWriter::new(out), paint, rows: Rows::new(), newest, any: false, outcomes: None }
+    pub fn new(out: W, styles: Styles, newest: Option<i64>) -> Self {
+        Self { out: BufWriter::new(out), styles, rows: Rows::new(), newest, any: false, outcomes: None }
     }
 
     /// Tells also what became of calls.
@@ -40,7 +40,7 @@ impl<W: Write> Show<W> {
 
     fn line(&mut self, label: &str, text: &str) -> io::Result<()> {
         let label = format!("  {label:<LABEL$}");
-        writeln!(self.out, "{}{text}", self.paint.text(Ink::Dim, &label))
+        writeln!(self.out, "{}{text}", self.styles.text(Style::Dim, &label))
     }
 
     /// A context with its kind and address.
@@ -157,7 +157,7 @@ impl<W: Write> EventSink for Show<W> {
         }
         self.any = true;
         let def = event.def.and_then(|d| view.catalogue.def(d));
-        let name = self.paint.text(ink_of(def), &escape(&Rows::event(view, event)));
+        let name = self.styles.text(style_of(def), &escape(&Rows::event(view, event)));
         writeln!(self.out, "event {}  {name}", event.seq)?;
 
         let mut id = event.id.to_string();

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::line::{Line, width_of};
-use super::paint::{Ink, Paint, ink_of};
 use super::row::Rows;
 use super::scale::Scale;
+use super::styles::{Style, Styles, style_of};
 use super::text::hex;
 use super::window::Window;
 use super::{EventSink, Flow, View, escape};
@@ -31,7 +31,7 @@ pub struct TableOptions {
     /// Columns of the terminal. More columns show more.
     pub width: usize,
     /// Colours.
-    pub paint: Paint,
+    pub styles: Styles,
     /// What the time column counts from.
     pub time: TimeFrom,
     /// What became of calls: shown where the line is wide enough.
@@ -40,7 +40,7 @@ pub struct TableOptions {
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { width: 80, paint: Paint::default(), time: TimeFrom::Origin, outcomes: None }
+        Self { width: 80, styles: Styles::default(), time: TimeFrom::Origin, outcomes: None }
     }
 }
 
@@ -176,7 +176,7 @@ impl<W: Write> Table<W> {
 
     fn head(&mut self) -> io::Result<()> {
         let (layout, line) = (&self.layout, &mut self.line);
-        let (on, off) = self.options.paint.around(Ink::Head);
+        let (on, off) = self.options.styles.around(Style::Head);
         line.mark(on);
         for (head, width) in [
             (format!("time {}", self.time.unit), layout.time),
@@ -228,7 +228,7 @@ impl<W: Write> Table<W> {
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
         let time = event.ticks.saturating_sub(self.base());
         let Self { line, layout, options, .. } = self;
-        let (on, off) = options.paint.around(Ink::Dim);
+        let (on, off) = options.styles.around(Style::Dim);
         line.mark(on);
         let text = |n: Option<u16>| n.map(|n| n.to_string()).unwrap_or_default();
         if layout.time > 0 {
@@ -294,10 +294,10 @@ impl<W: Write> EventSink for Table<W> {
         let changes = self.changes(view, event);
         let who = self.who(view, event);
         let Self { line, layout, options, rows, .. } = self;
-        let paint = &options.paint;
+        let styles = &options.styles;
 
         let start = line.at();
-        let (on, off) = paint.around(if changes { Ink::Bold } else { Ink::Plain });
+        let (on, off) = styles.around(if changes { Style::Bold } else { Style::Plain });
         if changes {
             line.back(1);
         }
@@ -308,13 +308,13 @@ impl<W: Write> EventSink for Table<W> {
         line.to(start.saturating_add(layout.who).saturating_add(GAP));
 
         let start = line.at();
-        let (on, off) = paint.around(ink_of(event.def.and_then(|d| view.catalogue.def(d))));
+        let (on, off) = styles.around(style_of(event.def.and_then(|d| view.catalogue.def(d))));
         line.mark(on);
         line.text(&Rows::event(view, event));
         line.unmark(off);
         line.to(start.saturating_add(layout.event).saturating_add(1));
 
-        let dim = paint.around(Ink::Dim);
+        let dim = styles.around(Style::Dim);
         view.trace.asides(event, |label, text| {
             let _ = argument(line, dim, layout.arg, label, text);
         });

@@ -11,7 +11,7 @@ use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::cpu::{self, Registers};
-use crate::elf::core_file::{CoreFile, MOST_PIECES};
+use crate::elf::core_file::{CoreFile, MAX_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
@@ -113,7 +113,7 @@ impl Target<'_> {
         self.of_program(&mut wanted);
         self.of_source(&mut wanted, &mut issues)?;
         wanted.add("range", ranges.iter().copied());
-        let Gathered { pieces, missing, dropped, failed } = wanted.gather(self.memory.memory(), MOST_PIECES);
+        let Gathered { pieces, missing, dropped, failed } = wanted.gather(self.memory.memory(), MAX_PIECES);
         if let Some(error) = failed {
             return Err(error.explain("the memory"));
         }
@@ -273,7 +273,7 @@ impl Target<'_> {
         let machine =
             self.elf().map(|e| e.machine()).or(self.info.core.machine()).or(architecture.map(|a| a.machine()));
         if machine.is_none() {
-            issues.push(left_out("nothing tells which processor this is: debuggers will not open the core".to_owned()));
+            issues.push(left_out("the processor is not known: debuggers will not open the core".to_owned()));
         }
         let mut notes = Vec::new();
         let mut lwp = 0u32;

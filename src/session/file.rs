@@ -185,7 +185,7 @@ fn put(
         issues.push(Issue::new(
             Code::DumpByteOrder,
             format!(
-                "{name} holds words, and nothing tells their byte order: little-endian is taken (--elf FILE tells)"
+                "{name} holds words, and their byte order is not known: little-endian is taken (--elf FILE gives it)"
             ),
         ));
     }

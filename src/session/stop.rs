@@ -37,9 +37,9 @@ pub struct CoreNotes {
 /// The most notes of registers that are kept.
 const MOST: usize = 4096;
 /// The longest auxiliary vector that is kept.
-const MOST_AUXV: usize = 64 << 10;
+const MAX_AUXV: usize = 64 << 10;
 /// The most registers beside those.
-const MOST_SYSTEM: usize = 64;
+const MAX_SYSTEM: usize = 64;
 
 impl CoreNotes {
     /// Takes them out of a core before its memory is all that is left of it.
@@ -61,7 +61,7 @@ impl CoreNotes {
             architecture: told.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
             threads: threads.take(cpus).collect(),
-            auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MOST_AUXV).map(<[u8]>::to_vec),
+            auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MAX_AUXV).map(<[u8]>::to_vec),
             system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
             flags: fact("elf").map(|_| core.elf().flags()),
@@ -279,7 +279,7 @@ fn system_registers(fact: &str) -> Vec<(String, u64)> {
         let (name, value) = text.split_once('=')?;
         Some((name.to_owned(), image::parse_number(value).ok()?))
     };
-    fact.split(' ').filter_map(pair).take(MOST_SYSTEM).collect()
+    fact.split(' ').filter_map(pair).take(MAX_SYSTEM).collect()
 }
 
 /// A core of GDB's describes its registers: those of the M profile have a name of their own.

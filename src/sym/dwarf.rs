@@ -4,8 +4,8 @@
 //! are walked; and only in units whose bytes can name the type at all: the offset of the name in
 //! `.debug_str`, or the name itself. DWARF 2 to 5; nothing is indexed ahead.
 
+mod budget;
 mod enums;
-mod patience;
 
 pub use enums::{EnumNames, Found, MacroText};
 
@@ -21,7 +21,7 @@ use gimli::{
 use crate::abi::Endian;
 use crate::bytes::Bytes;
 use crate::elf::{Elf, ElfKind, SHF_COMPRESSED};
-use patience::Patience;
+use budget::Budget;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type View<'a> = gimli::Dwarf<Slice<'a>>;
@@ -126,9 +126,9 @@ impl Dwarf {
         }
         let usable = !type_name.is_empty() && self.elf.section(".debug_info").is_some() && self.unavailable().is_none();
         let began = Instant::now();
-        let patience = Patience::new(self.elf.bytes().len(), known.spent);
-        let found = if usable { Search::new(&self.view(), type_name, &patience).run().map(Arc::new) } else { None };
-        if usable && patience.look().is_none() {
+        let budget = Budget::new(self.elf.bytes().len(), known.spent);
+        let found = if usable { Search::new(&self.view(), type_name, &budget).run().map(Arc::new) } else { None };
+        if usable && budget.look().is_none() {
             // All later searches would end the same way.
             let _ = self.gave_up.set(());
         }
@@ -176,7 +176,7 @@ struct Search<'a, 'v> {
     name: &'v [u8],
     /// Where `.debug_str` has the name; `None` where that tells nothing.
     places: Option<Vec<u64>>,
-    patience: &'v Patience,
+    budget: &'v Budget,
 }
 
 /// Where a type stands.
@@ -186,20 +186,20 @@ struct Place<'a> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    fn new(view: &'v View<'a>, name: &'v str, patience: &'v Patience) -> Self {
+    fn new(view: &'v View<'a>, name: &'v str, budget: &'v Budget) -> Self {
         let strings = view.debug_str.reader().slice();
         let mut needle = name.as_bytes().to_vec();
         needle.push(0);
         // The linker merges strings that end alike, so the name may begin within another.
         let found: Vec<u64> = places(strings, &needle).take(PLACES).filter_map(|n| u64::try_from(n).ok()).collect();
         let places = (found.len() < PLACES).then_some(found);
-        Self { view, name: name.as_bytes(), places, patience }
+        Self { view, name: name.as_bytes(), places, budget }
     }
 
     fn run(&self) -> Option<TypeLayout> {
         let mut units = self.view.units();
         while let Ok(Some(header)) = units.next() {
-            self.patience.look()?;
+            self.budget.look()?;
             if !self.may_name(&header) {
                 continue;
             }
@@ -210,7 +210,7 @@ impl<'a, 'v> Search<'a, 'v> {
         }
         let mut units = self.view.type_units();
         while let Ok(Some(header)) = units.next() {
-            self.patience.look()?;
+            self.budget.look()?;
             let Ok(unit) = self.view.unit(header) else { continue };
             if let Some(found) = self.in_unit(Arc::new(unit)) {
                 return Some(found);
@@ -246,7 +246,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut tree = unit.entries_tree(None).ok()?;
         let mut children = tree.root().ok()?.children();
         while let Ok(Some(child)) = children.next() {
-            self.patience.step()?;
+            self.budget.step()?;
             let entry = child.entry();
             if is_type(entry.tag())
                 && let Some(name) = entry.attr_value(dw::DW_AT_name)
@@ -263,7 +263,7 @@ impl<'a, 'v> Search<'a, 'v> {
     fn resolve(&self, from: Place<'a>, depth: usize) -> Option<TypeLayout> {
         let mut at = from;
         for _ in 0..HOPS {
-            self.patience.step()?;
+            self.budget.step()?;
             let (unit, offset) = (Arc::clone(&at.unit), at.entry);
             let entry = unit.entry(offset).ok()?;
             let size = entry.attr_value(dw::DW_AT_byte_size).and_then(|v| v.udata_value());
@@ -296,7 +296,7 @@ impl<'a, 'v> Search<'a, 'v> {
             AttributeValue::DebugInfoRef(offset) => {
                 let mut units = self.view.units();
                 while let Ok(Some(header)) = units.next() {
-                    self.patience.step()?;
+                    self.budget.step()?;
                     if let Some(entry) = offset.to_unit_offset(&header) {
                         return Some(Place { unit: Arc::new(self.view.unit(header).ok()?), entry });
                     }
@@ -307,7 +307,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 let (mut units, mut old) = (self.view.units(), self.view.type_units());
                 let headers = std::iter::from_fn(|| units.next().ok().flatten().or_else(|| old.next().ok().flatten()));
                 for header in headers {
-                    self.patience.step()?;
+                    self.budget.step()?;
                     if let UnitType::Type { type_signature, type_offset } = header.type_()
                         && type_signature == wanted
                     {
@@ -326,7 +326,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut tree = unit.entries_tree(Some(of)).ok()?;
         let mut children = tree.root().ok()?.children();
         while let Some(child) = children.next().ok()? {
-            self.patience.step()?;
+            self.budget.step()?;
             if members.len() >= MEMBERS {
                 return None;
             }
@@ -338,7 +338,7 @@ impl<'a, 'v> Search<'a, 'v> {
             match entry.attr_value(dw::DW_AT_name) {
                 Some(name) => {
                     let name = self.view.attr_string(unit, name).ok()?;
-                    members.push((patience::name(name.slice()), offset));
+                    members.push((budget::name(name.slice()), offset));
                 }
                 None => unnamed.extend(entry.attr_value(dw::DW_AT_type).map(|of| (of, offset))),
             }

@@ -26,7 +26,7 @@ pub const EVENTS: u32 = TYPES + 4;
 /// The most lines of one note.
 const MOST: usize = 1 << 16;
 /// The most bytes of a note of events.
-const MOST_EVENTS: usize = 4 << 20;
+const MAX_EVENTS: usize = 4 << 20;
 
 /// What the notes say.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +50,7 @@ impl Noted {
             any = true;
             if note.kind == EVENTS {
                 // What does not fit is a damaged note, or not one of ours.
-                let text = note.desc.get(..MOST_EVENTS.min(note.desc.len())).unwrap_or_default();
+                let text = note.desc.get(..MAX_EVENTS.min(note.desc.len())).unwrap_or_default();
                 noted.events = String::from_utf8_lossy(text).into_owned();
                 continue;
             }
@@ -167,7 +167,7 @@ pub fn events(table: &str) -> Vec<u8> {
     let mut end = 0usize;
     for line in table.split_inclusive('\n').take(MOST) {
         let next = end.saturating_add(line.len());
-        if next > MOST_EVENTS {
+        if next > MAX_EVENTS {
             break;
         }
         end = next;

@@ -129,7 +129,7 @@ fn text_and_compressed_files_read_as_the_raw_image() {
     let info = out(&tx_trace(&["info", "--format", "json", &elf, &mdw]));
     assert!(info.contains("mdw.log (hex dump, little-endian words)"), "{info}");
     let said = err(&tx_trace(&["last", "1", &mdw]));
-    assert!(said.contains("nothing tells their byte order: little-endian is taken (--elf FILE tells)"), "{said}");
+    assert!(said.contains("their byte order is not known: little-endian is taken (--elf FILE gives it)"), "{said}");
     assert!(!err(&tx_trace(&["last", "1", &mdw, &elf])).contains("byte order"));
 }
 

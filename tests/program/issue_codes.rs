@@ -255,7 +255,7 @@ fn text_dumps_that_are_damaged() {
         text + &format!("{:#010x}: {}\n", RAM + 16 * i as u64, words.join(" "))
     });
     let words = files.put("words.log", words);
-    issue(&format!("last {words}"), "inferred", "dump-byte-order", "nothing tells their byte order");
+    issue(&format!("last {words}"), "inferred", "dump-byte-order", "their byte order is not known");
 }
 
 // Finding the trace.
@@ -265,7 +265,7 @@ fn no_trace_to_be_found() {
     let files = Files::new("find");
     let zeros = files.put("zeros.bin", vec![0; 4096]);
     error(&format!("last {zeros}"), 1, "no-trace", "no trace header in its 4096 bytes");
-    error(&format!("last --image {zeros}@0"), 1, "no-trace-symbol", "no symbol tells where the trace is");
+    error(&format!("last --image {zeros}@0"), 1, "no-trace-symbol", "no symbol gives the address of the trace");
     error(&format!("last --header 0x100 --image {zeros}@0"), 1, "header-zero", "all zero");
     error("last --trace cm3.truth.tsv", 1, "not-a-trace", "does not begin with a trace header, and holds none");
     error("last --trace cm3.ram.bin", 2, "not-a-trace", "one is at offset");
@@ -330,7 +330,7 @@ fn holes_in_a_threadx_trace() {
     headless[32..36].copy_from_slice(&0x1234u32.to_le_bytes());
     let headless = files.put("headless.bin", headless);
     let none = format!("list --header {RAM:#x} --image {headless}@{RAM:#x}");
-    issue(&none, "inferred", "order-unknown", "no event tells where the ring begins");
+    issue(&none, "inferred", "order-unknown", "no event shows where the ring begins");
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn rings_with_parts_missing() {
         timeless.raw(0, 0, 4, 24, 1000 + i, 1, 1);
     }
     let timeless_at = files.put("timeless.bin", timeless.bytes());
-    issue(&format!("list {timeless_at}"), "inferred", "high-word-unknown", "no control event tells the high word");
+    issue(&format!("list {timeless_at}"), "inferred", "high-word-unknown", "no control event gives the high word");
     let mut strange = timeless.clone();
     strange.raw(0, 0, 9, 900, 2000, 1, 1);
     let strange = files.put("strange.bin", strange.bytes());
@@ -411,7 +411,7 @@ fn a_live_trace_that_has_just_begun() {
 #[test]
 fn a_stub_that_does_not_tell_where_the_program_lies() {
     let out = served(vec![(RAM, buffer(40).bytes())], &format!("list --header {RAM:#x} --elf host.elf"));
-    is_issue("PIE", &out, "inferred", "load-offset-unknown", "nothing tells where it was loaded");
+    is_issue("PIE", &out, "inferred", "load-offset-unknown", "its load address is not known");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn threads_that_initialization_makes_ready_start_after_it() {
     );
     let all = latency(&t, &[], &[]);
     assert_eq!(lines(&all[0]), ["alpha 1 300 300 300 300 4 -", "gamma 1 300 300 300 300 3 -"]);
-    assert!(all[1].rows.is_empty() && noted(&all[1], "no event tells that an interrupt begins"));
+    assert!(all[1].rows.is_empty() && noted(&all[1], "no event reports that an interrupt begins"));
 }
 
 #[test]
@@ -222,12 +222,12 @@ fn interrupts_nest_and_some_never_say_that_they_end() {
     let all = latency(&t, &[], &[]);
     assert_eq!(lines(&all[1]), ["15 1 400 400 400 400 3 1", "21 1 50 50 50 50 2 0", "30 0 - - - - - 1"]);
     assert!(noted(&all[1], "unended") && noted(&all[1], "1 event is of an interrupt that no event announced"));
-    assert!(noted(&all[0], "no event tells when a thread becomes ready"));
+    assert!(noted(&all[0], "no event shows when a thread becomes ready"));
 
     let never = record(&[], &[enter(ALPHA, 15, 1000), alpha(5000, 1100, [0; 4]), enter(ALPHA, 15, 2000)]);
     let all = latency(&never, &[], &[]);
     assert_eq!(lines(&all[1]), ["15 0 - - - - - 2"]);
-    assert!(noted(&all[1], "no event tells that an interrupt ends"));
+    assert!(noted(&all[1], "no event reports that an interrupt ends"));
 }
 
 // ---- --every ----
@@ -381,6 +381,6 @@ fn a_start_that_no_event_of_its_core_told_is_not_measured() {
     );
     assert_eq!(t.about.cores, 2);
     let all = latency(&t, &[], &[]);
-    assert!(noted(&all[0], "1 start is left out: no event told when"), "{:?}", all[0].notes);
+    assert!(noted(&all[0], "1 start is left out: no event showed when"), "{:?}", all[0].notes);
     assert!(all[0].rows.is_empty(), "{:?}", lines(&all[0]));
 }

@@ -171,7 +171,7 @@ impl Inversions {
         if sums.inversions == 0 {
             if !system.catalogue.has_effect(Effect::Acquire) {
                 notes.push(
-                    "inversions: not told by this trace; no event of this system says that a thread asks for a lock"
+                    "inversions: not recorded in this trace; no event of this system says that a thread asks for a lock"
                         .to_owned(),
                 );
                 return;
@@ -245,7 +245,7 @@ impl Inversions {
         }
         if self.ownerless > 0 {
             notes.push(format!(
-                "{} not judged: no event tells the owner",
+                "{} not judged: no event shows the owner",
                 many(self.ownerless, "wait for a lock is", "waits for locks are")
             ));
         }

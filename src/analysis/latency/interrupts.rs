@@ -83,9 +83,9 @@ impl Interrupts {
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
         let mut notes = notes(scope, system, !never, backwards);
         if rows.is_empty() {
-            notes.push("no event tells that an interrupt begins".to_owned());
+            notes.push("no event reports that an interrupt begins".to_owned());
         } else if never {
-            notes.push("no event tells that an interrupt ends: their durations are not known".to_owned());
+            notes.push("no event reports that an interrupt ends: their durations are not known".to_owned());
         } else {
             notes.push(
                 "from the event that begins an interrupt to the one that ends it; those that interrupt it are included"
@@ -93,7 +93,7 @@ impl Interrupts {
             );
             if unended > 0 {
                 notes.push(
-                    "unended: begun, and no event tells of the end, or not yet; how long these took is not known"
+                    "unended: begun, and no event reports the end, or not yet; how long these took is not known"
                         .to_owned(),
                 );
             }

@@ -79,7 +79,7 @@ impl Threads {
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
         let mut notes = notes(scope, system, !rows.is_empty(), backwards);
         if rows.is_empty() {
-            notes.push("no event tells when a thread becomes ready and then runs".to_owned());
+            notes.push("no event shows when a thread becomes ready and then runs".to_owned());
         } else {
             notes.push(
                 "from the event that made a thread ready to its start on a core (0: one event does both); the wait of a \
@@ -92,7 +92,7 @@ impl Threads {
         }
         if self.unknown > 0 {
             notes.push(format!(
-                "{} left out: no event told when, the thread was found running (on another core, for one)",
+                "{} left out: no event showed when, the thread was found running (on another core, for one)",
                 many(self.unknown, "start is", "starts are")
             ));
         }

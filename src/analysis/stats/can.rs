@@ -49,10 +49,12 @@ impl Can {
     /// What is not shown, in words.
     pub fn say(self, all: &Counts, notes: &mut Vec<String>) {
         if !self.idle {
-            notes.push("idle: not told by this trace; a processor without work runs a thread of the system".to_owned());
+            notes.push(
+                "idle: not recorded in this trace; a processor without work runs a thread of the system".to_owned(),
+            );
         }
         if !self.slices {
-            let mut said = "time slices, yields: not told by this trace".to_owned();
+            let mut said = "time slices, yields: not recorded in this trace".to_owned();
             if all.yields > 0 {
                 said.push_str(&format!(
                     "; {} times a thread that could go on lost its core to one that is not more urgent",
@@ -62,7 +64,9 @@ impl Can {
             notes.push(said);
         }
         if !self.interrupts {
-            notes.push("interrupts: not told by this trace; no event of this system says that one begins".to_owned());
+            notes.push(
+                "interrupts: not recorded in this trace; no event of this system says that one begins".to_owned(),
+            );
         }
     }
 }

@@ -280,7 +280,7 @@ fn known(n: u64, unexplained: u64, blind: bool) -> Cell {
 const COUNTER: [(&str, Kind); 2] = [("counter", Kind::Text), ("value", Kind::Count)];
 
 /// What follows from counts where the cause of a switch is not known.
-const BLIND: &str = "preemptions, yields: not told. The trace holds switches, but no suspension and no resumption, so \
+const BLIND: &str = "preemptions, yields: not recorded. The trace holds switches, but no suspension and no resumption, so \
                      that a thread that waits and one that could go on look the same";
 
 impl Stats {
@@ -322,7 +322,7 @@ impl Stats {
         }
         if all.unexplained > 0 {
             notes.push(format!(
-                "switches_unexplained: {} times a thread that could go on lost its core, and no event tells the \
+                "switches_unexplained: {} times a thread that could go on lost its core, and no event shows the \
                  priority of it or of the one that took it",
                 all.unexplained
             ));
@@ -347,7 +347,7 @@ impl Stats {
             ),
         ];
         for (what, n) in unknown.iter().filter(|(_, n)| *n > 0) {
-            notes.push(format!("{what}: of {n} no event tells by whom, or it was before the scheduler ran"));
+            notes.push(format!("{what}: of {n} no event shows by whom, or it was before the scheduler ran"));
         }
         report
     }

@@ -58,7 +58,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     }
     let mut error = Error::not_found(
         Code::NoTraceSymbol,
-        format!("no symbol tells where the system page is ({SYSPAGE_POINTER}), which names the trace ring"),
+        format!("no symbol gives the address of the system page ({SYSPAGE_POINTER}), which names the trace ring"),
         "give the address of any buffer of the ring with --header ADDR, or search the memory with --scan",
     );
     let Some(symbol) = symbols.lookup(SYSPAGE_POINTER) else { return Err(error) };

@@ -170,7 +170,7 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     let mut issues = Vec::new();
     if doubts.unreported {
         issues.push(Issue::new(
-            Code::HighWordUnknown, "no control event tells the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
+            Code::HighWordUnknown, "no control event gives the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
         ));
     } else if doubts.turns > 0 {
         issues.push(

@@ -6,12 +6,12 @@ use super::layout::{self, CONTEXT_INIT, CONTEXT_ISR};
 use crate::abi::{Endian, Width};
 
 /// The highest object type that a kernel registers.
-const MOST_TYPE: u8 = 31;
+const MAX_TYPE: u8 = 31;
 
 /// Slots in a row that were written over, and hide no end of the ring.
 const PASSED: usize = 4;
 /// Entries that are believed, and slots behind them that are looked at.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 const SAMPLE: usize = 64;
 
 /// Memory from a header on, and how its words are stored.
@@ -29,11 +29,11 @@ impl Behind<'_> {
     pub fn registry(&self, object: usize) -> u64 {
         let there = self.bytes.get(layout::header_size(self.word)..).unwrap_or_default();
         let is_entry = |entry: &&[u8]| match entry.first_chunk::<4>() {
-            Some([0, kind, mark, _]) => (1..=MOST_TYPE).contains(kind) && mark & 0x7F == 0,
-            Some([1, kind, mark, _]) => *kind <= MOST_TYPE && mark & 0x7F == 0,
+            Some([0, kind, mark, _]) => (1..=MAX_TYPE).contains(kind) && mark & 0x7F == 0,
+            Some([1, kind, mark, _]) => *kind <= MAX_TYPE && mark & 0x7F == 0,
             _ => false,
         };
-        let count = there.chunks_exact(object.max(1)).take(MOST_ENTRIES).take_while(is_entry).count();
+        let count = there.chunks_exact(object.max(1)).take(MAX_ENTRIES).take_while(is_entry).count();
         let numbered = |count: &usize| {
             let ring = there.get(count.saturating_mul(object)..).unwrap_or_default();
             let slots = ring.chunks_exact(layout::entry_size(self.word)).take(SAMPLE);

@@ -54,7 +54,7 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
         ),
         None => Error::not_found(
             Code::NoTraceSymbol,
-            format!("no symbol tells where the trace is ({HEADER} and its neighbours, _tx_trace_buffer)"),
+            format!("no symbol gives the address of the trace ({HEADER} and its neighbours, _tx_trace_buffer)"),
             "give the unstripped ELF with --elf, or the place with --header ADDR or --symbol NAME=ADDR, or search the memory with --scan",
         ),
     }

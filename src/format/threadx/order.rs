@@ -446,7 +446,7 @@ fn recover(slots: &Slots<'_>, direction: Direction, issues: &mut Vec<Issue>) -> 
     match (largest, around) {
         (Some((step, slot)), Some(around)) if step > around => slot,
         (None, None) => {
-            issues.push(Issue::new(Code::OrderUnknown, "no event tells where the ring begins"));
+            issues.push(Issue::new(Code::OrderUnknown, "no event shows where the ring begins"));
             0
         }
         _ => 0,

@@ -13,7 +13,7 @@ const BLOCK: usize = 512;
 pub(super) const FEWEST: u64 = 8;
 /// One step in so many may be larger than what is called ordinary; two at least, and so many at the most.
 const EXCEPTIONS: u64 = 32;
-const MOST_EXCEPTIONS: u64 = 32;
+const MAX_EXCEPTIONS: u64 = 32;
 /// A step is out of the ordinary where it is so many times as long as the ordinary ones, as a power of two.
 const FACTOR: u32 = 3;
 
@@ -204,7 +204,7 @@ impl Steps {
         if self.events < FEWEST {
             return None;
         }
-        let allowed = (self.events / EXCEPTIONS).clamp(2, MOST_EXCEPTIONS);
+        let allowed = (self.events / EXCEPTIONS).clamp(2, MAX_EXCEPTIONS);
         let sizes = || (0..65u32).zip(self.sizes.iter().copied());
         let bits = reaches(allowed, sizes().rev())?;
         let middle = reaches(self.events / 2, sizes())?;

@@ -175,7 +175,7 @@ impl Search<'_> {
         } else {
             Error::not_found(
                 Code::NoTraceSymbol,
-                "no symbol tells where a UIA logger is (LoggerMin, LoggerStopMode, the list of queue descriptors)",
+                "no symbol gives the address of a UIA logger (LoggerMin, LoggerStopMode, the list of queue descriptors)",
                 "give the unstripped ELF with --elf, or the place with --header ADDR, or search the memory with --scan",
             )
         };

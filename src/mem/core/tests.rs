@@ -50,7 +50,7 @@ fn a_core_of_an_older_qemu_tells_physical_addresses_alone() {
         let mut core = core_of(&w);
         assert_eq!(get(&mut core, 0, 1), Ok(vec![1]));
         assert_eq!(get(&mut core, 0x2000_000F, 1), Ok(vec![2]));
-        assert_eq!(core.remarks(), ["the core tells no virtual addresses: its memory lies at the physical ones"]);
+        assert_eq!(core.remarks(), ["the core has no virtual addresses: physical addresses are used"]);
         // A later one tells both, and a program at 0 is no such core.
         w.segs = vec![at(0, 1), load(0x2000_0000, 0, vec![2; 16])];
         assert!(core_of(&w).remarks().is_empty());

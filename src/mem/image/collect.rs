@@ -89,7 +89,7 @@ impl Collector {
                 blocks.extend(arena.cut(first.offset, size).map(|bytes| (start, bytes)));
             } else {
                 let len = usize::try_from(end.saturating_sub(u128::from(start))).unwrap_or(0);
-                blocks.push((start, Bytes::from(paint(&self.runs, group, &arena, start, len, &mut self.flaws))));
+                blocks.push((start, Bytes::from(styles(&self.runs, group, &arena, start, len, &mut self.flaws))));
             }
             rest = later;
         }
@@ -98,7 +98,7 @@ impl Collector {
 }
 
 /// One group of runs in the order of the file, the later ones over the earlier. `len` is at most the sum of theirs.
-fn paint(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize, flaws: &mut Flaws) -> Vec<u8> {
+fn styles(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize, flaws: &mut Flaws) -> Vec<u8> {
     let mut bytes = vec![0; len];
     let mut painted = vec![false; len];
     let mut by_file = group.to_vec();

@@ -13,7 +13,7 @@ use gimli::{
     MacroIter, Unit, UnitHeader, UnitRef, constants as dw,
 };
 
-use super::patience::{self, Patience};
+use super::budget::{self, Budget};
 use super::{Dwarf, Slice, View};
 
 /// The most entries that one walk looks at.
@@ -82,13 +82,13 @@ impl Dwarf {
             without: HashSet::new(),
             table: None,
             bytes: BYTES,
-            patience: Patience::new(self.elf.bytes().len(), Duration::ZERO),
+            budget: Budget::new(self.elf.bytes().len(), Duration::ZERO),
             found: Found::default(),
         };
         let (mut units, mut old) = (view.units(), view.type_units());
         loop {
             match units.next() {
-                Ok(Some(header)) if walk.patience.look().is_some() => walk.unit(header),
+                Ok(Some(header)) if walk.budget.look().is_some() => walk.unit(header),
                 Ok(None) => break,
                 Ok(_) | Err(_) => {
                     walk.found.partial = true;
@@ -118,7 +118,7 @@ impl Dwarf {
         let mut walk = MacroWalk {
             left: MACROS,
             bytes: BYTES,
-            patience: Patience::new(self.elf.bytes().len(), Duration::ZERO),
+            budget: Budget::new(self.elf.bytes().len(), Duration::ZERO),
             names: HashMap::new(),
             imported: HashSet::new(),
             files: Vec::new(),
@@ -127,7 +127,7 @@ impl Dwarf {
         };
         let mut units = view.units();
         while let Ok(Some(header)) = units.next() {
-            if walk.patience.look().is_none() {
+            if walk.budget.look().is_none() {
                 walk.found.partial = true;
                 break;
             }
@@ -151,7 +151,7 @@ struct Walk<'a, 'v> {
     /// The last other one: units that follow each other often share it.
     table: Option<(DebugAbbrevOffset, Rc<Abbreviations>)>,
     bytes: usize,
-    patience: Patience,
+    budget: Budget,
     found: Found<EnumNames>,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Walk<'a, '_> {
             Some(table) => table,
             None => {
                 let Some(table) =
-                    header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| self.patience.look().is_some())
+                    header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| self.budget.look().is_some())
                 else {
                     self.found.partial = true;
                     return;
@@ -197,7 +197,7 @@ impl<'a> Walk<'a, '_> {
         if self.entries(&header, &abbreviations, &mut done).is_none() {
             self.found.partial = true;
         }
-        if done.is_empty() || self.patience.look().is_none() {
+        if done.is_empty() || self.budget.look().is_none() {
             return;
         }
         // Only now: it reads the head of the line table.
@@ -220,7 +220,7 @@ impl<'a> Walk<'a, '_> {
         let mut bytes = name.len();
         for (id, n) in words {
             // A name without an end is as long as its section.
-            self.patience.look()?;
+            self.budget.look()?;
             let Some(word) = text(unit, n) else { continue };
             bytes = bytes.saturating_add(word.len()).saturating_add(size_of::<(u32, String)>());
             all.push((id, word));
@@ -243,7 +243,7 @@ impl<'a> Walk<'a, '_> {
         let mut open: Option<Open<'a>> = None;
         while !raw.is_empty() {
             self.left = self.left.checked_sub(1)?;
-            self.patience.step()?;
+            self.budget.step()?;
             let (offset, depth) = (raw.next_offset(), raw.next_depth());
             if let Some(own) = open.take_if(|o| depth <= o.depth)
                 && !own.words.is_empty()
@@ -277,7 +277,7 @@ impl<'a> Walk<'a, '_> {
         let mut children = tree.root().ok()?.children();
         while let Ok(Some(child)) = children.next() {
             self.left = self.left.checked_sub(1)?;
-            self.patience.step()?;
+            self.budget.step()?;
             let entry = child.entry();
             if entry.tag() == dw::DW_TAG_typedef
                 && matches!(entry.attr_value(dw::DW_AT_type), Some(AttributeValue::UnitRef(to)) if to.0 == offset)
@@ -291,7 +291,7 @@ impl<'a> Walk<'a, '_> {
 
 fn text<'a>(unit: UnitRef<'_, Slice<'a>>, value: Value<'a>) -> Option<String> {
     let slice = unit.attr_string(value).ok()?;
-    Some(patience::name(slice.slice()))
+    Some(budget::name(slice.slice()))
 }
 
 fn head<'a>(
@@ -368,7 +368,7 @@ fn may_hold(abbreviations: &Abbreviations, range: &RangeInclusive<u32>) -> bool 
 fn place(unit: UnitRef<'_, Slice<'_>>, file: Option<u64>, line: Option<u64>) -> String {
     let name = file.and_then(|n| file_name(unit, n)).or_else(|| {
         let name = unit.name?;
-        Some(patience::name(name.slice()))
+        Some(budget::name(name.slice()))
     });
     let name = name.unwrap_or_default();
     line.map_or_else(|| name.clone(), |line| format!("{name}:{line}"))
@@ -379,9 +379,9 @@ fn file_name(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index)?;
     let name = unit.attr_string(file.path_name()).ok()?;
-    let name = patience::name(name.slice());
+    let name = budget::name(name.slice());
     let dir = file.directory(header).and_then(|d| unit.attr_string(d).ok());
-    let dir = dir.map(|d| patience::name(d.slice()));
+    let dir = dir.map(|d| budget::name(d.slice()));
     // The directory of the compilation tells nothing that a reader needs.
     Some(match dir.filter(|_| file.directory_index() != 0 && !name.starts_with('/')) {
         Some(dir) if !dir.is_empty() && dir != "." => format!("{dir}/{name}"),
@@ -393,7 +393,7 @@ fn file_name(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
 struct MacroWalk<'a> {
     left: usize,
     bytes: usize,
-    patience: Patience,
+    budget: Budget,
     /// Names that were met: the first stays.
     names: HashMap<&'a [u8], ()>,
     imported: HashSet<usize>,
@@ -441,7 +441,7 @@ impl<'a> MacroWalk<'a> {
     fn entries(&mut self, unit: UnitRef<'_, Slice<'a>>, mut entries: MacroIter<Slice<'a>>, depth: u32) -> Option<()> {
         while let Some(entry) = entries.next().ok()? {
             self.left = self.left.checked_sub(1)?;
-            self.patience.look()?;
+            self.budget.look()?;
             match entry {
                 MacroEntry::Define { text, .. } => {
                     let Ok(text) = text.string(unit) else { continue };

@@ -5,7 +5,7 @@ use tx_trace::catalogue::Catalogue;
 use tx_trace::code::Code;
 use tx_trace::error::Error;
 use tx_trace::output::{
-    Csv, EventSink, Format, Json, NoNames, Paint, Resolve, Show, Table, TableOptions, TimeFrom, View, Window,
+    Csv, EventSink, Format, Json, NoNames, Resolve, Show, Styles, Table, TableOptions, TimeFrom, View, Window,
     catalogue, objects, report_writer, write_error, write_issues,
 };
 use tx_trace::report::{Cell, Column, Kind, Report};
@@ -34,7 +34,7 @@ fn run(mut sink: impl EventSink, view: &View<'_>) {
 
 fn table_of(view: &View<'_>, width: usize, time: TimeFrom, colour: bool) -> String {
     let mut out = Vec::new();
-    run(Table::new(&mut out, TableOptions { width, paint: Paint::new(colour), time, outcomes: None }), view);
+    run(Table::new(&mut out, TableOptions { width, styles: Styles::new(colour), time, outcomes: None }), view);
     String::from_utf8(out).unwrap()
 }
 
@@ -183,7 +183,7 @@ fn issues_stand_beside_the_result() {
     assert_eq!(lines[2]["where"], json!({"address": "0x00000020", "offset": 64}));
     assert_eq!(lines[3], json!({"type": "end", "events": 0, "issues": 2}));
     let mut out = Vec::new();
-    write_issues(&mut out, &made.trace.issues, &Paint::default()).unwrap();
+    write_issues(&mut out, &made.trace.issues, &Styles::default()).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "lost: slots were written while they were read (3 times, first at 0x20, offset 0x40)\n\
@@ -209,7 +209,7 @@ fn csv_and_show() {
     run(Csv::new(&mut out), &made.view());
     golden("events.csv", &String::from_utf8(out).unwrap());
     let mut out = Vec::new();
-    run(Show::new(&mut out, Paint::default(), Some(made.trace.newest().unwrap().ticks)), &made.view());
+    run(Show::new(&mut out, Styles::default(), Some(made.trace.newest().unwrap().ticks)), &made.view());
     golden("show.txt", &String::from_utf8(out).unwrap());
 }
 
@@ -371,11 +371,11 @@ proptest! {
             prop_assert!(text.lines().all(|l| l.chars().count() <= width), "{}", text);
             let mut all = text.into_bytes();
             run(Csv::new(&mut all), &made.view());
-            run(Show::new(&mut all, Paint::default(), None), &made.view());
+            run(Show::new(&mut all, Styles::default(), None), &made.view());
             run(Json::new(&mut all), &made.view());
             objects(Format::Table, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
             objects(Format::Md, &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
-            write_issues(&mut all, &made.trace.issues, &Paint::default()).unwrap();
+            write_issues(&mut all, &made.trace.issues, &Styles::default()).unwrap();
             let all = String::from_utf8(all).unwrap();
             prop_assert!(!all.contains(is_hostile), "{:?}", all);
             let lines = json(&made);

@@ -66,5 +66,5 @@ fn a_catalogue_that_is_nobodys() {
         assert_eq!(counters[name], "", "{name}");
     }
     let said = get(&r, "stats").notes.join("\n");
-    assert!(said.contains("not told by this trace; 1 times a thread that could go on"), "{said}");
+    assert!(said.contains("not recorded in this trace; 1 times a thread that could go on"), "{said}");
 }

@@ -4,7 +4,7 @@ use crate::catalogue::{Effect, EventDef};
 
 /// What a piece of text is, so that its colour can be chosen in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub enum Style {
     /// As it comes.
     Plain,
     /// What the eye may pass over: numbers of rows, times, labels.
@@ -27,14 +27,14 @@ pub enum Ink {
 
 /// The colours of one run: escape sequences made once.
 #[derive(Debug, Clone, Default)]
-pub struct Paint {
-    on: Vec<(Ink, String)>,
+pub struct Styles {
+    on: Vec<(Style, String)>,
 }
 
 /// Ends every colour.
 const OFF: &str = "\x1b[0m";
 
-impl Paint {
+impl Styles {
     /// Colours, or none. Without the command line's feature always none.
     #[must_use]
     pub fn new(colour: bool) -> Self {
@@ -47,62 +47,62 @@ impl Paint {
         !self.on.is_empty()
     }
 
-    /// What to write before and after text of this ink; both empty without colour.
+    /// What to write before and after text of this style; both empty without colour.
     #[must_use]
     #[inline]
-    pub fn around(&self, ink: Ink) -> (&str, &str) {
-        if ink == Ink::Plain || self.on.is_empty() {
+    pub fn around(&self, style: Style) -> (&str, &str) {
+        if style == Style::Plain || self.on.is_empty() {
             return ("", "");
         }
-        self.on.iter().find(|(own, _)| *own == ink).map_or(("", ""), |(_, start)| (start.as_str(), OFF))
+        self.on.iter().find(|(own, _)| *own == style).map_or(("", ""), |(_, start)| (start.as_str(), OFF))
     }
 
     /// The text with its colour.
     #[must_use]
-    pub fn text(&self, ink: Ink, text: &str) -> String {
-        let (start, end) = self.around(ink);
+    pub fn text(&self, style: Style, text: &str) -> String {
+        let (start, end) = self.around(style);
         [start, text, end].concat()
     }
 }
 
-/// The ink of an event's name: by what the event does, never by its id.
+/// The style of an event's name: by what the event does, never by its id.
 #[must_use]
-pub fn ink_of(def: Option<&EventDef>) -> Ink {
-    let Some(def) = def else { return Ink::Mark };
+pub fn style_of(def: Option<&EventDef>) -> Style {
+    let Some(def) = def else { return Style::Mark };
     if def.effects.has(Effect::Block) {
-        Ink::Block
+        Style::Block
     } else if def.effects.has(Effect::IsrEnter) || def.effects.has(Effect::IsrExit) {
-        Ink::Isr
+        Style::Isr
     } else if def.effects.has(Effect::Ready) {
-        Ink::Ready
+        Style::Ready
     } else if def.effects.has(Effect::Mark) {
-        Ink::Mark
+        Style::Mark
     } else if def.class.ends_with("ERRORS") {
-        Ink::Error
+        Style::Error
     } else {
-        Ink::Plain
+        Style::Plain
     }
 }
 
 #[cfg(feature = "cli")]
-fn sequences() -> Vec<(Ink, String)> {
-    use owo_colors::Style;
+fn sequences() -> Vec<(Style, String)> {
+    use owo_colors::Style as Look;
     [
-        (Ink::Dim, Style::new().dimmed()),
-        (Ink::Bold, Style::new().bold()),
-        (Ink::Head, Style::new().dimmed()),
-        (Ink::Block, Style::new().yellow()),
-        (Ink::Ready, Style::new().green()),
-        (Ink::Isr, Style::new().cyan()),
-        (Ink::Mark, Style::new().magenta()),
-        (Ink::Error, Style::new().red().bold()),
+        (Style::Dim, Look::new().dimmed()),
+        (Style::Bold, Look::new().bold()),
+        (Style::Head, Look::new().dimmed()),
+        (Style::Block, Look::new().yellow()),
+        (Style::Ready, Look::new().green()),
+        (Style::Isr, Look::new().cyan()),
+        (Style::Mark, Look::new().magenta()),
+        (Style::Error, Look::new().red().bold()),
     ]
     .into_iter()
-    .map(|(ink, style)| (ink, style.prefix_formatter().to_string()))
+    .map(|(style, look)| (style, look.prefix_formatter().to_string()))
     .collect()
 }
 
 #[cfg(not(feature = "cli"))]
-fn sequences() -> Vec<(Ink, String)> {
+fn sequences() -> Vec<(Style, String)> {
     Vec::new()
 }

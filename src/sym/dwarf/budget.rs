@@ -13,13 +13,13 @@ const STEPS: u32 = 256;
 const LONGEST_NAME: usize = 1024;
 
 /// A deadline that costs little to ask for.
-pub(super) struct Patience {
+pub(super) struct Budget {
     ends: Instant,
     steps: Cell<u32>,
     over: Cell<bool>,
 }
 
-impl Patience {
+impl Budget {
     /// For debug information in a file of so many bytes, of which so much time was spent before.
     pub fn new(bytes: usize, spent: Duration) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);

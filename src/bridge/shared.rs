@@ -13,13 +13,13 @@ pub fn lock(ends: &Arc<Mutex<Ends>>) -> MutexGuard<'_, Ends> {
 }
 
 /// The stub as our own client sees it. What is for the debugger goes on to the debugger.
-pub struct Guest {
+pub struct SharedLink {
     ends: Arc<Mutex<Ends>>,
     /// Bytes for the client that it has not fetched yet.
     ready: Vec<u8>,
 }
 
-impl Guest {
+impl SharedLink {
     pub fn new(ends: Arc<Mutex<Ends>>) -> Self {
         Self { ends, ready: Vec::new() }
     }
@@ -36,12 +36,12 @@ pub struct Tally {
 impl Tally {
     /// Answers that may still come although nobody waits for them.
     pub fn owed(self, acks: bool) -> usize {
-        let heard = if acks { self.acked } else { self.sent };
-        heard.saturating_sub(self.answered)
+        let from_debugger = if acks { self.acked } else { self.sent };
+        from_debugger.saturating_sub(self.answered)
     }
 }
 
-impl Transport for Guest {
+impl Transport for SharedLink {
     fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError> {
         let mut ends = lock(&self.ends);
         // In a body `$` is escaped.
@@ -60,14 +60,14 @@ impl Transport for Guest {
                 }
                 return Ok(count);
             }
-            if ends.hear_debugger()? {
+            if ends.receive_from_debugger()? {
                 return Err(TransportError::Io("the debugger has interrupted it".into()));
             }
             let mut bytes = [0; 16 << 10];
             // Never long: the debugger may interrupt. Whoever waits for the stub asks again.
             let count = ends.stub.receive(&mut bytes, deadline)?;
-            ends.told.push(bytes.get(..count).unwrap_or_default());
-            while let Some((kind, raw, begun)) = ends.told.token() {
+            ends.from_stub.push(bytes.get(..count).unwrap_or_default());
+            while let Some((kind, raw, begun)) = ends.from_stub.token() {
                 match kind {
                     Kind::Notification(_) => ends.debugger_gets(&raw).map_err(TransportError::Io)?,
                     // Its beginning is with the debugger already.
