@@ -219,3 +219,59 @@ impl Ahead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Root;
+    use super::*;
+    use crate::abi::Endian;
+    use crate::bytes::Bytes;
+    use crate::mem::{ReadError, ReadErrorKind};
+    use crate::sym::NoSymbols;
+
+    const BLOCKS: Addr = 0x2000_0000;
+    const STACKS: Addr = 0x8000_0000;
+    const SIZE: u32 = 16 << 20;
+
+    /// Control blocks of threads whose stacks were never used, and the bytes that were asked for.
+    struct Unused(u64);
+
+    impl Memory for Unused {
+        fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            self.0 += buf.len() as u64;
+            if self.0 > 4 * MAX_BYTES {
+                let why = "more was asked for than may be".to_owned();
+                return Err(ReadError::new(addr, buf.len(), ReadErrorKind::Source(why)));
+            }
+            for (byte, at) in buf.iter_mut().zip(addr..) {
+                let start = u32::try_from(STACKS + (at - BLOCKS) / 0x400 * 0x10_0000).unwrap_or(0);
+                let words = [0x5448_5244, 0, 0, start, start.wrapping_add(SIZE - 1), SIZE];
+                let word = words.get(((at & 0x3FF) / 4) as usize).copied().unwrap_or(0);
+                *byte = if at >= STACKS { stack::FILL } else { word.to_le_bytes()[(at % 4) as usize] };
+            }
+            Ok(())
+        }
+
+        fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
+            wanted.iter().map(|&(addr, len)| self.read_bytes(addr, len)).collect()
+        }
+    }
+
+    /// Each round asked for twice as much of every stack as the one before.
+    #[test]
+    fn stacks_that_were_never_used_were_read_ahead_without_a_bound() {
+        let registered: Vec<Root> = (0..300).map(|i| Root { kind: None, address: BLOCKS + i * 0x400 }).collect();
+        let about = About {
+            symbols: &NoSymbols,
+            endian: Some(Endian::Little),
+            pointer: Some(Width::W4),
+            names: &|_: Addr| None,
+            registered: &registered,
+            stacks: true,
+        };
+        let mut memory = Unused(0);
+        read_ahead(&mut memory, &about);
+        // Every part is read twice: with the others of its round, and to be looked at.
+        assert!(memory.0 > 1 << 20 && memory.0 <= 2 * MAX_BYTES, "{} bytes", memory.0);
+    }
+}
