@@ -238,13 +238,15 @@ mod tests {
 
     impl Memory for Unused {
         fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-            self.0 += buf.len() as u64;
+            self.0 = self.0.saturating_add(buf.len() as u64);
             if self.0 > 4 * MAX_BYTES {
                 let why = "more was asked for than may be".to_owned();
                 return Err(ReadError::new(addr, buf.len(), ReadErrorKind::Source(why)));
             }
             for (byte, at) in buf.iter_mut().zip(addr..) {
-                let start = u32::try_from(STACKS + (at - BLOCKS) / 0x400 * 0x10_0000).unwrap_or(0);
+                let block = at.saturating_sub(BLOCKS) / 0x400;
+                let start = STACKS.saturating_add(block.saturating_mul(0x10_0000));
+                let start = u32::try_from(start).unwrap_or(0);
                 let words = [0x5448_5244, 0, 0, start, start.wrapping_add(SIZE - 1), SIZE];
                 let word = words.get(((at & 0x3FF) / 4) as usize).copied().unwrap_or(0);
                 *byte = if at >= STACKS { stack::FILL } else { word.to_le_bytes()[(at % 4) as usize] };

@@ -1,11 +1,16 @@
 //! One line of a table, never wider than it may be.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
+
 use super::escape::{columns, escape, is_plain};
 
 /// A line that is being built. Spaces are written when something follows them, so no line ends in one.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     text: String,
+    /// Room for a cell that is written before its width is known.
+    cell: String,
     width: usize,
     /// The column behind what is written.
     col: usize,
@@ -22,12 +27,13 @@ impl Line {
         Self { width: width.max(1), ..Self::default() }
     }
 
-    /// What was written, with the end of the line; the next line begins empty.
-    pub fn end(&mut self) -> String {
-        let next = Self::new(self.width);
-        let mut text = std::mem::replace(self, next).text;
-        text.push('\n');
-        text
+    /// Writes the line to `out`; the next one begins empty.
+    pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.text.push('\n');
+        let written = out.write_all(self.text.as_bytes());
+        self.text.clear();
+        (self.col, self.spaces, self.last, self.full) = (0, 0, (0, 0), false);
+        written
     }
 
     /// The column that comes next.
@@ -108,7 +114,7 @@ impl Line {
 
     /// Any text, cut to so many columns.
     pub fn cut(&mut self, text: &str, most: usize) {
-        let text = escape(text);
+        let text = if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(escape(text)) };
         if width_of(&text) <= most {
             return self.escaped(&text);
         }
@@ -125,6 +131,15 @@ impl Line {
     pub fn right(&mut self, text: &str, width: usize) {
         self.space(width.saturating_sub(width_of(text)));
         self.escaped(text);
+    }
+
+    /// What `write` adds to a cell, ending at a column this much further right.
+    pub fn right_with(&mut self, width: usize, write: impl FnOnce(&mut String)) {
+        let mut cell = std::mem::take(&mut self.cell);
+        cell.clear();
+        write(&mut cell);
+        self.right(&cell, width);
+        self.cell = cell;
     }
 
     /// Marks the last column: something is missing.
@@ -171,7 +186,9 @@ mod tests {
     fn line(width: usize, f: impl Fn(&mut Line)) -> String {
         let mut line = Line::new(width);
         f(&mut line);
-        line.end()
+        let mut out = Vec::new();
+        line.end(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
     }
 
     #[test]

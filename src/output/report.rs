@@ -223,13 +223,13 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             line.mark(on);
             put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
             line.unmark(off);
-            self.out.write_all(line.end().as_bytes())?;
+            line.end(&mut self.out)?;
         }
         for row in &rows {
             let row = row.get(..fits).unwrap_or(row);
             for part in folded(row, report.columns.get(..fits).unwrap_or(&report.columns), &widths) {
                 put(&mut line, part.iter().map(String::as_str), &report.columns, &widths);
-                self.out.write_all(line.end().as_bytes())?;
+                line.end(&mut self.out)?;
             }
         }
         let left = heads.get(fits..).filter(|h| !h.is_empty() && !rows.is_empty());
@@ -240,7 +240,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
                 line.text(if i == 0 { "note:" } else { "" });
                 line.to(indent);
                 line.text(part);
-                self.out.write_all(line.end().as_bytes())?;
+                line.end(&mut self.out)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::View;
 use super::scale::Scale;
-use super::text::hex;
+use super::text::{add, add_hex};
 use crate::abi::{Addr, Endian};
 use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
@@ -53,6 +53,7 @@ pub struct Rows {
     /// Of the numbers that processors have, and of all others.
     exceptions: Exceptions,
     orders: Rc<Vec<Vec<usize>>>,
+    text: String,
 }
 
 /// Names of exceptions: those of small numbers in a list, where one that was not looked up yet is `None`.
@@ -243,6 +244,7 @@ impl Rows {
         }
         let orders = self.orders(view, id);
         let order = orders.get(usize::try_from(id.0).unwrap_or(usize::MAX)).map_or(&[][..], Vec::as_slice);
+        let mut text = std::mem::take(&mut self.text);
         let shown = order.iter().try_for_each(|word| {
             let (Some(of), Some(field)) = (Word::at(view, def, *word, words, false), def.field(*word)) else {
                 return ControlFlow::Continue(());
@@ -250,12 +252,14 @@ impl Rows {
             if of.repeats_who(view, event, field) {
                 return ControlFlow::Continue(());
             }
-            let mut text = self.say(view, event, of, field).into_owned();
+            text.clear();
+            self.say(view, event, of, field, &mut text);
             if is_doubtful(event, *word) {
                 text.push('?');
             }
             each(&field.label, &text)
         });
+        self.text = text;
         if own && shown.is_continue() {
             // What the application did not describe, but filled.
             self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
@@ -286,9 +290,9 @@ impl Rows {
             match def.field(word) {
                 Some(field) => {
                     let of = Word { def, index: word, value: *value, words, typed: true };
-                    out.push_str(&self.say(view, event, of, field));
+                    self.say(view, event, of, field, &mut out);
                 }
-                None => out.push_str(&value.to_string()),
+                None => add(&mut out, value),
             }
             if is_doubtful(event, word) {
                 out.push('?');
@@ -319,7 +323,10 @@ impl Rows {
             // Nobody described the word; where it is an object's address it is taken for one.
             let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
             let name = object.map_or("", |id| self.object(view, id));
-            let mut text = if name.is_empty() { hex(*word, 1) } else { name.to_owned() };
+            let mut text = name.to_owned();
+            if text.is_empty() {
+                add_hex(&mut text, *word, 1);
+            }
             if is_doubtful(event, i) {
                 text.push('?');
             }
@@ -332,7 +339,9 @@ impl Rows {
     fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
         let Word { def, index: word, value, .. } = of;
         let Some(field) = def.field(word) else { return };
-        let text = self.say(view, event, of, field);
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        self.say(view, event, of, field, &mut text);
         each(&Arg {
             word,
             name: &field.name,
@@ -344,21 +353,22 @@ impl Rows {
             doubtful: is_doubtful(event, word),
             repeats_who: of.repeats_who(view, event, field),
         });
+        self.text = text;
     }
 
-    /// What a word says.
-    fn say<'d>(&mut self, view: &View<'_>, event: &Event, of: Word<'d>, field: &'d FieldDef) -> Cow<'d, str> {
+    /// Adds what a word says.
+    fn say(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, field: &FieldDef, out: &mut String) {
         let Word { def, index: word, value, words, .. } = of;
         if field.kind == ArgKind::Text {
             let characters = characters(view, words.get(word..).unwrap_or(&[]));
-            return String::from_utf8_lossy(&characters).into_owned().into();
+            return out.push_str(&String::from_utf8_lossy(&characters));
         }
         if let Some(words) = &field.words {
             if let Some(own) = words.word(value) {
-                return own.into();
+                return out.push_str(own);
             }
             if words.bits && value != 0 {
-                return bits(words, value).into();
+                return bits(words, value, out);
             }
         }
         if let Some(own) = event.isr.filter(|_| numbers_isr(def, word)) {
@@ -366,65 +376,69 @@ impl Rows {
             // neither, and then its number is no exception.
             let same = value == u64::from(own) || value.checked_add(16) == Some(u64::from(own));
             if let Some(name) = self.exception(view, own).filter(|_| same) {
-                return name.to_owned().into();
+                return out.push_str(name);
             }
         }
-        self.say_kind(view, of, field).into()
+        self.say_kind(view, of, field, out);
     }
 
-    /// What a word says by its kind alone.
-    fn say_kind(&mut self, view: &View<'_>, of: Word<'_>, field: &FieldDef) -> String {
+    /// Adds what a word says by its kind alone.
+    fn say_kind(&mut self, view: &View<'_>, of: Word<'_>, field: &FieldDef, out: &mut String) {
         let Word { def, index: word, value, typed, .. } = of;
         match field.kind {
-            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => value.to_string(),
+            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => add(out, value),
             ArgKind::Ip => {
                 let byte = |shift: u32| value.checked_shr(shift).unwrap_or(0) & 0xFF;
-                format!("{}.{}.{}.{}", byte(24), byte(16), byte(8), byte(0))
+                add(out, format_args!("{}.{}.{}.{}", byte(24), byte(16), byte(8), byte(0)));
             }
             ArgKind::ThreadPtr if value == 0 => {
                 // Nobody runs next, or nobody has it.
                 let next = def.effects.iter().any(|(e, f)| e == Effect::Run && f == Some(word));
-                if next { "idle" } else { "none" }.to_owned()
+                out.push_str(if next { "idle" } else { "none" });
             }
             ArgKind::Ptr | ArgKind::ThreadPtr if value != 0 => {
                 let what = if field.kind == ArgKind::Ptr { Pointed::Object } else { Pointed::Thread };
-                self.pointed(view, what, value).unwrap_or_else(|| {
+                if let Some(name) = self.pointed(view, what, value) {
+                    return out.push_str(name);
+                }
+                if typed {
                     let known = view.trace.objects.at(value).and_then(|o| o.type_name);
                     let word = if what == Pointed::Thread { "thread" } else { &field.label };
-                    let address = hex(value, 1);
-                    if typed { format!("{} {address}", known.unwrap_or(word)) } else { address }
-                })
+                    add(out, format_args!("{} ", known.unwrap_or(word)));
+                }
+                add_hex(out, value, 1);
             }
-            ArgKind::Code if value != 0 => {
-                self.stray(view, Pointed::Code, value).map_or_else(|| hex(value, 1), str::to_owned)
-            }
+            ArgKind::Code if value != 0 => match self.stray(view, Pointed::Code, value) {
+                Some(name) => out.push_str(name),
+                None => add_hex(out, value, 1),
+            },
             ArgKind::Int => {
                 // Two's complement of the stored width.
-                let unused =
-                    64u32.saturating_sub(u32::try_from(view.trace.about.word.bytes()).unwrap_or(8).saturating_mul(8));
+                let bits = u32::try_from(view.trace.about.word.bytes()).unwrap_or(8).saturating_mul(8);
+                let unused = 64u32.saturating_sub(bits);
                 let signed = i64::from_ne_bytes(value.to_ne_bytes()).checked_shl(unused).unwrap_or(0);
-                signed.checked_shr(unused).unwrap_or(0).to_string()
+                add(out, signed.checked_shr(unused).unwrap_or(0));
             }
-            ArgKind::Str => view.trace.text(value).map_or_else(|| hex(value, 1), str::to_owned),
-            ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
-                Some(name) if !name.is_empty() => name.to_owned(),
-                _ => value.to_string(),
+            ArgKind::Str => match view.trace.text(value) {
+                Some(text) => out.push_str(text),
+                None => add_hex(out, value, 1),
             },
-            _ => hex(value, 1),
+            ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
+                Some(name) if !name.is_empty() => out.push_str(name),
+                _ => add(out, value),
+            },
+            _ => add_hex(out, value, 1),
         }
     }
 
     /// The name of what lies at an address, where it has one.
-    fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr) -> Option<String> {
-        if let Some(id) = view.trace.objects.id_at(address) {
-            // The memory of a thread may serve another object by now.
-            let fits = what != Pointed::Thread || view.trace.objects.get(id).is_some_and(|o| o.is_thread);
-            let name = if fits { self.object(view, id) } else { "" };
-            if !name.is_empty() {
-                return Some(name.to_owned());
-            }
+    fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr) -> Option<&str> {
+        // The memory of a thread may serve another object by now.
+        let fits = |id| what != Pointed::Thread || view.trace.objects.get(id).is_some_and(|o| o.is_thread);
+        match view.trace.objects.id_at(address).filter(|id| fits(*id)) {
+            Some(id) if !self.object(view, id).is_empty() => Some(self.object(view, id)),
+            _ => self.stray(view, what, address),
         }
-        self.stray(view, what, address).map(str::to_owned)
     }
 
     /// The same for an address that the registry does not name.
@@ -484,11 +498,17 @@ fn is_doubtful(event: &Event, word: usize) -> bool {
     u32::try_from(word).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|bits| bits & 1 == 1)
 }
 
-/// A set of bits in words: `a|b|0x40`.
-fn bits(words: &crate::catalogue::Enumeration, value: u64) -> String {
-    let set = words.words.iter().filter(|(bit, _)| *bit != 0 && value & bit == *bit);
-    let rest = set.clone().fold(value, |rest, (bit, _)| rest & !bit);
-    let rest = (rest != 0).then(|| hex(rest, 1));
-    let all: Vec<String> = set.map(|(_, word)| word.clone()).chain(rest).collect();
-    all.join("|")
+/// Adds a set of bits in words: `a|b|0x40`.
+fn bits(words: &crate::catalogue::Enumeration, value: u64, out: &mut String) {
+    let mut rest = value;
+    let start = out.len();
+    for (bit, word) in words.words.iter().filter(|(bit, _)| *bit != 0 && value & bit == *bit) {
+        out.push_str(if out.len() > start { "|" } else { "" });
+        out.push_str(word);
+        rest &= !bit;
+    }
+    if rest != 0 {
+        out.push_str(if out.len() > start { "|" } else { "" });
+        add_hex(out, rest, 1);
+    }
 }

@@ -1,6 +1,6 @@
 //! One unit a column, chosen by what the column has to hold.
 
-use super::text::fixed;
+use super::text::{add, fixed};
 use crate::trace::{Clock, Counts};
 
 /// How ticks are written in a column.
@@ -47,12 +47,19 @@ impl Scale {
     /// Ticks in this unit.
     #[must_use]
     pub fn text(&self, ticks: i64) -> String {
+        let mut out = String::new();
+        self.add(&mut out, ticks);
+        out
+    }
+
+    /// Adds ticks in this unit.
+    pub(super) fn add(&self, out: &mut String, ticks: i64) {
         match self.factor {
-            None => ticks.to_string(),
+            None => add(out, ticks),
             Some(factor) => {
                 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the cast saturates")]
                 let n = (ticks as f64 * factor).round() as i64;
-                fixed(n, self.decimals)
+                out.push_str(&fixed(n, self.decimals));
             }
         }
     }

@@ -8,7 +8,7 @@ use super::line::{Line, width_of};
 use super::row::Rows;
 use super::scale::Scale;
 use super::styles::{Style, Styles, style_of};
-use super::text::hex;
+use super::text::{add, add_hex};
 use super::window::Window;
 use super::{EventSink, Flow, View, escape};
 use crate::analysis::Outcomes;
@@ -84,6 +84,7 @@ pub struct Table<W: Write> {
     layout: Layout,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
+    who: String,
 }
 
 impl<W: Write> Table<W> {
@@ -98,6 +99,7 @@ impl<W: Write> Table<W> {
             delta: Scale::TICKS,
             layout: Layout::default(),
             before: Vec::new(),
+            who: String::new(),
         }
     }
 
@@ -187,7 +189,7 @@ impl<W: Write> Table<W> {
             (format!("delta {}", self.delta.unit), layout.delta),
             ("core".to_owned(), layout.core),
         ] {
-            column(line, &head, width);
+            column(line, width, |out| out.push_str(&head));
         }
         let who = line.at();
         line.text("who");
@@ -197,15 +199,17 @@ impl<W: Write> Table<W> {
         line.to(event.saturating_add(layout.event).saturating_add(GAP));
         line.text("arguments");
         line.unmark(off);
-        self.out.write_all(line.end().as_bytes())
+        line.end(&mut self.out)
     }
 
     /// Who inserted the event; at an interrupt also whom it interrupted.
-    fn who(&mut self, view: &View<'_>, event: &Event) -> String {
-        let who = self.rows.who_of(view, event).to_owned();
-        match event.interrupted.filter(|_| self.layout.behind) {
-            Some(behind) => format!("{who}<{}", self.rows.who(view, behind)),
-            None => who,
+    fn join_who(&mut self, view: &View<'_>, event: &Event) {
+        let Self { who, rows, layout, .. } = self;
+        who.clear();
+        who.push_str(rows.who_of(view, event));
+        if let Some(behind) = event.interrupted.filter(|_| layout.behind) {
+            who.push('<');
+            who.push_str(rows.who(view, behind));
         }
     }
 
@@ -230,20 +234,19 @@ impl<W: Write> Table<W> {
         let Self { line, layout, options, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
         line.mark(on);
-        let text = |n: Option<u16>| n.map(|n| n.to_string()).unwrap_or_default();
-        if layout.time > 0 {
-            column(line, &self.time.text(time), layout.time);
-        }
-        if layout.stamp > 0 {
-            column(line, &event.stamp.map(|s| hex(s, view.stamp_digits())).unwrap_or_default(), layout.stamp);
-        }
-        column(line, &text(event.priority), layout.priority);
-        column(line, &text(event.threshold.filter(|t| Some(*t) != event.priority)), layout.threshold);
-        column(line, &event.seq.to_string(), layout.seq);
-        if layout.delta > 0 {
-            column(line, &event.delta.map_or_else(|| "-".to_owned(), |d| self.delta.text(d)), layout.delta);
-        }
-        column(line, &event.core.to_string(), layout.core);
+        column(line, layout.time, |out| self.time.add(out, time));
+        column(line, layout.stamp, |out| {
+            event.stamp.into_iter().for_each(|stamp| add_hex(out, stamp, view.stamp_digits()));
+        });
+        let threshold = event.threshold.filter(|t| Some(*t) != event.priority);
+        column(line, layout.priority, |out| event.priority.into_iter().for_each(|n| add(out, n)));
+        column(line, layout.threshold, |out| threshold.into_iter().for_each(|n| add(out, n)));
+        column(line, layout.seq, |out| add(out, event.seq));
+        column(line, layout.delta, |out| match event.delta {
+            Some(delta) => self.delta.add(out, delta),
+            None => out.push('-'),
+        });
+        column(line, layout.core, |out| add(out, event.core));
         line.unmark(off);
     }
 }
@@ -254,9 +257,9 @@ fn digits(n: u64) -> usize {
 }
 
 /// Writes a cell of a column of numbers; a column of no width is not shown.
-fn column(line: &mut Line, text: &str, width: usize) {
+fn column(line: &mut Line, width: usize, write: impl FnOnce(&mut String)) {
     if width > 0 {
-        line.right(text, width);
+        line.right_with(width, write);
         line.space(GAP);
     }
 }
@@ -292,8 +295,8 @@ impl<W: Write> EventSink for Table<W> {
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
         self.numbers(view, event);
         let changes = self.changes(view, event);
-        let who = self.who(view, event);
-        let Self { line, layout, options, rows, .. } = self;
+        self.join_who(view, event);
+        let Self { line, layout, options, rows, who, .. } = self;
         let styles = &options.styles;
 
         let start = line.at();
@@ -303,7 +306,7 @@ impl<W: Write> EventSink for Table<W> {
         }
         line.mark(on);
         line.text(if changes { "*" } else { "" });
-        line.cut(&who, layout.who);
+        line.cut(who, layout.who);
         line.unmark(off);
         line.to(start.saturating_add(layout.who).saturating_add(GAP));
 
@@ -325,7 +328,7 @@ impl<W: Write> EventSink for Table<W> {
             line.text(&rows.outcome(view, outcome));
             line.unmark(dim.1);
         }
-        self.out.write_all(line.end().as_bytes())?;
+        line.end(&mut self.out)?;
         Ok(Flow::More)
     }
 

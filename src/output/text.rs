@@ -1,9 +1,23 @@
 //! Numbers as text, in the forms that every output shares.
 
+use std::fmt::{Display, Write};
+
+/// Adds what a value shows. A `String` takes all of it.
+pub(super) fn add(out: &mut String, value: impl Display) {
+    let _ = write!(out, "{value}");
+}
+
+/// Adds `0x` and a number in hexadecimal, at least so many digits long.
+pub(super) fn add_hex(out: &mut String, n: u64, digits: usize) {
+    let width = digits.saturating_add(2);
+    let _ = write!(out, "{n:#0width$x}");
+}
+
 /// `0x` and a number in hexadecimal, at least so many digits long.
 pub(super) fn hex(n: u64, digits: usize) -> String {
-    let width = digits.saturating_add(2);
-    format!("{n:#0width$x}")
+    let mut out = String::new();
+    add_hex(&mut out, n, digits);
+    out
 }
 
 /// A number of so many decimals, given as a whole number of its last one.
