@@ -234,7 +234,7 @@ impl<'a> Query<'a> {
     /// Holds filters against a trace.
     ///
     /// # Errors
-    /// [`Wrong::Usage`] where a filter names what cannot be, [`Wrong::NotHere`] where it names what this trace does
+    /// [`Code::Filter`] where a filter names what cannot be, [`Code::NothingMatches`] where it names what this trace does
     /// not hold.
     pub fn compile(filters: &Filters, trace: &'a Trace, catalogue: &'a Catalogue) -> Result<Self, Error> {
         Self::compile_with(filters, trace, catalogue, &|_| None)

@@ -228,7 +228,7 @@ impl Client {
     /// Stops the target that [`Client::resume`] let run.
     ///
     /// # Errors
-    /// [`RspErrorKind::Runs`](crate::rsp::RspErrorKind::Runs) where it does not stop in time.
+    /// [`RspErrorKind::Runs`] where it does not stop in time.
     pub fn halt(&mut self) -> Result<Stop, RspError> {
         match self.run {
             Run::Halted | Run::NonStop | Run::Unhalted => return Ok(Stop::Asked),
