@@ -36,7 +36,15 @@
 //!
 //! The modules behind this page are public with the feature `internals`, for this package's own tests, benches and fuzz
 //! targets. They change without notice.
-#![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports, reason = "internals are for tests"))]
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(
+        dead_code,
+        unused_imports,
+        rustdoc::private_intra_doc_links,
+        reason = "internals are public for tests, benches and fuzz targets alone"
+    )
+)]
 
 #[cfg(feature = "internals")]
 pub mod abi;
