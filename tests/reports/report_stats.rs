@@ -360,7 +360,7 @@ fn without_the_schedulers_events_no_cause_is_told() {
     assert_eq!(count(&r, "context_switches"), 3);
     let all = counters(&r, "stats");
     assert_eq!((all["preemptions"].as_str(), all["yields"].as_str()), ("", ""));
-    assert!(get(&r, "stats").notes.iter().any(|n| n.starts_with("preemptions, yields: not told")));
+    assert!(get(&r, "stats").notes.iter().any(|n| n.starts_with("preemptions, yields: not recorded")));
 }
 
 #[test]
