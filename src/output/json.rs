@@ -18,8 +18,10 @@ pub(super) const SCHEMA: u64 = 1;
 
 /// Writes one value as a line.
 pub(super) fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Lines))?;
-    out.write_all(b"\n")
+    let mut line = Vec::with_capacity(1024);
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut line, Lines))?;
+    line.push(b'\n');
+    out.write_all(&line)
 }
 
 /// Compact JSON in which nothing is raw that a terminal would obey, and a whole number has no fraction.
