@@ -154,7 +154,7 @@ impl Histogram {
 }
 
 #[cfg(test)]
-#[allow(clippy::arithmetic_side_effects)]
+#[allow(clippy::arithmetic_side_effects, reason = "a test")]
 mod tests {
     use super::*;
 

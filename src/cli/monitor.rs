@@ -276,6 +276,26 @@ mod tests {
         assert!(refused(&format!("last --thread {}", "x".repeat(MAX_LINE))).contains("at most"));
     }
 
+    /// What a line asks for is what it gets: the number of events, the filter, all objects.
+    #[test]
+    fn a_line_is_carried_out_as_it_was_typed() {
+        let file = |name: &str| [env!("CARGO_MANIFEST_DIR"), "tests/fixtures", name].iter().collect();
+        let inputs = crate::session::Inputs { files: vec![file("cm3.elf"), file("cm3.core")], ..Default::default() };
+        let (mut memory, info) = crate::session::Session::open(inputs).unwrap().into_memory().unwrap();
+        let program = Program { info, ..Program::default() };
+        let mut said = |line: &str| {
+            let mut out = Vec::new();
+            let outcome = run(line, &program, Borrowed::Memory(memory.as_mut()), &mut out);
+            assert_eq!(outcome, Outcome::Done, "{line}");
+            String::from_utf8(out).unwrap()
+        };
+        let text = said("last 5 --class queue --format json");
+        let events: Vec<&str> = text.lines().filter(|l| l.starts_with("{\"type\":\"event\"")).collect();
+        assert!(events.len() == 5 && events.iter().all(|e| e.contains("\"name\":\"tx_queue_")), "{text}");
+        let [some, all] = ["threads", "threads --all"].map(&mut said);
+        assert!(all.lines().count() > some.lines().count(), "{some}{all}");
+    }
+
     #[test]
     fn help_is_ours() {
         for line in ["", "  ", "help", "--help", "last --help", "dump --help"] {

@@ -241,7 +241,7 @@ pub enum Change {
         /// The call that it blocks in.
         call: Option<Call>,
     },
-    /// A thread's priority is another than before, or known for the first time.
+    /// A thread's priority changed, or is known for the first time.
     Priority {
         /// The thread.
         thread: ThreadNo,

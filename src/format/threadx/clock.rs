@@ -178,7 +178,8 @@ fn tell_doubts(scan: &PreScan, direction: Known, runs: bool, issues: &mut Vec<Is
         ));
     } else if direction == Known::Assumed {
         issues.push(Issue::new(
-            Code::DirectionUnknown, "as many stamps go up as down, which does not tell which way the clock counts: up is taken (--direction down)",
+            Code::DirectionUnknown,
+            "as many stamps go up as down, so the direction of the clock is not known: up is taken (--direction down)",
         ));
     }
 }

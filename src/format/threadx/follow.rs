@@ -306,7 +306,7 @@ impl Look<'_> {
         let Some(now) = now.filter(|now| now.is_of_trace(&self.layout.stored)) else {
             return Err(Error::not_found(
                 Code::TraceChanged,
-                format!("the trace header at {at:#x} ({}) is another than before", order_name(endian)),
+                format!("the trace header at {at:#x} ({}) has changed", order_name(endian)),
                 "the target was reset or loaded anew; --wait goes on with the new trace",
             ));
         };
