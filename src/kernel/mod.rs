@@ -31,7 +31,7 @@ pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
 pub use object::Object;
 pub use position::{Position, Stop};
-pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, enable_bits, version};
+pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, version};
 pub use registry::{registered, registered_blocks};
 pub use report::{Breadth, reports};
 pub use roots::Root;
@@ -173,11 +173,17 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
     bytes.and_then(|b| layout.shape.endian.word(word, &b, 0)) == Some(kind.id())
 }
 
+/// The option that gives the address of the list of threads without an ELF.
+#[must_use]
+pub fn head_option() -> String {
+    format!("--symbol {}=ADDR from the linker's map", fit::HEAD)
+}
+
 fn no_symbol(tried: Vec<String>) -> Error {
     Error::failed(
         Code::NoKernelSymbol,
-        "no symbol _tx_thread_created_ptr: the address of the kernel's threads is not known",
-        "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
+        format!("no symbol {}: the address of the kernel's threads is not known", fit::HEAD),
+        format!("give the ELF (--elf), or {}", head_option()),
     )
     .tried(tried)
 }
@@ -187,7 +193,7 @@ fn no_kernel(misfit: Misfit) -> Error {
     match misfit {
         Misfit::Empty => Error::not_found(
             Code::NoThreads,
-            "the kernel has no threads: _tx_thread_created_ptr is 0",
+            format!("the kernel has no threads: {} is 0", fit::HEAD),
             "the target stopped before tx_kernel_enter had created any; let it run on",
         ),
         Misfit::Unreadable(why) => Error::failed(

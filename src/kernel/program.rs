@@ -20,6 +20,8 @@ pub const SYMBOLS: &[&str] = &[
     "_tx_timer_system_clock",
     VERSION,
 ];
+/// What a port calls the vector table.
+pub const VECTOR_TABLES: &[&str] = &["_tx_vectors"];
 /// What the names of the kernel's variables and functions begin with.
 pub const PREFIX: &str = "_tx_";
 /// Constants that tell which kernel it is.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::catalogue::Catalogue;
-use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents, header::Macros};
+use crate::catalogue::user::header::{Macros, is_reserved};
+use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents};
 use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::Error;
@@ -409,8 +410,7 @@ fn walk(elf: &Arc<Elf>, ids: &RangeInclusive<u32>) -> FromElf {
     let mut groups: Vec<EnumNames> = Vec::new();
     for m in &macros.all {
         let Some(file) = m.file.as_deref().filter(|f| !is_system(f)) else { continue };
-        // What begins so belongs to the compiler, its library or the kernel.
-        if m.name.starts_with('_') || m.name.starts_with("TX_") {
+        if is_reserved(&m.name) {
             continue;
         }
         let Some(id) = values.value(&m.name).and_then(|v| u32::try_from(v).ok()).filter(|v| ids.contains(v)) else {

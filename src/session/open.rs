@@ -352,7 +352,7 @@ impl TargetInfo {
             let how = "the entry point that the debugger sees";
             info.load = info.load.or(by_entry.map(|at| LoadOffset { value: at.wrapping_sub(elf.entry()), how }));
             let expected: Vec<&str> = format::symbols().chain(kernel::SYMBOLS.iter().copied()).collect();
-            info.program = Some(ElfSymbols::new(Arc::new(elf), 0).expecting(&expected));
+            info.program = Some(ElfSymbols::new(Arc::new(elf), 0).expecting(&expected, kernel::VECTOR_TABLES));
         }
         Ok(info)
     }

@@ -116,13 +116,16 @@ impl Source<'_> {
         }
     }
 
-    /// The memory without what was remembered of it.
+    /// The memory, to be read anew.
     pub fn fresh(&mut self) -> &mut dyn Memory {
         match self {
             Self::Stub(cache) => cache.inner_mut(),
             Self::BorrowedStub(cache) => *cache.inner_mut(),
             Self::Backend(cache) => cache.inner_mut().as_mut(),
-            Self::Files(memory) => memory.as_mut(),
+            Self::Files(memory) => {
+                memory.refresh();
+                memory.as_mut()
+            }
         }
     }
 
@@ -199,7 +202,7 @@ impl<'m> Target<'m> {
                 info.ask_load_offset(Some(remote), &mut issues);
                 Source::BorrowedStub(Box::new(Cache::new(remote)))
             }
-            Borrowed::Memory(memory) => Source::Files(Box::new(memory)),
+            Borrowed::Memory(memory) => Source::Files(Box::new(Cache::new(memory))),
         };
         issues.extend(info.issues.iter().cloned());
         Self { memory, info, issues, place: None, link: None }
@@ -294,5 +297,40 @@ impl<'m> Target<'m> {
             Source::Stub(cache) => Some(cache.into_inner().into_client()),
             Source::BorrowedStub(_) | Source::Backend(_) | Source::Files(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::path::Path;
+
+    use super::*;
+    use crate::mem::ReadError;
+    use crate::mem::segments::Block;
+
+    /// Counts how often each byte is read.
+    struct Counted(Segments, HashMap<Addr, usize>);
+
+    impl Memory for Counted {
+        fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            for at in (addr..).take(buf.len()) {
+                *self.1.entry(at).or_default() += 1;
+            }
+            self.0.read(addr, buf)
+        }
+    }
+
+    #[test]
+    fn own_memory_was_read_twice() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let ram = std::fs::read(fixtures.join("cm3.ram.bin")).unwrap();
+        let mut memory = Counted(Segments::new(vec![Block::whole(0x2000_0000, ram.into())]), HashMap::new());
+        let mut target = Inputs::new().elf(fixtures.join("cm3.elf")).over("own", &mut memory).unwrap();
+        target.last(50).unwrap();
+        target.trace().unwrap();
+        drop(target);
+        assert!(memory.1.len() > 4096, "the whole buffer");
+        assert_eq!(memory.1.values().max(), Some(&1));
     }
 }

@@ -15,6 +15,8 @@ pub struct ElfSymbols {
     load_offset: u64,
     dwarf: Arc<Dwarf>,
     exceptions: Arc<OnceLock<Option<Exceptions>>>,
+    /// Names of the vector table beside the usual ones.
+    tables: &'static [&'static str],
 }
 
 impl ElfSymbols {
@@ -22,14 +24,15 @@ impl ElfSymbols {
     #[must_use]
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
         let dwarf = Arc::new(Dwarf::new(Arc::clone(&elf)));
-        Self { elf, load_offset, dwarf, exceptions: Arc::default() }
+        Self { elf, load_offset, dwarf, exceptions: Arc::default(), tables: &[] }
     }
 
-    /// Finds symbols that will be asked for, and the vector table's, in one pass over the symbol table.
+    /// Finds symbols that will be asked for, and the vector table's, in one pass over the symbol table. `tables`: names
+    /// that a kernel gives the vector table.
     #[must_use]
-    pub fn expecting(self, names: &[&str]) -> Self {
-        drop(self.elf.lookup_many(&[names, &TABLES].concat()));
-        self
+    pub fn expecting(self, names: &[&str], tables: &'static [&'static str]) -> Self {
+        drop(self.elf.lookup_many(&[names, &TABLES, tables].concat()));
+        Self { tables, ..self }
     }
 
     /// The same program at another place; what was read of it is shared.
@@ -84,7 +87,7 @@ impl Symbols for ElfSymbols {
         if let Some(name) = Exceptions::own(number) {
             return self.elf.is_m_profile().then(|| name.to_owned());
         }
-        self.exceptions.get_or_init(|| Exceptions::of(&self.elf)).as_ref()?.name(number)
+        self.exceptions.get_or_init(|| Exceptions::of(&self.elf, self.tables)).as_ref()?.name(number)
     }
 
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {

@@ -4,7 +4,7 @@ use crate::abi::Addr;
 use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SymbolKind};
 
 /// Names that start-up files use for the vector table.
-pub(super) const TABLES: [&str; 14] = [
+pub(super) const TABLES: [&str; 13] = [
     "__Vectors",
     "__isr_vector",
     "g_pfnVectors",
@@ -18,7 +18,6 @@ pub(super) const TABLES: [&str; 14] = [
     "__VECTOR_TABLE",
     "__EXCEPTIONS",
     "exception_table",
-    "_tx_vectors",
 ];
 
 /// The first exception that is defined by the chip and not by the architecture.
@@ -34,10 +33,11 @@ pub struct Exceptions {
 }
 
 impl Exceptions {
-    /// Of `elf`; `None` where it is not known to be for the M profile.
+    /// Of `elf`; `None` where it is not known to be for the M profile. `tables`: names of the vector table beside the
+    /// usual ones.
     #[must_use]
-    pub fn of(elf: &Elf) -> Option<Self> {
-        elf.is_m_profile().then(|| Self { handlers: table(elf).map_or_else(Vec::new, |t| handlers(elf, &t)) })
+    pub fn of(elf: &Elf, tables: &[&str]) -> Option<Self> {
+        elf.is_m_profile().then(|| Self { handlers: table(elf, tables).map_or_else(Vec::new, |t| handlers(elf, &t)) })
     }
 
     /// The name of the exception of this number; `None` for a number that the architecture reserves.
@@ -68,8 +68,8 @@ impl Exceptions {
 }
 
 /// The words of the vector table, as far as the file has them.
-fn table(elf: &Elf) -> Option<Vec<u32>> {
-    let named = elf.lookup_many(&TABLES).into_iter().flatten();
+fn table(elf: &Elf, more: &[&str]) -> Option<Vec<u32>> {
+    let named = elf.lookup_many(&[&TABLES, more].concat()).into_iter().flatten();
     let named = named.filter_map(|s| words(elf, s.address, s.size)).find(|t| begins_well(elf, t));
     named.or_else(|| {
         let segments = elf.segments().filter(|s| s.kind == PT_LOAD && s.filesz > 0);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn of(w: &Writer) -> Option<Exceptions> {
-        Exceptions::of(&Elf::open(w.build()).unwrap())
+        Exceptions::of(&Elf::open(w.build()).unwrap(), &[])
     }
 
     fn entries() -> Vec<u32> {

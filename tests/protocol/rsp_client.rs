@@ -527,6 +527,18 @@ fn a_newer_qemu_that_stood_was_set_running() {
     assert!(!stub.requests().contains(&"D".to_owned()));
 }
 
+/// No version up to 10 does; the question that only QEMU answers identifies it, and not what it leaves out.
+#[test]
+fn a_qemu_without_acknowledgements_was_taken_for_another_stub() {
+    let supported = "PacketSize=1000;qXfer:features:read+;vContSupported+;multiprocess+;QStartNoAckMode+";
+    let (_, client) = connect(Stub { supported, no_ack: true, ..qemu(false) });
+    let outcome = client.leave();
+    assert_eq!((outcome.before, outcome.after, outcome.message), (Before::Halted, After::Halted, None));
+    // A stub with the same features that does not know the question is another one.
+    let (_, client) = connect(Stub { supported, no_ack: true, qemu: false, ..qemu(false) });
+    assert_eq!(client.leave().before, Before::Unknown);
+}
+
 #[test]
 fn dropped_on_an_error_path_it_still_leaves() {
     let (stub, client) = connect(qemu(true));

@@ -55,6 +55,11 @@ impl<'a> Macros<'a> {
     }
 }
 
+/// True for names that a compiler, its library or the kernel defines.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with('_') || name.starts_with("TX_")
+}
+
 /// A line as the compiler sees it: joined with those that continue it, without comments.
 struct Line {
     at: usize,
