@@ -162,14 +162,14 @@ impl TargetInfo {
     pub(super) fn collect_symbols(&mut self) {
         let mut symbols = Layers::new();
         if !self.pairs.is_empty() {
-            symbols = symbols.then(crate::sym::Pairs::new(self.pairs.clone()));
+            symbols = symbols.then(Arc::new(crate::sym::Pairs::new(self.pairs.clone())));
         }
         if let Some(program) = &self.program {
-            symbols = symbols.then(program.at(self.load_offset().value));
+            symbols = symbols.then(Arc::new(program.at(self.load_offset().value)));
         }
         if let Some(noted) = &self.noted {
             // Under an ELF's own: it knows more.
-            symbols = symbols.then(Arc::clone(noted));
+            symbols = symbols.then(Arc::<Noted>::clone(noted));
         }
         self.symbols = symbols;
     }
