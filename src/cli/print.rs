@@ -12,7 +12,7 @@ use super::{Outcome, now, reports};
 use crate::analysis::Outcomes;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{self, EventSink, Flow, Format, Show, TableOptions, TimeFrom, View, Window};
+use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Position, Query};
 use crate::session::{Loaded, Session};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -159,30 +159,28 @@ impl<'a> Selection<'a> {
         sink: &mut Sink<'_>,
     ) -> Result<bool, Error> {
         let mut window = Window::default();
-        let (mut first, mut last) = (u64::MAX, 0);
-        self.visit(&mut |event| {
-            window.add(event);
-            (first, last) = (first.min(event.seq), last.max(event.seq));
-            ControlFlow::Continue(())
-        });
-        options.time = self.time;
-        if format == Format::Table && options.width >= output::WIDEST {
-            options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
+        if format == Format::Table {
+            self.visit(&mut |event| {
+                window.add(event);
+                ControlFlow::Continue(())
+            });
+            if options.width >= output::WIDEST {
+                let (first, last) = (window.first_seq, window.seq);
+                options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
+            }
         }
+        options.time = self.time;
         let mut writer = event_writer(format, sink, &options)?;
         writer.begin(view, &window)?;
-        let mut written = Ok(());
-        self.visit(&mut |event| match writer.event(view, event) {
-            Ok(Flow::More) => ControlFlow::Continue(()),
-            Ok(Flow::Enough) => ControlFlow::Break(()),
-            Err(e) => {
-                written = Err(e);
-                ControlFlow::Break(())
-            }
+        let (mut any, mut written) = (false, Ok(()));
+        self.visit(&mut |event| {
+            any = true;
+            written = writer.event(view, event);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         written?;
         writer.finish(view, &view.trace.issues)?;
-        Ok(window.events > 0)
+        Ok(any)
     }
 }
 
@@ -219,9 +217,7 @@ fn show(
     };
     writer.begin(view, &Window::of(events.iter().copied()))?;
     for event in &events {
-        if writer.event(view, event)? == Flow::Enough {
-            break;
-        }
+        writer.event(view, event)?;
     }
     writer.finish(view, &view.trace.issues)?;
     drop(writer);

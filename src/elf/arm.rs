@@ -42,7 +42,7 @@ impl Elf {
             return;
         }
         let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return };
-        attributes(&self.section_bytes(&section), |from| self.endian.u32(from, 0), each);
+        attributes(&self.section_bytes(&section), |from| self.endian().u32(from, 0), each);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files that end before what their tables name.
+//! Files without bytes that their tables name: cut short, or with debug information only.
 
 use super::{Elf, PT_LOAD, SHF_ALLOC, SHF_TLS, SHT_NOBITS, Section, Segment};
 use crate::abi::Addr;

@@ -288,10 +288,15 @@ fn lying_headers_are_bounded() {
     let lying = Elf::open(bad).unwrap();
     assert!(lying.segments().count() < 100);
     assert_eq!(lying.damage().len(), 1, "{:?}", lying.damage());
-    // e_phentsize 0.
+    // e_phentsize 0: the size of a program header is known.
     let mut bad = good.clone();
     bad[0x2A..0x2C].copy_from_slice(&[0, 0]);
-    assert_eq!(Elf::open(bad).unwrap().segments().count(), 0);
+    assert!(Elf::open(bad).unwrap().segments().eq(elf.segments()));
+    // e_phoff 0: there is no table, whatever e_phnum is.
+    let mut bad = good.clone();
+    bad[0x1C..0x20].copy_from_slice(&[0; 4]);
+    let without = Elf::open(bad).unwrap();
+    assert_eq!((without.segments().count(), without.damage().len()), (0, 0));
     // e_shnum 0 and section 0 claims 4 billion.
     let mut bad = good.clone();
     bad[0x30..0x32].copy_from_slice(&[0, 0]);

@@ -1,6 +1,6 @@
 //! MODEL OR REPORT TO TEXT. Names are joined once, in [`Rows`]; each sink only writes what it is given.
 //!
-//! A sink is pushed to: begin, events, finish; it may say that it has had enough. Data goes to the writer that the
+//! A sink is pushed to: begin, events, finish. Data goes to the writer that the
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
 mod csv;
@@ -19,7 +19,7 @@ mod table;
 mod text;
 mod window;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
 pub use escape::{escape, escape_into, is_hostile};
@@ -97,13 +97,11 @@ const fn digits(word: Width) -> usize {
     word.bytes().saturating_mul(2)
 }
 
-/// Whether a sink wants more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on.
-    More,
-    /// It has had enough; `finish` is still called.
-    Enough,
+/// Bytes that a writer gathers before it hands them on.
+const BUFFER: usize = 1 << 16;
+
+fn buffered<W: Write>(out: W) -> BufWriter<W> {
+    BufWriter::with_capacity(BUFFER, out)
 }
 
 /// Takes events one by one.
@@ -118,7 +116,7 @@ pub trait EventSink {
     ///
     /// # Errors
     /// Where the writer fails.
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow>;
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()>;
 
     /// Names may be others from here on: what was joined before is forgotten.
     fn renew(&mut self) {}

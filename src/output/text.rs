@@ -7,44 +7,99 @@ pub(super) fn add(out: &mut String, value: impl Display) {
     let _ = write!(out, "{value}");
 }
 
+/// Adds a number in decimal.
+#[inline]
+pub(super) fn add_decimal(out: &mut String, n: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(n));
+}
+
 /// Adds `0x` and a number in hexadecimal, at least so many digits long.
+#[inline]
 pub(super) fn add_hex(out: &mut String, n: u64, digits: usize) {
-    let width = digits.saturating_add(2);
-    let _ = write!(out, "{n:#0width$x}");
+    out.push_str(Hexadecimal::new(n, digits).as_str());
 }
 
 /// `0x` and a number in hexadecimal, at least so many digits long.
 pub(super) fn hex(n: u64, digits: usize) -> String {
-    let mut out = String::new();
-    add_hex(&mut out, n, digits);
-    out
+    Hexadecimal::new(n, digits).as_str().to_owned()
 }
 
-/// A number of so many decimals, given as a whole number of its last one.
-pub(super) fn fixed(n: i64, decimals: u32) -> String {
-    let decimals = usize::try_from(decimals).unwrap_or(0);
-    let least = decimals.saturating_add(1);
-    let sign = if n < 0 { "-" } else { "" };
-    let mut text = format!("{sign}{:0>least$}", n.unsigned_abs());
-    if decimals > 0 {
-        text.insert(text.len().saturating_sub(decimals), '.');
+/// `0x` and a number in hexadecimal, without an allocation.
+pub(super) struct Hexadecimal {
+    /// `0x` and the digits, at the end.
+    text: [u8; 18],
+    start: usize,
+}
+
+impl Hexadecimal {
+    /// At least so many digits, at most 16.
+    #[inline]
+    #[expect(clippy::arithmetic_side_effects, reason = "there are 1 to 16 digits")]
+    pub(super) fn new(n: u64, digits: usize) -> Self {
+        let needed = 16 - n.leading_zeros() as usize / 4;
+        let digits = digits.clamp(1, 16).max(needed);
+        let (mut text, mut rest) = ([b'0'; 18], n);
+        for place in text.iter_mut().rev().take(digits) {
+            *place = b"0123456789abcdef".get((rest & 0xF) as usize).copied().unwrap_or(b'0');
+            rest >>= 4;
+        }
+        let start = 16 - digits;
+        if let Some(x) = text.get_mut(start + 1) {
+            *x = b'x';
+        }
+        Self { text, start }
     }
-    text
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.text.get(self.start..).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+}
+
+/// Adds a number of so many decimals, given as a whole number of its last one.
+pub(super) fn add_fixed(out: &mut String, n: i64, decimals: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(n.unsigned_abs());
+    if n < 0 {
+        out.push('-');
+    }
+    let point = digits.len().saturating_sub(decimals);
+    let (whole, rest) = digits.split_at_checked(point).unwrap_or((digits, ""));
+    out.push_str(if whole.is_empty() { "0" } else { whole });
+    if decimals > 0 {
+        out.push('.');
+        (rest.len()..decimals).for_each(|_| out.push('0'));
+        out.push_str(rest);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn fixed(n: i64, decimals: usize) -> String {
+        let mut out = String::new();
+        add_fixed(&mut out, n, decimals);
+        out
+    }
+
     #[test]
     fn numbers_are_written() {
+        for n in [0, 1, 0xF, 0x10, 0x1f, 0xdead_beef, u64::from(u32::MAX), 1 << 60, u64::MAX] {
+            for digits in 1..=16 {
+                let width = digits + 2;
+                assert_eq!(hex(n, digits), format!("{n:#0width$x}"));
+            }
+        }
         assert_eq!(
-            (hex(0, 1), hex(0x1f, 8), hex(u64::MAX, 8)),
-            ("0x0".into(), "0x0000001f".into(), format!("{:#x}", u64::MAX))
+            (fixed(-1_234_567, 3), fixed(7, 3), fixed(-7, 0), fixed(0, 0), fixed(1000, 3), fixed(-45, 1)),
+            ("-1234.567".into(), "0.007".into(), "-7".into(), "0".into(), "1.000".into(), "-4.5".into())
         );
-        assert_eq!(
-            (fixed(-1_234_567, 3), fixed(7, 3), fixed(-7, 0)),
-            ("-1234.567".into(), "0.007".into(), "-7".into())
-        );
+        assert_eq!(fixed(i64::MIN, 1), "-922337203685477580.8");
     }
 }

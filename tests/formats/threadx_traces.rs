@@ -583,11 +583,11 @@ fn a_symbol_without_size_leads_to_the_header_in_every_shape() {
         ram.extend(vec![0xFF; if wide { 8 } else { 4 }]);
         ram.resize((BASE - VARIABLE) as usize, 0xAA);
         ram.extend(b.bytes());
-        let symbols = Layers::new().then(Pairs::new(vec![
+        let symbols = Pairs::new(vec![
             ("_tx_trace_header_ptr".into(), VARIABLE),
             ("_tx_trace_buffer_current_ptr".into(), VARIABLE + pointer as u64),
             ("_tx_trace_event_enable_bits".into(), VARIABLE + 2 * pointer as u64),
-        ]));
+        ]);
         let mut memory = Flat::new(VARIABLE, ram);
         let located = Place::locate(&mut memory, &symbols, &Hints::default()).unwrap();
         let capture = located.capture(&mut memory, &symbols, Extent::All).unwrap();

@@ -45,7 +45,7 @@ pub(super) fn find(
     port: Port,
     issues: &mut Vec<Issue>,
 ) -> Found {
-    let runs = scan.least != scan.most || scan.events < 2;
+    let runs = scan.steps.least != scan.steps.most || scan.events < 2;
     let (direction, direction_known, mut reason) = direction(scan, options, port);
     let (all, own) = scan.backward(direction);
     let per_core = is_per_core(scan, direction);
@@ -80,7 +80,7 @@ pub(super) fn find(
                 period = Some(ticks);
                 reason.push_str(&format!(
                     "; it starts over {backward} times and no stamp is above {:#x}: a timer that reloads at about {ticks}",
-                    scan.most
+                    scan.steps.most
                 ));
                 issues.push(Issue::new(
                     Code::PeriodInferred,
@@ -153,7 +153,7 @@ fn direction(scan: &PreScan, options: &DecodeOptions, port: Port) -> (Direction,
     match options.direction {
         Some(given) => (given, Known::Given, "given by --direction".to_owned()),
         // Few stamps, and a second begins between them: they go down as often as up.
-        None if port == Port::Linux && scan.events <= FEW && scan.most < SECOND_IN_NS => (
+        None if port == Port::Linux && scan.events <= FEW && scan.steps.most < SECOND_IN_NS => (
             Direction::Up,
             Known::Detected,
             format!("the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock counts up"),
@@ -172,7 +172,7 @@ fn tell_doubts(scan: &PreScan, direction: Known, runs: bool, issues: &mut Vec<Is
         return;
     }
     if !runs {
-        let why = if scan.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
+        let why = if scan.steps.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
         issues.push(Issue::new(
             Code::ClockStopped, format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
         ));
@@ -197,9 +197,9 @@ enum Period {
 /// A period that the mask does not tell.
 fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64, port: Port) -> Option<Period> {
     let wide = codec.mask >= u64::from(u32::MAX);
-    let fits = wide && direction == Direction::Up && scan.most < SECOND_IN_NS;
+    let fits = wide && direction == Direction::Up && scan.steps.most < SECOND_IN_NS;
     if fits && scan.events > FEW {
-        let full = scan.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
+        let full = scan.steps.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
         if backward > 0 && full && scan.starts_over(direction) {
             return Some(Period::Second);
         }
@@ -211,12 +211,13 @@ fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64
         return Some(Period::Linux);
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
-    let reloads = backward >= 3 && scan.most < codec.mask >> 2 && scan.most > 16 && scan.starts_over(direction);
+    let reloads =
+        backward >= 3 && scan.steps.most < codec.mask >> 2 && scan.steps.most > 16 && scan.starts_over(direction);
     // Where pauses are long, few events come close to a second's end. No timer is known that reloads at as many ticks.
-    if reloads && fits && scan.most >= SECOND_IN_NS >> 1 {
+    if reloads && fits && scan.steps.most >= SECOND_IN_NS >> 1 {
         return Some(Period::Second);
     }
-    reloads.then(|| Period::Reload(round_up(scan.most.saturating_add(1))))
+    reloads.then(|| Period::Reload(round_up(scan.steps.most.saturating_add(1))))
 }
 
 /// The round number that a reload value most likely is: within half a percent above the largest stamp.

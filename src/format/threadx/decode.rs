@@ -141,7 +141,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     let kernel = &capture.place.kernel;
     let port = if kernel.has_linux_time {
         clock::Port::Linux
-    } else if scan.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
+    } else if scan.steps.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
         clock::Port::Hosted
     } else {
         clock::Port::Any

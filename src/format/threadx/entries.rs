@@ -1,5 +1,7 @@
 //! The events of a capture, decoded as they are asked for: nothing is kept but the bytes.
 
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of slots that memory holds; ticks are added with checks")]
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -121,7 +123,6 @@ impl Entries {
     }
 
     /// Words that are not to be relied on.
-    #[inline]
     fn doubtful(&self, entry: &Entry, late: u8, seq: u64, context: ContextId) -> u8 {
         let oldest = if seq == 0 { self.oldest_doubt } else { 0 };
         if late == 0 {
@@ -141,21 +142,15 @@ impl Entries {
         if returned && entry.core == 0 {
             return oldest;
         }
-        let mut doubt = oldest;
-        for (i, word) in entry.info.iter().enumerate() {
-            let bit = 1u8.checked_shl(u32::try_from(i).unwrap_or(0)).unwrap_or(0);
-            if late & bit != 0 && *word == 0 {
-                doubt |= bit;
-            }
-        }
-        doubt
+        let empty = [1, 2, 4, 8].into_iter().zip(entry.info).filter(|(_, word)| *word == 0);
+        oldest | empty.fold(0, |all, (bit, _)| all | bit) & late
     }
 
     /// Writes an event, but for its time and place. Each field is stored where it goes: a whole event is large to copy.
     #[inline]
-    fn write(&self, entry: &Entry, seq: u64, recent: &mut Recent, event: &mut Event) {
+    fn write(&self, entry: &Entry, recent: &mut Recent, event: &mut Event) {
         (event.priority, event.threshold, event.interrupted) = (None, None, None);
-        if self.previous.is_some() && entry.context == 0 {
+        if entry.context == 0 {
             (event.context, event.interrupted) = self.infer(entry);
             if marks_thread(entry) {
                 (event.priority, event.threshold) = entry.priorities();
@@ -172,14 +167,17 @@ impl Entries {
             }
         }
         let known = self.ids.known(entry.id);
-        event.seq = seq;
         event.stamp = Some(entry.stamp);
         event.core = entry.core;
         event.isr = None;
         event.id = entry.id;
         event.def = known.def;
         event.words = Words::four(entry.info);
-        event.doubtful = self.doubtful(entry, known.late, seq, event.context);
+        event.doubtful = if known.late == 0 && event.seq != 0 {
+            0
+        } else {
+            self.doubtful(entry, known.late, event.seq, event.context)
+        };
     }
 
     /// Who inserted an entry of the run before a reset, and whom it interrupted: the context word was cleared, the
@@ -214,31 +212,35 @@ impl Events for Entries {
         let wanted = out.len();
         let mut only = state.cores.first().copied().unwrap_or_default();
         let one_clock = self.codec.cores < 2 && !self.per_core;
+        let is_previous = self.previous.is_some();
         while let Some(run) = self.runs.get(state.place.0).filter(|_| out.len() > 0) {
-            let start = state.place.1.saturating_mul(size);
-            let rest = run.bytes.as_slice().get(start..).unwrap_or(&[]);
+            let rest = run.bytes.as_slice().get(state.place.1 * size..).unwrap_or(&[]);
             if rest.len() < size {
-                state.place = (state.place.0.saturating_add(1), 0);
+                state.place = (state.place.0 + 1, 0);
                 continue;
             }
-            let rest = rest.get(..out.len().saturating_mul(size)).unwrap_or(rest);
+            let rest = rest.get(..out.len() * size).unwrap_or(rest);
             let mut position = state.place.1;
-            self.codec.entries(rest, |entry| {
-                let skipped = entry.context == 0 && self.previous.is_none()
-                    || self.damaged && !self.ids.is_entry(entry, self.codec.cores);
-                if !skipped {
-                    let Some(event) = out.next() else { return ControlFlow::Break(()) };
+            self.codec.entries(rest, |entries| {
+                for entry in entries {
                     let at = position as u64;
-                    let seq = run.first_seq.wrapping_add(at);
-                    event.slot = run.first_slot.wrapping_add(at);
+                    position += 1;
+                    let skipped = entry.context == 0 && !is_previous
+                        || self.damaged && !self.ids.is_entry(entry, self.codec.cores);
+                    if skipped {
+                        continue;
+                    }
+                    // There is room for every slot of `rest`.
+                    let Some(event) = out.next() else { return ControlFlow::Break(()) };
+                    event.seq = run.first_seq + at;
+                    event.slot = run.first_slot + at;
                     (event.ticks, event.delta) = if one_clock {
-                        self.advance(&mut only, entry.stamp, seq)
+                        self.advance(&mut only, entry.stamp, event.seq)
                     } else {
-                        self.time_of_cores(entry, seq, state)
+                        self.time_of_cores(entry, event.seq, state)
                     };
-                    self.write(entry, seq, &mut recent, event);
+                    self.write(entry, &mut recent, event);
                 }
-                position = position.wrapping_add(1);
                 ControlFlow::Continue(())
             });
             state.place.1 = position;
@@ -248,6 +250,6 @@ impl Events for Entries {
             state.cores.push(only);
             state.ticks = only.ticks;
         }
-        wanted.saturating_sub(out.len())
+        wanted - out.len()
     }
 }

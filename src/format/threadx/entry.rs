@@ -33,7 +33,7 @@ pub(super) mod id {
 }
 
 /// Slots whose words are unpacked together.
-const AT_A_TIME: usize = 16;
+pub(super) const AT_A_TIME: usize = 32;
 
 /// How slots are read.
 #[derive(Debug, Clone, Copy)]
@@ -64,17 +64,15 @@ impl Codec {
         super::layout::entry_size(self.word)
     }
 
-    /// Shows the entry of each whole slot, in their order, until `each` breaks. How words are read is chosen once for many
-    /// slots.
+    /// Shows the entries of whole slots, in their order and some at a time, until `each` breaks. How words are read is chosen
+    /// once for many slots.
     #[inline]
-    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&Entry) -> ControlFlow<()>) {
+    pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&[Entry]) -> ControlFlow<()>) {
         let mut buffer = [Entry::default(); AT_A_TIME];
-        for slots in slots.chunks(self.size().saturating_mul(AT_A_TIME)) {
+        for slots in slots.chunks(self.size() * AT_A_TIME) {
             let count = self.unpack(slots, &mut buffer);
-            for entry in buffer.iter().take(count) {
-                if each(entry).is_break() {
-                    return;
-                }
+            if each(buffer.get(..count).unwrap_or_default()).is_break() {
+                return;
             }
         }
     }

@@ -62,6 +62,7 @@ impl Ids {
     }
 
     /// False for memory that something else wrote over.
+    #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
         self.known(entry.id).is_entry(entry, cores)
     }

@@ -70,6 +70,7 @@ impl KernelTicks {
 
     /// Takes one event. Those that no interrupt inserted, and that say nothing about time, need not come while
     /// [`KernelTicks::is_idle`] is false.
+    #[inline]
     pub fn event(&mut self, entry: &Entry, elapsed: u64) {
         let kind = kind_of(entry.context);
         let found_idle = match kind {

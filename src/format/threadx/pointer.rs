@@ -9,7 +9,7 @@ use super::ids::Ids;
 use super::layout::TraceLayout;
 use super::order::{Ring, Slots, rough_clock};
 use super::prescan::{PreScan, Rules};
-use super::steps::{Steps, View, identity};
+use super::steps::{Steps, View};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place};
 
@@ -39,8 +39,7 @@ impl Judge<'_> {
         let says = scan.backward(clock.direction).0 > 0 && !clock::is_per_core(&scan, clock.direction);
         let stretches = says.then(|| {
             let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, core: None };
-            let same = identity(&clock) == (self.codec.mask, self.direction(), None);
-            if same { Stretches::of(view, &scan.steps) } else { Stretches::of(view, &Steps::of(view)) }
+            Stretches::of(view, &scan.steps.by(&clock).unwrap_or_else(|| Steps::of(view)))
         });
         Ordered { ring, scan, stretches }
     }
@@ -112,7 +111,7 @@ impl Judge<'_> {
         if let Some(slot) = self.oldest(&ordered) {
             // A clock that reloads below its mask falls back anywhere.
             let reloads = ordered.stretches.as_ref().is_none_or(Stretches::reaches_zero);
-            let wide = ordered.scan.most >= self.codec.mask >> 2;
+            let wide = ordered.scan.steps.most >= self.codec.mask >> 2;
             let certain = wide && !reloads || settled.is_some() || self.slots.never_wrapped();
             issues.push(misplaced(self.g, slot, certain));
             if certain {

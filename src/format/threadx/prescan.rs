@@ -1,15 +1,17 @@
 //! One pass over the captured slots: what they say together, before any is handed out.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events; stamps and ticks are computed with checks")]
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::coherence;
-use super::entry::{Codec, Entry, PRIORITY_UNUSED, id, kind_of};
+use super::entry::{AT_A_TIME, Codec, Entry, PRIORITY_UNUSED, id, kind_of};
 use super::ids::Ids;
 use super::kernel_ticks::KernelTicks;
 use super::layout::CONTEXT_ISR;
 use super::order::{Ring, Votes, rough_clock};
-use super::steps::Steps;
+use super::steps::{Evenness, Steps};
 use crate::abi::Addr;
 use crate::trace::{Clock, ContextId, ContextKind, Contexts, Direction, Interner, Object, ObjectTable};
 
@@ -26,6 +28,26 @@ pub(super) struct Rules<'a> {
     pub ids: &'a Ids,
     /// Slots whose context word was cleared hold events: those of the run before a reset.
     pub previous: bool,
+}
+
+/// How to look at slots.
+struct Look<'a> {
+    rules: Rules<'a>,
+    clock: &'a Clock,
+    /// Events whose stamps do not match the others.
+    outliers: &'a [Range<u64>],
+}
+
+impl Look<'_> {
+    #[inline]
+    const fn is_used(&self, entry: &Entry) -> bool {
+        entry.context != 0 || self.rules.previous
+    }
+
+    #[inline]
+    fn is_event(&self, entry: &Entry) -> bool {
+        self.is_used(entry) && self.rules.ids.is_entry(entry, self.rules.codec.cores)
+    }
 }
 
 /// A moment that the kernel's own timer marks.
@@ -49,7 +71,7 @@ pub(super) struct Tally {
 impl Tally {
     #[cold]
     fn add(&mut self, seq: u64) {
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.first = self.first.or(Some(seq));
     }
 }
@@ -64,6 +86,19 @@ pub(super) struct OwnClock {
 }
 
 impl OwnClock {
+    /// The clock of the only core.
+    fn of(steps: &Steps) -> Self {
+        let Some(first) = steps.first else { return Self::default() };
+        let (votes, back) = (steps.votes(), steps.backs.distance);
+        // What the stamps go up and down makes the way from the first to the last.
+        let way = steps.last.stamp.wrapping_sub(first.stamp);
+        let (fallen, risen) = match steps.direction() {
+            Direction::Up => (back, back.wrapping_add(way)),
+            Direction::Down => (back.wrapping_sub(way), back),
+        };
+        Self { votes, fallen, risen }
+    }
+
     #[inline]
     fn add(&mut self, before: u64, stamp: u64) {
         self.votes.count(before, stamp);
@@ -79,35 +114,7 @@ pub(super) struct Words {
     pub interrupted: Interner,
 }
 
-/// Steps of the same length, one behind the other.
-#[derive(Debug, Default)]
-struct Evenness {
-    /// The event before, and the step to it.
-    seq: u64,
-    step: u64,
-    /// How many steps were the same as the one before, and the last of these.
-    same: u64,
-    even: u64,
-}
-
-impl Evenness {
-    #[inline]
-    fn add(&mut self, seq: u64, step: Option<u64>) {
-        // Slots that are left out were counted as well.
-        let slots = seq.wrapping_sub(self.seq);
-        self.seq = seq;
-        let Some(step) = step else { return };
-        let each = if slots == 1 { step } else { step.checked_div(slots).unwrap_or(0) };
-        if each == self.step && step > 0 && each.wrapping_mul(slots) == step {
-            self.same = self.same.wrapping_add(1);
-            self.even = each;
-        }
-        self.step = each;
-    }
-}
-
 /// What one pass over the captured slots finds.
-#[derive(Default)]
 pub(super) struct PreScan {
     pub contexts: Contexts,
     pub words: Words,
@@ -119,14 +126,10 @@ pub(super) struct PreScan {
     pub skipped_front: u64,
     /// True where stamps that do not match the others were passed over.
     pub has_outliers: bool,
+    /// Those of all cores together.
     pub steps: Steps,
-    /// All cores together.
-    all: OwnClock,
     /// By core, with its last stamp.
     pub cores: BTreeMap<u16, (OwnClock, u64)>,
-    pub least: u64,
-    pub most: u64,
-    evenness: Evenness,
     pub marks_threshold: bool,
     pub marks_interrupted: bool,
     /// A thread's event without a threshold: an old kernel's.
@@ -154,60 +157,99 @@ impl PreScan {
     /// Looks at every captured slot once. The stamps of `outliers` do not match the others.
     pub fn of(ring: &Ring, rules: Rules<'_>, outliers: &[Range<u64>]) -> Self {
         let clock = rough_clock(rules.codec.mask, rules.direction);
+        let look = Look { rules, clock: &clock, outliers };
         let mut this = Self::new(&clock, outliers);
         for place in ring.blocks() {
-            ring.slots_of(place, &rules.codec, |seq, entry| this.slot(entry, seq, &rules, &clock, outliers));
+            ring.slots_of(place, &rules.codec, |seq, entries| this.slots(entries, seq, &look));
             this.steps.end_block(place);
         }
         this.leave();
         if rules.codec.cores < 2 && this.events > 0 {
-            this.cores.insert(0, (this.all, this.steps.last.stamp));
+            this.cores.insert(0, (OwnClock::of(&this.steps), this.steps.last.stamp));
         }
         this
     }
 
     fn new(clock: &Clock, outliers: &[Range<u64>]) -> Self {
-        let mut this =
-            Self { steps: Steps::new(clock), least: u64::MAX, has_outliers: !outliers.is_empty(), ..Self::default() };
+        let mut contexts = Contexts::default();
         // An ISR event may name idle as what it interrupted, also where no event was inserted then.
-        this.contexts.intern(ContextKind::Isr, CONTEXT_ISR);
-        this
+        contexts.intern(ContextKind::Isr, CONTEXT_ISR);
+        Self {
+            contexts,
+            words: Words::default(),
+            events: 0,
+            unused: Tally::default(),
+            damaged: Tally::default(),
+            odd: Tally::default(),
+            skipped_front: 0,
+            has_outliers: !outliers.is_empty(),
+            steps: Steps::new(clock),
+            cores: BTreeMap::new(),
+            marks_threshold: false,
+            marks_interrupted: false,
+            unmarked: false,
+            systicks: Vec::new(),
+            times: Vec::new(),
+            kernel_ticks: KernelTicks::default(),
+            last_of: Vec::new(),
+            newest: None,
+            current: None,
+            interrupted: None,
+        }
     }
 
+    /// Slots that follow each other. Nearly always all of them hold events.
     #[inline]
-    fn slot(&mut self, entry: &Entry, seq: u64, rules: &Rules<'_>, clock: &Clock, outliers: &[Range<u64>]) {
-        let is_used = entry.context != 0 || rules.previous;
-        let known = rules.ids.known(entry.id);
-        if !is_used || !known.is_entry(entry, rules.codec.cores) {
-            return self.leave_out(is_used, seq);
+    fn slots(&mut self, entries: &[Entry], seq: u64, look: &Look<'_>) {
+        if entries.iter().all(|entry| look.is_event(entry)) && look.outliers.is_empty() {
+            return self.add(entries, seq, look, true);
         }
-        self.events = self.events.wrapping_add(1);
-        let current = match self.current {
-            Some(current) if current.word == entry.context => current,
-            _ => self.enter(entry.context),
-        };
-        self.newest = Some(seq);
-        match current.kind {
-            ContextKind::Isr => {
-                self.marks_interrupted |= entry.priority != 0;
-                if self.interrupted != Some(entry.priority) {
-                    self.interrupt(entry.priority);
-                }
+        for (seq, entry) in (seq..).zip(entries) {
+            if look.is_event(entry) {
+                let timed = !coherence::holds(look.outliers, seq);
+                self.add(std::slice::from_ref(entry), seq, look, timed);
+            } else {
+                self.leave_out(look.is_used(entry), seq);
             }
-            ContextKind::Thread => {
-                if entry.priority & PRIORITY_UNUSED != 0 {
-                    self.odd.add(seq);
-                }
-                let marked = entry.priority & 0x8000_0000 != 0;
-                self.marks_threshold |= marked;
-                self.unmarked |= !marked;
-            }
-            _ => {}
         }
-        if outliers.is_empty() || !coherence::holds(outliers, seq) {
-            self.time(entry, seq, rules, clock);
-            if known.timed || current.kind == ContextKind::Isr || self.kernel_ticks.is_idle() {
-                self.kernel_time(entry, seq);
+    }
+
+    /// Events of slots that follow each other. Where they are not timed, their stamps say nothing.
+    fn add(&mut self, entries: &[Entry], seq: u64, look: &Look<'_>, timed: bool) {
+        self.events += entries.len() as u64;
+        let mut elapsed = [0; AT_A_TIME];
+        if timed {
+            self.steps.add(seq, entries, look.clock, &mut elapsed);
+            if look.rules.codec.cores > 1 {
+                entries.iter().for_each(|entry| self.time_of_core(entry));
+            }
+        }
+        for ((seq, entry), elapsed) in (seq..).zip(entries).zip(elapsed) {
+            let current = match self.current {
+                Some(current) if current.word == entry.context => current,
+                _ => self.enter(entry.context),
+            };
+            self.newest = Some(seq);
+            match current.kind {
+                ContextKind::Isr => {
+                    self.marks_interrupted |= entry.priority != 0;
+                    if self.interrupted != Some(entry.priority) {
+                        self.interrupt(entry.priority);
+                    }
+                }
+                ContextKind::Thread => {
+                    if entry.priority & PRIORITY_UNUSED != 0 {
+                        self.odd.add(seq);
+                    }
+                    let marked = entry.priority & 0x8000_0000 != 0;
+                    self.marks_threshold |= marked;
+                    self.unmarked |= !marked;
+                }
+                _ => {}
+            }
+            let says = current.kind == ContextKind::Isr || look.rules.ids.known(entry.id).timed;
+            if timed && (says || self.kernel_ticks.is_idle()) {
+                self.kernel_time(entry, seq, elapsed);
             }
         }
     }
@@ -216,7 +258,7 @@ impl PreScan {
     fn leave_out(&mut self, is_used: bool, seq: u64) {
         if is_used { &mut self.damaged } else { &mut self.unused }.add(seq);
         if self.events == 0 {
-            self.skipped_front = self.skipped_front.saturating_add(1);
+            self.skipped_front += 1;
         }
     }
 
@@ -258,25 +300,13 @@ impl PreScan {
         }
     }
 
-    #[inline]
-    fn time(&mut self, entry: &Entry, seq: u64, rules: &Rules<'_>, clock: &Clock) {
-        self.least = self.least.min(entry.stamp);
-        self.most = self.most.max(entry.stamp);
-        let before = self.steps.last.stamp;
-        let step = self.steps.add(seq, entry, clock);
-        if step.is_some() {
-            self.all.add(before, entry.stamp);
-        }
-        self.evenness.add(seq, step);
-        if rules.codec.cores > 1 {
-            let (own, last) = self.cores.entry(entry.core).or_insert((OwnClock::default(), entry.stamp));
-            own.add(std::mem::replace(last, entry.stamp), entry.stamp);
-        }
+    fn time_of_core(&mut self, entry: &Entry) {
+        let (own, last) = self.cores.entry(entry.core).or_insert((OwnClock::default(), entry.stamp));
+        own.add(std::mem::replace(last, entry.stamp), entry.stamp);
     }
 
     /// An event that says something about the kernel's own time.
-    fn kernel_time(&mut self, entry: &Entry, seq: u64) {
-        let elapsed = self.steps.elapsed;
+    fn kernel_time(&mut self, entry: &Entry, seq: u64, elapsed: u64) {
         // On a Cortex-M the third word holds the exception number, whatever number the application gave.
         if entry.id == id::ISR_ENTER && entry.info[2] & 0x1FF == SYSTICK && self.systicks.len() < MAX_MARKS {
             self.systicks.push(Mark { elapsed, value: u64::from(entry.priority == 0), seq });
@@ -292,7 +322,7 @@ impl PreScan {
     pub fn counts_events(&self, direction: Direction) -> Option<u64> {
         // The first step has none before it.
         let steps = self.events.saturating_sub(2);
-        let Evenness { same, even, .. } = self.evenness;
+        let Evenness { same, even, .. } = self.steps.evenness;
         // A loop that is timed may insert some hundred as evenly.
         let least = if even == 1 { 8 } else { 512 };
         // A timer that reloads falls back again and again.
@@ -313,14 +343,14 @@ impl PreScan {
                 Direction::Down => core.risen,
             })
         });
-        let range = self.most.saturating_sub(self.least);
+        let range = self.steps.most.saturating_sub(self.steps.least);
         far.checked_div(own).is_some_and(|average| average >= range / 4)
     }
 
     /// Steps against the direction, all cores together and each by itself.
     pub fn backward(&self, direction: Direction) -> (u64, u64) {
-        let own = self.cores.values().fold(0u64, |n, (core, _)| n.saturating_add(core.votes.against(direction)));
-        (self.all.votes.against(direction), own)
+        let own = self.cores.values().fold(0u64, |n, (core, _)| n + core.votes.against(direction));
+        (self.votes().against(direction), own)
     }
 
     pub fn first_stamp(&self) -> Option<u64> {
@@ -333,13 +363,13 @@ impl PreScan {
 
     /// Which way the stamps go, one behind the other.
     pub const fn votes(&self) -> Votes {
-        self.all.votes
+        self.steps.votes()
     }
 
     /// Which way they go on each core: between cores they need not follow each other.
     pub fn own_votes(&self) -> Votes {
         if self.cores.len() < 2 {
-            return self.all.votes;
+            return self.votes();
         }
         self.cores.values().fold(Votes::default(), |sum, (core, _)| sum.join(core.votes))
     }

@@ -1,10 +1,15 @@
 //! How far apart the stamps of a trace are, gathered in one pass: what steps are ordinary, and where others are.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of events, and numbers of bits; stamps and ticks are computed with checks"
+)]
+
 use std::ops::ControlFlow;
 
 use super::entry::{Codec, Entry};
 use super::ids::Ids;
-use super::order::Ring;
+use super::order::{Ring, Votes};
 use crate::trace::{Clock, Direction};
 
 /// Slots that are summed up together.
@@ -41,24 +46,20 @@ impl Ring {
     pub fn blocks(&self) -> impl Iterator<Item = Place> {
         self.runs.iter().enumerate().flat_map(|(run, slots)| {
             let count = slots.count;
-            (0..count).step_by(BLOCK).map(move |first| Place {
-                run,
-                first,
-                count: count.saturating_sub(first).min(BLOCK),
-            })
+            (0..count).step_by(BLOCK).map(move |first| Place { run, first, count: (count - first).min(BLOCK) })
         })
     }
 
-    /// Shows each slot of a block with its sequence number.
+    /// Shows the slots of a block, some at a time, with the sequence number of the first.
     #[inline]
-    pub fn slots_of(&self, place: Place, codec: &Codec, mut each: impl FnMut(u64, &Entry)) {
+    pub fn slots_of(&self, place: Place, codec: &Codec, mut each: impl FnMut(u64, &[Entry])) {
         let Some(run) = self.runs.get(place.run) else { return };
-        let (start, len) = (place.first.saturating_mul(codec.size()), place.count.saturating_mul(codec.size()));
-        let bytes = run.bytes.as_slice().get(start..start.saturating_add(len)).unwrap_or(&[]);
-        let mut seq = run.first_seq.saturating_add(place.first as u64);
-        codec.entries(bytes, |entry| {
-            each(seq, entry);
-            seq = seq.wrapping_add(1);
+        let start = place.first * codec.size();
+        let bytes = run.bytes.as_slice().get(start..start + place.count * codec.size()).unwrap_or(&[]);
+        let mut seq = run.first_seq + place.first as u64;
+        codec.entries(bytes, |entries| {
+            each(seq, entries);
+            seq += entries.len() as u64;
             ControlFlow::Continue(())
         });
     }
@@ -67,10 +68,12 @@ impl Ring {
 impl View<'_> {
     /// Every event of a block.
     pub fn events(&self, place: Place, mut each: impl FnMut(u64, &Entry)) {
-        self.ring.slots_of(place, &self.codec, |seq, entry| {
-            let own = self.core.is_none_or(|core| entry.core == core);
-            if own && entry.context != 0 && self.ids.is_entry(entry, self.codec.cores) {
-                each(seq, entry);
+        self.ring.slots_of(place, &self.codec, |first, entries| {
+            for (seq, entry) in (first..).zip(entries) {
+                let own = self.core.is_none_or(|core| entry.core == core);
+                if own && entry.context != 0 && self.ids.is_entry(entry, self.codec.cores) {
+                    each(seq, entry);
+                }
             }
         });
     }
@@ -85,6 +88,12 @@ pub(super) struct Stamped {
     pub core: u16,
 }
 
+impl Stamped {
+    pub const fn of(seq: u64, entry: &Entry) -> Self {
+        Self { seq, stamp: entry.stamp, context: entry.context, core: entry.core }
+    }
+}
+
 /// The events of a block, summed up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
@@ -94,6 +103,8 @@ pub(super) struct Block {
     pub elapsed: u64,
     /// The longest step to one of its events.
     pub longest: u64,
+    /// The longest of those that go in the clock's direction.
+    forward: u64,
     pub last: Stamped,
     /// The stamp before the last one, of this block or of one before it.
     pub last_but_one: u64,
@@ -116,76 +127,256 @@ pub(super) const fn identity(clock: &Clock) -> Identity {
     (clock.mask, clock.direction, clock.period)
 }
 
+/// Steps against the clock's direction that are kept one by one.
+const MAX_TURNS: usize = 1 << 16;
+
+/// A step against the clock's direction: the clock started over.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    block: usize,
+    stamps: (u64, u64),
+}
+
 /// The steps of a clock.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Steps {
+    clock: Identity,
     range: u64,
-    little: u64,
     pub events: u64,
     pub first: Option<Stamped>,
     pub last: Stamped,
     last_but_one: u64,
+    /// The smallest stamp, and the largest.
+    pub least: u64,
+    pub most: u64,
     /// Ticks from the first event to the last, as if none were longer than the clock's range.
     pub elapsed: u64,
-    longest: u64,
     /// Number of steps by the number of their bits; small steps back count as what they are.
-    sizes: Vec<u64>,
+    sizes: [u64; 65],
+    /// Steps of no ticks.
+    zeros: u64,
+    turns: Vec<Turn>,
+    pub backs: Backwards,
+    pub evenness: Evenness,
     pub blocks: Vec<Block>,
     /// Events and ticks before the current block.
     before: (u64, u64),
+    /// The longest step of the current block in the clock's direction, and the longest against it.
+    longest: (u64, u64),
+}
+
+/// Steps of the same length, one behind the other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Evenness {
+    /// The step to the event before.
+    step: u64,
+    /// How many steps were the same as the one before, and the last of these.
+    pub same: u64,
+    pub even: u64,
+}
+
+impl Evenness {
+    #[inline(always)]
+    fn add(&mut self, step: u64) {
+        let same = step == std::mem::replace(&mut self.step, step) && step > 0;
+        self.same += u64::from(same);
+        self.even = if same { step } else { self.even };
+    }
+
+    /// Slots that are left out were counted as well.
+    #[cold]
+    fn add_behind_gap(&mut self, step: u64, slots: u64) {
+        let each = step.checked_div(slots).unwrap_or(0);
+        if each == self.step && step > 0 && each.wrapping_mul(slots) == step {
+            self.same += 1;
+            self.even = each;
+        }
+        self.step = each;
+    }
+}
+
+/// Steps against the clock's direction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Backwards {
+    pub count: u64,
+    /// How far the stamps go back in all of them.
+    pub distance: u64,
 }
 
 impl Steps {
     pub fn new(clock: &Clock) -> Self {
-        let range = range(clock);
-        Self { range, little: little(range), sizes: vec![0; 65], ..Self::default() }
+        Self {
+            clock: identity(clock),
+            range: range(clock),
+            events: 0,
+            first: None,
+            last: Stamped::default(),
+            last_but_one: 0,
+            least: u64::MAX,
+            most: 0,
+            elapsed: 0,
+            sizes: [0; 65],
+            zeros: 0,
+            turns: Vec::new(),
+            backs: Backwards::default(),
+            evenness: Evenness::default(),
+            blocks: Vec::new(),
+            before: (0, 0),
+            longest: (0, 0),
+        }
     }
 
     /// Those of the events in view.
     pub fn of(view: View<'_>) -> Self {
         let mut this = Self::new(view.clock);
         for place in view.ring.blocks() {
-            view.events(place, |seq, entry| {
-                this.add(seq, entry, view.clock);
-            });
+            view.events(place, |seq, entry| this.add(seq, std::slice::from_ref(entry), view.clock, &mut [0]));
             this.end_block(place);
         }
         this
     }
 
-    /// Takes an event, by the same clock as the others; its step, where it is not the first.
+    /// Takes events of slots that follow each other, by the same clock as the others; `elapsed` is set to that at each.
     #[inline]
-    pub fn add(&mut self, seq: u64, entry: &Entry, clock: &Clock) -> Option<u64> {
-        let own = Stamped { seq, stamp: entry.stamp, context: entry.context, core: entry.core };
-        self.events = self.events.wrapping_add(1);
-        let before = std::mem::replace(&mut self.last, own).stamp;
-        if self.events == 1 {
-            self.first = Some(own);
-            return None;
+    pub fn add(&mut self, seq: u64, entries: &[Entry], clock: &Clock, elapsed: &mut [u64]) {
+        match clock.direction {
+            Direction::Up => self.add_by(seq, entries, clock, elapsed, |before, stamp| stamp.checked_sub(before)),
+            Direction::Down => self.add_by(seq, entries, clock, elapsed, |before, stamp| before.checked_sub(stamp)),
         }
-        self.last_but_one = before;
-        let step = clock.step(before, entry.stamp);
-        self.elapsed = self.elapsed.saturating_add(step);
-        self.longest = self.longest.max(step);
-        let back = self.range.saturating_sub(step);
-        let long = if back <= self.little { back } else { step };
-        let bits = u64::BITS.wrapping_sub(long.leading_zeros());
-        if let Some(n) = self.sizes.get_mut(bits as usize) {
-            *n = n.wrapping_add(1);
+    }
+
+    /// The same; `forward` gives the length of a step in the clock's direction.
+    #[inline(always)]
+    fn add_by(
+        &mut self,
+        seq: u64,
+        entries: &[Entry],
+        clock: &Clock,
+        elapsed: &mut [u64],
+        forward: impl Fn(u64, u64) -> Option<u64>,
+    ) {
+        let Some(newest) = entries.last() else { return };
+        let mut rest = entries.iter().zip(elapsed.iter_mut());
+        // Stamp and sequence number of the event before.
+        let mut before = (self.last.stamp, self.last.seq);
+        if self.events == 0
+            && let Some((entry, elapsed)) = rest.next()
+        {
+            self.first = Some(Stamped::of(seq, entry));
+            (self.least, self.most, *elapsed) = (entry.stamp, entry.stamp, 0);
+            before = (entry.stamp, seq);
         }
-        Some(step)
+        let slots = seq.wrapping_sub(before.1);
+        let behind_gap = rest.len() == entries.len() && slots != 1;
+        let (mut stamp, mut before_that) = (before.0, self.last_but_one);
+        let (mut least, mut most, mut sum, mut zeros) = (self.least, self.most, self.elapsed, self.zeros);
+        let (mut longest, mut evenness) = (self.longest.0, self.evenness);
+        for (n, (entry, elapsed)) in rest.enumerate() {
+            (before_that, stamp) = (stamp, entry.stamp);
+            (least, most) = (least.min(stamp), most.max(stamp));
+            let step = match forward(before_that, stamp) {
+                Some(step) => {
+                    longest = longest.max(step);
+                    zeros += u64::from(step == 0);
+                    step
+                }
+                None => self.turn((before_that, stamp), clock),
+            };
+            if let Some(n) = self.sizes.get_mut(size(step, self.range)) {
+                *n += 1;
+            }
+            sum = sum.saturating_add(step);
+            *elapsed = sum;
+            if n == 0 && behind_gap {
+                evenness.add_behind_gap(step, slots);
+            } else {
+                evenness.add(step);
+            }
+        }
+        (self.least, self.most, self.elapsed, self.zeros) = (least, most, sum, zeros);
+        (self.longest.0, self.evenness, self.last_but_one) = (longest, evenness, before_that);
+        self.events += entries.len() as u64;
+        self.last = Stamped::of(seq + entries.len() as u64 - 1, newest);
+    }
+
+    /// The clock started over, or was set back: the step that this makes.
+    #[cold]
+    fn turn(&mut self, stamps: (u64, u64), clock: &Clock) -> u64 {
+        let step = clock.step(stamps.0, stamps.1);
+        self.backs.count += 1;
+        self.backs.distance = self.backs.distance.wrapping_add(stamps.0.abs_diff(stamps.1));
+        self.longest.1 = self.longest.1.max(step);
+        if self.turns.len() < MAX_TURNS {
+            self.turns.push(Turn { block: self.blocks.len(), stamps });
+        }
+        step
     }
 
     /// All events of a block were taken.
     pub fn end_block(&mut self, place: Place) {
         let (events, elapsed) = std::mem::replace(&mut self.before, (self.events, self.elapsed));
-        let count = self.events.wrapping_sub(events);
+        let (forward, against) = std::mem::take(&mut self.longest);
+        let count = self.events - events;
         if count > 0 {
             let (last, last_but_one) = (self.last, self.last_but_one);
             let elapsed = self.elapsed.wrapping_sub(elapsed);
-            self.blocks.push(Block { place, count, elapsed, longest: self.longest, last, last_but_one });
+            self.blocks.push(Block {
+                place,
+                count,
+                elapsed,
+                longest: forward.max(against),
+                forward,
+                last,
+                last_but_one,
+            });
         }
-        self.longest = 0;
+    }
+
+    /// The same steps by a clock that starts over elsewhere: only those against its direction are others then. `None` where
+    /// more is another.
+    pub fn by(&self, clock: &Clock) -> Option<Self> {
+        let (mask, direction, _) = self.clock;
+        if self.clock == identity(clock) {
+            return Some(self.clone());
+        }
+        let range = range(clock);
+        let most = self.blocks.iter().map(|block| block.forward).max().unwrap_or(0);
+        let is_small = |range: u64| most < range.saturating_sub(little(range));
+        let all_kept = self.turns.len() as u64 == self.backs.count;
+        if (clock.mask, clock.direction) != (mask, direction) || !all_kept || !is_small(range) || !is_small(self.range)
+        {
+            return None;
+        }
+        let before = super::order::rough_clock(mask, direction);
+        let before = Clock { period: self.clock.2, ..before };
+        let mut this = Self { clock: identity(clock), range, ..self.clone() };
+        this.blocks.iter_mut().for_each(|block| block.longest = block.forward);
+        for Turn { block, stamps: (from, to) } in &self.turns {
+            let (was, is) = (before.step(*from, *to), clock.step(*from, *to));
+            let block = this.blocks.get_mut(*block)?;
+            block.longest = block.longest.max(is);
+            block.elapsed = block.elapsed.wrapping_sub(was).wrapping_add(is);
+            this.elapsed = this.elapsed.wrapping_sub(was).wrapping_add(is);
+            let n = this.sizes.get_mut(size(was, self.range))?;
+            *n = n.checked_sub(1)?;
+            *this.sizes.get_mut(size(is, range))? += 1;
+        }
+        Some(this)
+    }
+
+    pub const fn direction(&self) -> Direction {
+        self.clock.1
+    }
+
+    /// Which way the stamps go, one behind the other.
+    pub const fn votes(&self) -> Votes {
+        let Backwards { count: against, .. } = self.backs;
+        let steps = self.events.saturating_sub(1);
+        let with = steps.wrapping_sub(against).wrapping_sub(self.zeros);
+        match self.clock.1 {
+            Direction::Up => Votes { up: with, down: against },
+            Direction::Down => Votes { up: against, down: with },
+        }
     }
 
     /// The longest step of all.
@@ -201,26 +392,35 @@ impl Steps {
 
     /// What steps are ordinary. `None` where long steps are nothing out of the ordinary.
     pub fn scale(&self) -> Option<Scale> {
-        if self.events < FEWEST {
+        let events = self.events;
+        if events < FEWEST {
             return None;
         }
-        let allowed = (self.events / EXCEPTIONS).clamp(2, MAX_EXCEPTIONS);
+        let allowed = (events / EXCEPTIONS).clamp(2, MAX_EXCEPTIONS);
         let sizes = || (0..65u32).zip(self.sizes.iter().copied());
         let bits = reaches(allowed, sizes().rev())?;
-        let middle = reaches(self.events / 2, sizes())?;
+        let middle = reaches(events / 2, sizes())?;
         let usual = 1u64.checked_shl(bits)?;
-        let nested = 1u64.checked_shl(middle.saturating_add(1))?;
+        let nested = 1u64.checked_shl(middle + 1)?;
         let most = self.range >> 3;
-        let big = 1u64.checked_shl(bits.saturating_add(FACTOR)).unwrap_or(u64::MAX).min(most);
+        let big = 1u64.checked_shl(bits + FACTOR).unwrap_or(u64::MAX).min(most);
         (bits > 0 && usual <= most).then_some(Scale { big, usual, nested })
     }
+}
+
+/// The number of bits of a step; of a small one back those of its distance.
+#[inline(always)]
+fn size(step: u64, range: u64) -> usize {
+    let back = range.saturating_sub(step);
+    let long = if back <= little(range) { back } else { step };
+    (u64::BITS - long.leading_zeros()) as usize
 }
 
 /// The size at which a sum of counts goes above `limit`.
 fn reaches(limit: u64, mut sizes: impl Iterator<Item = (u32, u64)>) -> Option<u32> {
     let mut sum = 0u64;
     sizes.find_map(|(bits, count)| {
-        sum = sum.saturating_add(count);
+        sum += count;
         (sum > limit).then_some(bits)
     })
 }
