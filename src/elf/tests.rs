@@ -439,3 +439,18 @@ fn a_long_table_is_as_a_short_one() {
         assert_eq!(at, [Some("both"), Some("both"), Some("filler"), Some("twice"), None]);
     }
 }
+
+/// A section whose end is behind all numbers was said to reach up to 18446744073709551615.
+#[test]
+fn an_end_that_no_file_has_was_printed() {
+    let mut w = program(true, false, 2, 62, vec![]);
+    let cut = |w: &Writer| open(w).cut_short();
+    assert_eq!(cut(&w), None);
+    w.sects[0].size = Some(u64::MAX);
+    let text = cut(&w).unwrap();
+    assert!(text.ends_with("1 of its sections have offsets that no file has: it is damaged"), "{text}");
+    w.sects[1] = sect(".data", 1, 3, 0x2000, vec![]);
+    w.sects[1].size = Some(1 << 20);
+    let text = cut(&w).unwrap();
+    assert!(text.contains("2 of its sections reach up to 10"), "{text}");
+}
