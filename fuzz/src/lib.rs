@@ -27,7 +27,7 @@ use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
 use tx_trace::rsp::packet::{self, Decoder, Kind};
 use tx_trace::rsp::transport::{Transport, TransportError};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
-use tx_trace::sym::{ElfSymbols, NoSymbols, Pairs, Symbols};
+use tx_trace::sym::{ElfSymbols, NoSymbols, Symbols};
 use tx_trace::trace::Trace;
 
 /// The link: any bytes are cut into tokens without loss, however they come; what we encode we understand.
@@ -105,7 +105,7 @@ pub fn elf(data: &[u8]) -> usize {
     }
     for offset in [0, 0x5555_5555_4000, u64::MAX] {
         let symbols = ElfSymbols::new(Arc::clone(&elf), offset);
-        let _ = (symbols.lookup("main"), symbols.covering(elf.entry().wrapping_add(offset)));
+        let _ = (symbols.lookup("main"), symbols.function(elf.entry().wrapping_add(offset)));
         let _ = read_all(&mut elf_readonly(&elf, offset));
     }
     let symbols = ElfSymbols::new(Arc::clone(&elf), 0);
@@ -181,20 +181,14 @@ fn dumped(name: &str, data: &[u8]) -> usize {
     events
 }
 
-/// What people type: endpoints, names with addresses, numbers, images, positions, filters.
-pub fn endpoint_and_pairs(data: &[u8]) -> usize {
+/// What people type: endpoints, numbers, images, positions, filters.
+pub fn endpoint_and_filters(data: &[u8]) -> usize {
     let text = String::from_utf8_lossy(data);
     let mut understood = 0_usize;
     if let Ok(endpoint) = Endpoint::parse(&text) {
         let shown = endpoint.to_string();
         assert_eq!(Endpoint::parse(&shown).as_ref(), Ok(&endpoint), "`{shown}`, shown for `{text}`");
         understood = understood.saturating_add(1);
-    }
-    if let Ok(pairs) = Pairs::parse(text.lines()) {
-        for (name, address) in pairs.iter() {
-            understood = understood.saturating_add(1);
-            assert_eq!(pairs.lookup(name).map(|s| s.address), Some(address));
-        }
     }
     let numbers = [parse_number(&text).is_ok(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
     let _ = ImageArg::parse(&text);

@@ -45,7 +45,7 @@ impl Adds {
     #[must_use]
     pub fn of(self, words: &[u64], doubtful: u8) -> Option<u64> {
         let word = |n: usize| {
-            let sound = u32::try_from(n).ok().and_then(|n| doubtful.checked_shr(n)).is_none_or(|bits| bits & 1 == 0);
+            let sound = doubtful.checked_shr(n as u32).is_none_or(|bits| bits & 1 == 0);
             words.get(n).copied().filter(|_| sound)
         };
         match self {

@@ -127,7 +127,7 @@ impl Events {
             names.all_from_elf(&elf, catalogue)?;
         }
         diagnostics.issues(names.issues());
-        for how in names.told().iter().filter(|_| self.user) {
+        for how in names.sources().iter().filter(|_| self.user) {
             diagnostics.say(how);
         }
         Ok(names)

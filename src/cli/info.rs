@@ -40,7 +40,7 @@ pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
         build_id: session.elf().and_then(|e| e.build_id()).map(hex),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: session.is_live(),
-        events: session.event_names().told().to_vec(),
+        events: session.event_names().sources().to_vec(),
     }
 }
 

@@ -174,10 +174,11 @@ impl Stack<'_> {
     }
 
     /// The word so many bytes behind the next.
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in a frame, by the tables of each architecture")]
     pub(super) fn peek(&mut self, width: Width, behind: usize) -> Result<u64, SavedError> {
-        let offset = self.offset.saturating_add(behind);
-        self.need(offset.saturating_add(width.bytes()))?;
-        Ok(self.endian.word(width, &self.bytes, offset).unwrap_or_default())
+        let offset = self.offset + behind;
+        self.need(offset + width.bytes())?;
+        self.endian.word(width, &self.bytes, offset).ok_or_else(|| self.no_frame("it is cut short".to_owned()))
     }
 
     /// The next word.
@@ -188,8 +189,9 @@ impl Stack<'_> {
     }
 
     /// Leaves out so many bytes.
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in a frame, by the tables of each architecture")]
     pub(super) fn skip(&mut self, bytes: usize) {
-        self.offset = self.offset.saturating_add(bytes);
+        self.offset += bytes;
     }
 
     /// The next words, into the registers of these names.
@@ -224,6 +226,7 @@ impl Stack<'_> {
     ///
     /// # Errors
     /// Where nothing says so, and the return address leaves it open.
+    #[allow(clippy::arithmetic_side_effects, reason = "sizes of frames, by the tables of each architecture")]
     pub(super) fn float_bytes(
         &mut self,
         floats: Option<bool>,
@@ -235,7 +238,7 @@ impl Stack<'_> {
             return Ok((if floats { size } else { 0 }, None));
         }
         let plain = self.peek(width, behind)?;
-        let with = self.peek(width, size.saturating_add(behind)).unwrap_or_default();
+        let with = self.peek(width, size + behind).unwrap_or_default();
         let taken = |what: &str| Some(format!("taken to hold {what} registers: so its return address is code"));
         let why = match (self.code.holds(plain), self.code.holds(with)) {
             (Some(true), Some(false)) => return Ok((0, taken("no floating-point"))),

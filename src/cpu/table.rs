@@ -141,14 +141,15 @@ pub(super) struct Model {
 
 impl Model {
     /// Every register, in the order of a `g` packet.
+    #[allow(clippy::arithmetic_side_effects, reason = "numbers and addresses from the tables of each architecture")]
     pub(super) fn expand(&self) -> Vec<Register> {
         let own = if self.width == Width::W4 { 32 } else { 64 };
         let of = |bank: &'static Bank| {
             bank.names.split_ascii_whitespace().zip(0u16..).map(move |(name, index)| Register {
                 name,
                 place: match bank.first {
-                    Place::Number(first) => Place::Number(first.saturating_add(index)),
-                    Place::Memory(first) => Place::Memory(first.saturating_add(u64::from(index << 2))),
+                    Place::Number(first) => Place::Number(first + index),
+                    Place::Memory(first) => Place::Memory(first + u64::from(index) * 4),
                     Place::Name => Place::Name,
                 },
                 bits: if bank.bits == 0 { own } else { bank.bits },

@@ -1,7 +1,7 @@
 //! The created lists of the objects beside threads: from their heads, or from what else names their entries.
 
 use super::check::of_walk;
-use super::fit::Sources;
+use super::layout_match::{HEAD, Sources};
 use super::object::Object;
 use super::walk::{List, Walk};
 use super::{About, Kernel, Kind, has_id, roots};
@@ -97,7 +97,7 @@ impl Kernel {
         let by_registry = self.threads.iter().any(|t| named.contains(&t.address));
         let message = format!(
             "no symbol {}: {} threads were found {}; there may be more",
-            super::fit::HEAD,
+            HEAD,
             self.threads.len(),
             if by_registry { "through the trace's registry" } else { "by a search of memory for their ids" }
         );

@@ -8,7 +8,7 @@ mod srec;
 pub mod text;
 
 use super::Region;
-use super::segments::{Block, Segments, length};
+use super::segments::{Block, Segments};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 
@@ -69,7 +69,7 @@ impl ImageArg {
 /// The bytes of a file and, once it is known, where they belong.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// What people call it: the file's name.
+    /// The file's name.
     pub name: String,
     /// Its bytes.
     pub bytes: Bytes,
@@ -102,8 +102,7 @@ pub enum ImageError {
     },
     /// Two claim the same addresses: which one is right only the user knows.
     #[error(
-        "{first} ({:#x} to {:#x}) and {second} ({:#x} to {:#x}) overlap: one of the two addresses is wrong, or one image is too many",
-        .first_at.start, last(.first_at), .second_at.start, last(.second_at)
+        "{first} ({first_at}) and {second} ({second_at}) overlap: one of the two addresses is wrong, or one image is too many"
     )]
     Overlap {
         /// The lower image.
@@ -115,10 +114,6 @@ pub enum ImageError {
         /// Where it lies.
         second_at: Region,
     },
-}
-
-const fn last(region: &Region) -> Addr {
-    region.start.saturating_add(region.len.saturating_sub(1))
 }
 
 impl Image {
@@ -156,19 +151,20 @@ pub fn memory_of(images: &[Image], width: Width) -> Result<Segments, ImageError>
     let mut placed: Vec<(Region, &Image)> = Vec::new();
     for image in images {
         let addr = image.addr.ok_or_else(|| ImageError::Unplaced { name: image.name.clone() })?;
-        let len = length(&image.bytes);
-        let room = width.max().checked_sub(addr);
-        if len.checked_sub(1).is_some_and(|more| room.is_none_or(|room| more > room)) {
+        let len = image.bytes.len() as u64;
+        if len == 0 {
+            continue;
+        }
+        let region = Region { start: addr, len };
+        if region.last().is_none_or(|last| last > width.max()) {
             return Err(ImageError::PastEnd { name: image.name.clone(), addr, len, last: width.max() });
         }
-        if len > 0 {
-            placed.push((Region { start: addr, len }, image));
-        }
+        placed.push((region, image));
     }
     placed.sort_by_key(|(region, _)| region.start);
     for pair in placed.windows(2) {
         if let [(a, first), (b, second)] = pair
-            && last(a) >= b.start
+            && a.overlaps(*b)
         {
             let (first, second) = (first.name.clone(), second.name.clone());
             return Err(ImageError::Overlap { first, first_at: *a, second, second_at: *b });

@@ -158,7 +158,7 @@ fn name(_: FileType) -> &'static str {
 fn hold(file: &File, len: u64, path: &Path) -> io::Result<Held> {
     if len == 0 {
         let mut bytes = Vec::new();
-        file.take(SIZELESS.saturating_add(1)).read_to_end(&mut bytes)?;
+        file.take(SIZELESS + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > SIZELESS {
             let why = format!(
                 "its size is shown as 0, and it has more than {} MiB: copy the part that matters",

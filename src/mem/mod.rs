@@ -15,6 +15,7 @@ pub mod segments;
 use std::fmt;
 
 use crate::abi::Addr;
+pub use crate::abi::Region;
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
@@ -119,15 +120,6 @@ forwarded!(&mut M, Box<M>);
 
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
 pub const MAX_READ: usize = 1 << 30;
-
-/// A stretch of mapped memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// First address.
-    pub start: Addr,
-    /// Number of bytes.
-    pub len: u64,
-}
 
 /// Why memory could not be read.
 #[derive(Debug, Clone)]

@@ -44,7 +44,7 @@ impl Identity {
             || self.entries().is_some_and(Entries::is_another)
     }
 
-    /// The sentence that a mismatch deserves: what is sure before what is not, code before names before entries.
+    /// The issue of a mismatch: what is certain before what is not, code before names before entries.
     #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let sure = self.code.filter(|code| code.is_another()).and_then(CodeMatch::issue);

@@ -68,19 +68,15 @@ impl Symbols for ElfSymbols {
         self.elf.symbol(name).map(|s| self.moved(s))
     }
 
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        self.elf.covering(self.linked(address)).map(|s| self.moved(s))
-    }
-
     fn variable(&self, address: Addr) -> Option<Symbol> {
         let linked = self.linked(address);
         let found = self.elf.covering(linked).filter(|s| s.kind == SymbolKind::Object);
-        // Where the linker knows no size, nothing but the start is known to be the variable's.
+        // Without a size only the first byte is known to be the variable's.
         found.filter(|s| s.sized || s.address == linked).map(|s| self.moved(s))
     }
 
     fn function(&self, address: Addr) -> Option<Symbol> {
-        // On ARM bit 0 of a pointer to a function tells Thumb.
+        // On ARM bit 0 of a pointer to a function means Thumb.
         let thumb = u64::from(self.elf.machine() == Machine::ARM);
         let found = self.elf.covering(self.linked(address) & !thumb).filter(|s| s.kind != SymbolKind::Object);
         found.map(|s| self.moved(s))
@@ -115,11 +111,11 @@ mod tests {
         let symbols = ElfSymbols::new(Arc::clone(&elf), 0x4000_0000);
         let header = symbols.lookup("_tx_trace_header_ptr").unwrap();
         assert_eq!((header.address, header.size), (0x4000_2010, 4));
-        assert_eq!(symbols.covering(0x4000_2027).unwrap().address, 0x4000_2020);
-        assert_eq!(symbols.covering(0x2027), None);
+        assert_eq!(symbols.variable(0x4000_2027).unwrap().address, 0x4000_2020);
+        assert_eq!(symbols.variable(0x2027), None);
         assert_eq!(symbols.member_offset("TX_THREAD", "tx_thread_name"), None);
         let below = ElfSymbols::new(elf, 0u64.wrapping_sub(0x1000));
         assert_eq!(below.lookup("mine").unwrap().address, 0x1020, "32-bit addresses wrap at 32 bits");
-        assert_eq!(below.covering(0x1020).unwrap().name, "mine");
+        assert_eq!(below.variable(0x1020).unwrap().name, "mine");
     }
 }

@@ -74,7 +74,7 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
     use rustix::io::Errno;
     use std::os::unix::fs::MetadataExt;
     let len = meta.len();
-    if meta.blocks().saturating_mul(512) >= len {
+    if meta.blocks() >= len.div_ceil(512) {
         return vec![(0, len)];
     }
     let mut ranges = Vec::new();
@@ -90,6 +90,7 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
         if start < at || end <= start {
             return vec![(0, len)];
         }
+        // `start` is below both.
         ranges.push((start, end.min(len).saturating_sub(start)));
         at = end;
     }

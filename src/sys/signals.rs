@@ -188,7 +188,7 @@ mod tests {
     /// `timeout` sends two signals. Where the target was left before the second one came, that one ended the program, and
     /// its exit status was not that of the command.
     #[test]
-    fn the_second_signal_of_one_wish_ended_a_program_that_had_left_its_target() {
+    fn the_second_signal_of_one_request_ended_a_program_that_had_left_its_target() {
         let after = |ms| Some(Duration::from_millis(ms));
         assert_eq!(effect(false, after(0)), Effect::Nothing);
         assert_eq!(effect(false, after(999)), Effect::Nothing);

@@ -53,5 +53,5 @@ fn a_core_of_gdb_with_its_program() {
     let marker = memory.read_bytes(at("marker"), 4).unwrap();
     assert_eq!(elf.endian().u32(&marker, 0), Some(0x1234_5678));
     assert_eq!(&*memory.read_bytes(at("banner"), 8).unwrap(), b"a banner");
-    assert_eq!(symbols.covering(at("stop") + 1).unwrap().name, "stop");
+    assert_eq!(symbols.function(at("stop") + 1).unwrap().name, "stop");
 }

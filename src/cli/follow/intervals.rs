@@ -6,7 +6,7 @@ use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
 use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
-use crate::follow::{Gap, Gather, Update};
+use crate::follow::{Gap, Interval, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
@@ -19,7 +19,7 @@ pub struct Intervals {
     every: Duration,
     format: Format,
     options: TableOptions,
-    gather: Gather,
+    interval: Interval,
     since: Instant,
     /// Number of the interval, from 0.
     number: u64,
@@ -42,7 +42,7 @@ impl Intervals {
             every,
             format,
             options,
-            gather: Gather::default(),
+            interval: Interval::default(),
             since: Instant::now(),
             number: 0,
             reached: None,
@@ -55,13 +55,13 @@ impl Intervals {
 
     /// Adds events; false where the interval has to end for want of room.
     pub fn add(&mut self, batch: &Update) -> bool {
-        if self.gather.is_empty()
+        if self.interval.is_empty()
             && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
         {
             // Between intervals without a gap nothing was missed.
             self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
         }
-        self.gather.add(batch)
+        self.interval.add(batch)
     }
 
     /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
@@ -74,7 +74,7 @@ impl Intervals {
         diagnostics: &Diagnostics,
     ) -> Result<(), Error> {
         // Where nothing was seen since the last gap the interval goes on: time is what ends it.
-        if !self.gather.is_empty() {
+        if !self.interval.is_empty() {
             self.print(filters, view, out, diagnostics)?;
         }
         let before = self.gap.map_or(Lost::default(), |g| g.lost);
@@ -100,15 +100,15 @@ impl Intervals {
         diagnostics: &Diagnostics,
     ) -> Result<(), Error> {
         self.since = Instant::now();
-        let span = self.gather.span();
+        let span = self.interval.span();
         let gap = self.gap.take();
         if span.is_none() && gap.is_none() {
             return Ok(());
         }
         // Once for each interval: a ring that goes around at every look would drown the reports.
         diagnostics.issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
-        let count = self.gather.len() as u64;
-        let trace = self.gather.take(view.trace);
+        let count = self.interval.len() as u64;
+        let trace = self.interval.take(view.trace);
         let view = View { trace: &trace, ..*view };
         let head = self.head(&trace, span, count, gap.map_or(0, |g| g.lost.count));
         let mut reports = Vec::new();

@@ -99,7 +99,10 @@ impl Qmp {
                 match value.strip_prefix("0x").and_then(|v| u8::from_str_radix(v, 16).ok()) {
                     Some(byte) => bytes.push(byte),
                     // `Cannot access memory`
-                    None => return Err(ReadError::unmapped(addr.saturating_add(bytes.len() as u64), len)),
+                    None => {
+                        let at = addr.checked_add(bytes.len() as u64);
+                        return Err(ReadError::unmapped(at.unwrap_or(addr), len));
+                    }
                 }
             }
         }

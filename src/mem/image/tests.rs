@@ -277,7 +277,7 @@ fn every_tool_is_read() {
                 assert_eq!(flaws(&dump), [""; 0], "{text}");
                 let known = match tool {
                     Tool::Xxd | Tool::UBoot => OrderKnown::Text,
-                    _ => OrderKnown::Told,
+                    _ => OrderKnown::Given,
                 };
                 let order = if tool == Tool::Xxd { Endian::Big } else { told };
                 let words = unit > 1 || tool == Tool::Xxd;

@@ -8,13 +8,13 @@ use std::fmt;
 
 use super::collect::Collector;
 use super::{hexdump, ihex, plain, srec};
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Width, last_address};
 use crate::bytes::Bytes;
 
-/// How much of a file is looked at to find what it is.
-const LOOKED_AT: usize = 64 << 10;
-/// How many line numbers a flaw remembers.
-const LINES: usize = 4;
+/// How much of a file is read to find what it is.
+const SNIFFED: usize = 64 << 10;
+/// How many line numbers a flaw keeps.
+const MAX_LINES: usize = 4;
 
 /// Text that holds memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What people call it.
+    /// Its usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ pub enum OrderKnown {
     /// The characters beside the words show it.
     Text,
     /// It was given: by an ELF file of the target.
-    Told,
+    Given,
     /// Nothing shows it.
     Assumed,
 }
@@ -183,11 +183,12 @@ impl fmt::Display for Flaw {
 #[derive(Debug, Default)]
 pub(super) struct Flaws(Vec<Flaw>);
 
+#[allow(clippy::arithmetic_side_effects, reason = "counts records and bytes of a file that is held in memory")]
 impl Flaws {
     pub fn add(&mut self, wrong: Wrong, line: u64) {
         self.note(wrong, |flaw| {
-            flaw.count = flaw.count.saturating_add(1);
-            if flaw.lines.len() < LINES {
+            flaw.count += 1;
+            if flaw.lines.len() < MAX_LINES {
                 flaw.lines.push(line);
             }
         });
@@ -195,7 +196,7 @@ impl Flaws {
 
     pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
         self.note(wrong, |flaw| {
-            flaw.count = flaw.count.saturating_add(count);
+            flaw.count += count;
             flaw.address = flaw.address.or(address);
         });
     }
@@ -217,7 +218,7 @@ impl Flaws {
 /// What text is, by its first lines; `None` for what holds no memory, and for what is no text.
 #[must_use]
 pub fn sniff(bytes: &[u8]) -> Option<Kind> {
-    let head = bytes.get(..LOOKED_AT).unwrap_or(bytes);
+    let head = bytes.get(..SNIFFED).unwrap_or(bytes);
     let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1A);
     if head.iter().any(|b| control(*b) || *b == 0x7F) {
         return None;
@@ -260,17 +261,23 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0x1A;
     text.split(|b| *b == b'\n').zip(1u64..).filter_map(move |(line, number)| {
         let start = line.iter().position(|b| !blank(b))?;
-        let end = line.iter().rposition(|b| !blank(b))?.saturating_add(1);
-        Some((number, line.get(start..end)?))
+        let last = line.iter().rposition(|b| !blank(b))?;
+        Some((number, line.get(start..=last)?))
     })
 }
 
+/// True where data lies in a 32-bit address space.
+pub(super) fn is_32_bit(start: Addr, data: &[u8]) -> bool {
+    last_address(start, data.len()).is_some_and(|last| last <= Width::W4.max())
+}
+
 /// The value of a hexadecimal digit.
+#[allow(clippy::arithmetic_side_effects, reason = "each arm bounds its digit")]
 pub(super) const fn nibble(digit: u8) -> Option<u8> {
     Some(match digit {
-        b'0'..=b'9' => digit.wrapping_sub(b'0'),
-        b'a'..=b'f' => digit.wrapping_sub(b'a').wrapping_add(10),
-        b'A'..=b'F' => digit.wrapping_sub(b'A').wrapping_add(10),
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        b'A'..=b'F' => digit - b'A' + 10,
         _ => return None,
     })
 }

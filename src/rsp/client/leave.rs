@@ -12,7 +12,7 @@
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
 //! | others | nothing | `D` | close, if the stub agrees |
 //!
-//! What cannot be shown to have run is left halted: a crashed board that is set running is evidence lost.
+//! A target of which nothing shows that it ran is left halted: a crashed board that is set running loses evidence.
 
 use std::time::Duration;
 
@@ -127,8 +127,8 @@ impl Client {
             .then(|| format!("{name}: the target is halted, and will be left halted ({UNKNOWN})"))
     }
 
-    /// Says no after Ctrl-C, and where the target was halted for as long as it may be. For those who are about to begin
-    /// what is not to be cut short.
+    /// Fails after Ctrl-C, and where the target was halted for as long as it may be: to be called before what must not be
+    /// interrupted.
     ///
     /// # Errors
     /// [`RspErrorKind::Interrupted`](crate::rsp::RspErrorKind::Interrupted),
