@@ -63,7 +63,7 @@ pub struct Role {
     pub isr_exit: bool,
     /// A thread ends.
     pub end: bool,
-    /// A mark of the application: whoever inserts it is in no call.
+    /// A mark of the application: the context that inserts it is in no call.
     pub is_mark: bool,
     /// A call of a product above the kernel: it may wait more than once.
     pub is_above_kernel: bool,
@@ -85,7 +85,7 @@ pub struct Role {
     pub priority: Word,
     /// The object that the call acts on.
     pub object: Word,
-    /// A lock that is asked for.
+    /// A lock that is requested.
     pub acquire: Word,
     /// A lock that is given back.
     pub release: Word,
@@ -95,7 +95,7 @@ pub struct Role {
     pub own_count: Word,
     /// The object that something is put into.
     pub put: Word,
-    /// The object that something is asked of.
+    /// The object that something is requested from.
     pub get: Word,
     /// An object that is deleted.
     pub delete: Word,
