@@ -425,12 +425,9 @@ const PRINTED: usize = 100;
 fn print(trace: &Trace, catalogue: &Catalogue) {
     let view = View { trace, catalogue, names: &NoNames, source: "fuzz" };
     // Which one is chance, but the same each time.
-    let format = match trace.len().wrapping_add(trace.issues.len() as u64) % 3 {
-        0 => output::Format::Table,
-        1 => output::Format::Json,
-        _ => output::Format::Csv,
-    };
-    if let Some(mut sink) = output::event_sink(format, io::sink(), &TableOptions::default()) {
+    let formats: Vec<_> = output::Format::ALL.into_iter().filter(|f| f.has_events()).collect();
+    let chance = trace.len().wrapping_add(trace.issues.len() as u64) % formats.len() as u64;
+    if let Some(mut sink) = output::event_sink(formats[chance as usize], io::sink(), &TableOptions::default()) {
         let mut go = || -> io::Result<()> {
             sink.begin(&view, &Window::of(trace.events()))?;
             for event in trace.events().take(PRINTED) {

@@ -61,10 +61,8 @@ impl Info {
         for (what, value) in self.rows(view) {
             report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
         }
-        if format == Format::Json {
-            crate::output::write_trace(out, view)?;
-        }
         let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+        writer.begin(view)?;
         writer.report(&report)?;
         writer.finish(&view.trace.issues)
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::read::{Answer, Ask, Question, start_of};
-use super::request::Output;
+use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
 use crate::analysis::Outcomes;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{self, EventSink, Format, Show, TableOptions, TimeFrom, View, Window};
+use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Position, Query};
 use crate::session::{Loaded, Session};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -59,11 +59,11 @@ pub fn answer(
             any
         }
     };
-    if let (Ask::Last(_), Format::Table) = (&question.ask, format) {
+    if let (Ask::Last(_), Reader::Terminal) = (&question.ask, format.reader()) {
         now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    if format != Format::Json {
+    if !format.has_issues() {
         diagnostics.issues(&trace.issues);
     }
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
@@ -98,7 +98,7 @@ fn event_writer<'w>(
     sink: &'w mut Sink<'_>,
     options: &TableOptions,
 ) -> Result<Box<dyn EventSink + 'w>, Error> {
-    output::event_sink(format, sink, options).ok_or_else(|| Error::usage(Code::Usage, "--format md is for reports"))
+    output::event_sink(format, sink, options).ok_or_else(|| request::only_reports(format))
 }
 
 /// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.
@@ -159,7 +159,7 @@ impl<'a> Selection<'a> {
         sink: &mut Sink<'_>,
     ) -> Result<bool, Error> {
         let mut window = Window::default();
-        if format == Format::Table {
+        if format.reader() == Reader::Terminal {
             self.visit(&mut |event| {
                 window.add(event);
                 ControlFlow::Continue(())
@@ -206,7 +206,7 @@ fn show(
             }),
         }
     }
-    let mut writer: Box<dyn EventSink + '_> = if format == Format::Table {
+    let mut writer: Box<dyn EventSink + '_> = if format.reader() == Reader::Terminal {
         let seqs = || events.iter().map(|e: &Event| e.seq);
         let (first, last) = (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0));
         let outcomes = Outcomes::of(view.trace, view.catalogue, first, last);

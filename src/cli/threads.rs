@@ -18,7 +18,7 @@ use crate::elf::Machine;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Detail, Kernel};
-use crate::output::{Format, InMemory, View, report_writer};
+use crate::output::{InMemory, Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
@@ -130,10 +130,10 @@ fn print(
     let names = SymbolNames::whole(session, arm);
     let options = sink.table_options(output);
     let format = output.format;
-    let detail = match format {
-        Format::Table => Detail::Summary { width: options.width, all },
-        Format::Md => Detail::Summary { width: usize::MAX, all },
-        Format::Json | Format::Csv => Detail::Full,
+    let detail = match format.reader() {
+        Reader::Terminal => Detail::Summary { width: options.width, all },
+        Reader::Page => Detail::Summary { width: usize::MAX, all },
+        Reader::Program => Detail::Full,
     };
     let reports = kernel::reports(&found.kernel, detail);
     let word = found.kernel.layout.shape.pointer;
@@ -148,7 +148,7 @@ fn print(
     writer.finish(&found.issues)?;
     drop(writer);
     sink.finish()?;
-    if format != Format::Json {
+    if !format.has_issues() {
         diagnostics.issues(&found.issues);
     }
     Ok(printing::outcome(Outcome::Done, &found.issues, output))

@@ -93,7 +93,7 @@ impl Out {
     fn put(&mut self, value: u64, len: usize) {
         match self.endian {
             Endian::Little => self.bytes.extend(value.to_le_bytes().into_iter().take(len)),
-            Endian::Big => self.bytes.extend(value.to_be_bytes().into_iter().skip(8usize.saturating_sub(len))),
+            Endian::Big => self.bytes.extend(value.to_le_bytes().into_iter().take(len).rev()),
         }
     }
 

@@ -56,7 +56,7 @@ pub struct ElfSymbol {
     pub binding: Binding,
 }
 
-/// What was looked up before, and the index for addresses once it was needed.
+/// The symbols that were searched for, and the index of addresses once it was needed.
 #[derive(Default)]
 pub(super) struct SymbolCache {
     names: Mutex<HashMap<String, Option<ElfSymbol>>>,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::escape::{escape_into, is_plain};
 use super::row::Rows;
-use super::text::{Hexadecimal, add_hex};
+use super::text::{HexBuffer, add_hex};
 use super::window::Window;
 use super::{BUFFER, EventSink, View};
 use crate::trace::{Event, Extra, Issue};
@@ -83,7 +83,8 @@ impl Record {
 
     /// A number in hexadecimal, or nothing.
     fn hex(&mut self, n: Option<u64>, digits: usize) {
-        self.fields.push_field(n.map(|n| Hexadecimal::new(n, digits)).as_ref().map_or(&[], Hexadecimal::as_bytes));
+        let mut buffer = HexBuffer::default();
+        self.fields.push_field(n.map_or(&[], |n| buffer.bytes(n, digits)));
     }
 
     /// Any text, or nothing.

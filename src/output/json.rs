@@ -10,7 +10,7 @@ use serde_json::ser::{CharEscape, Formatter};
 
 use super::escape::is_plain;
 use super::row::Rows;
-use super::text::Hexadecimal;
+use super::text::HexBuffer;
 use super::window::Window;
 use super::{EventSink, View, buffered, is_hostile};
 use crate::error::Error;
@@ -90,7 +90,7 @@ pub(super) struct Hex(pub u64, pub usize);
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(Hexadecimal::new(self.0, self.1).as_str())
+        to.serialize_str(HexBuffer::default().format(self.0, self.1))
     }
 }
 

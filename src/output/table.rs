@@ -8,7 +8,7 @@ use super::line::{Line, width_of};
 use super::row::Rows;
 use super::scale::Scale;
 use super::styles::{Style, Styles, style_of};
-use super::text::Hexadecimal;
+use super::text::HexBuffer;
 use super::window::Window;
 use super::{EventSink, View, buffered, escape};
 use crate::analysis::Outcomes;
@@ -280,8 +280,8 @@ impl<W: Write> Table<W> {
             self.time.add(text, time);
             column(line, layout.time, text);
         }
-        let stamp = event.stamp.map(|stamp| Hexadecimal::new(stamp, view.stamp_digits()));
-        column(line, layout.stamp, stamp.as_ref().map_or("", Hexadecimal::as_str));
+        let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
+        column(line, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
         number(line, layout.priority, event.priority);
         number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
         number(line, layout.seq, Some(event.seq));

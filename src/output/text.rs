@@ -16,49 +16,52 @@ pub(super) fn add_decimal(out: &mut String, n: impl itoa::Integer) {
 /// Adds `0x` and a number in hexadecimal, at least so many digits long.
 #[inline]
 pub(super) fn add_hex(out: &mut String, n: u64, digits: usize) {
-    out.push_str(Hexadecimal::new(n, digits).as_str());
+    out.push_str(HexBuffer::default().format(n, digits));
 }
 
 /// `0x` and a number in hexadecimal, at least so many digits long.
 pub(super) fn hex(n: u64, digits: usize) -> String {
-    Hexadecimal::new(n, digits).as_str().to_owned()
+    HexBuffer::default().format(n, digits).to_owned()
 }
 
-/// `0x` and a number in hexadecimal, without an allocation.
-pub(super) struct Hexadecimal {
-    /// `0x` and the digits, at the end.
-    text: [u8; 18],
-    start: usize,
-}
+/// Room for a number in hexadecimal.
+#[derive(Default)]
+pub(super) struct HexBuffer([u8; 24]);
 
-impl Hexadecimal {
-    /// At least so many digits, at most 16.
+impl HexBuffer {
+    /// `0x` and the number, at least so many digits long, at most 16.
+    #[inline]
+    pub(super) fn format(&mut self, n: u64, digits: usize) -> &str {
+        std::str::from_utf8(self.bytes(n, digits)).unwrap_or_default()
+    }
+
+    /// The same as bytes.
     #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "there are 1 to 16 digits")]
-    pub(super) fn new(n: u64, digits: usize) -> Self {
+    pub(super) fn bytes(&mut self, n: u64, digits: usize) -> &[u8] {
         let needed = 16 - n.leading_zeros() as usize / 4;
-        let digits = digits.clamp(1, 16).max(needed);
-        let (mut text, mut rest) = ([b'0'; 18], n);
-        for place in text.iter_mut().rev().take(digits) {
-            *place = b"0123456789abcdef".get((rest & 0xF) as usize).copied().unwrap_or(b'0');
-            rest >>= 4;
+        let start = 22 - digits.clamp(1, 16).max(needed);
+        if let ([_, high, low], _) = self.0.as_chunks_mut() {
+            (*high, *low) = (hex_digits(n >> 32), hex_digits(n & 0xFFFF_FFFF));
         }
-        let start = 16 - digits;
-        if let Some(x) = text.get_mut(start + 1) {
-            *x = b'x';
+        if let Some(prefix) = self.0.get_mut(start..start + 2) {
+            prefix.copy_from_slice(b"0x");
         }
-        Self { text, start }
+        self.0.get(start..).unwrap_or_default()
     }
+}
 
-    #[inline]
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        self.text.get(self.start..).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(super) fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
-    }
+/// The eight digits of a number of 32 bits.
+#[inline]
+const fn hex_digits(n: u64) -> [u8; 8] {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    // A byte for each digit.
+    let n = (n | n << 16) & 0x0000_FFFF_0000_FFFF;
+    let n = (n | n << 8) & 0x00FF_00FF_00FF_00FF;
+    let n = (n | n << 4) & (ONES * 0xF);
+    // 1 for each digit that is a letter. No byte carries into its neighbour.
+    let letters = (n.wrapping_add(ONES * 6) >> 4) & ONES;
+    n.wrapping_add(ONES * b'0' as u64).wrapping_add(letters.wrapping_mul((b'a' - b'0' - 10) as u64)).to_be_bytes()
 }
 
 /// Adds a number of so many decimals, given as a whole number of its last one.

@@ -27,7 +27,7 @@ impl Symbols for Pairs {
         self.find(|(known, _)| known == name)
     }
 
-    /// Nobody says whether a name is a variable or a function, so it is both. Without a size it covers its own address only.
+    /// A name may be a variable or a function, so it is both. Without a size it covers its own address only.
     fn variable(&self, address: Addr) -> Option<Symbol> {
         self.find(|(_, known)| *known == address)
     }

@@ -8,7 +8,7 @@ use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::follow::{Gap, Interval, Update};
 use crate::format::Lost;
-use crate::output::{self, Format, TableOptions, View};
+use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Trace};
@@ -156,7 +156,7 @@ impl Intervals {
             query => query?,
         };
         let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.wish)?;
-        if matches!(self.format, Format::Json | Format::Csv) {
+        if self.format.reader() == Reader::Program {
             for report in &mut reports {
                 report.columns.insert(0, Column { name: "interval", kind: Kind::Count });
                 report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
@@ -168,8 +168,8 @@ impl Intervals {
     fn write(&mut self, head: &Report, reports: &[Report], view: &View<'_>, out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
-        // JSON says once what the trace is; the others take the clock's rate from here.
-        if self.format != Format::Json || !self.begun {
+        // What has issues in it is one output, which begins once; the others take the clock's rate from here.
+        if !self.format.has_issues() || !self.begun {
             writer.begin(view)?;
         }
         self.begun = true;
@@ -185,7 +185,7 @@ impl Intervals {
     pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
-        if self.format == Format::Json && !self.begun {
+        if self.format.has_issues() && !self.begun {
             writer.begin(view)?;
         }
         Ok(writer.finish(issues)?)
