@@ -43,7 +43,11 @@ fn read_loop(path: &Path) -> Duration {
     began.elapsed()
 }
 
-/// The same on one core, where the system can be told so.
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+/// The same on one core, where `taskset` is installed.
 fn on_one_core(words: &[&str]) -> Command {
     if !support::installed("taskset") {
         return tx_trace(words);
@@ -71,26 +75,25 @@ fn main() {
         let all = [words, &["--trace", &file]].concat();
         let r = least(RUNS, || run_to_null(&mut if pinned { on_one_core(&all) } else { tx_trace(&all) }));
         assert!(r.success, "{words:?}");
-        let rate = events as f64 / r.wall.as_secs_f64() / 1e6;
         let times = r.wall.as_secs_f64() / reading.as_secs_f64();
         rows.push(vec![
             format!("`{}`{}", words.join(" "), if pinned { ", one core" } else { "" }),
-            time(r.wall),
-            time(r.cpu),
+            seconds(r.wall),
+            seconds(r.cpu),
+            format!("{:.0} ns", r.cpu.as_secs_f64() * 1e9 / events as f64),
             format!("{times:.1}"),
-            format!("{rate:.1} million"),
             mib(r.peak.saturating_sub(size)),
         ]);
         r
     };
-    let report = one(&["report"], true);
     one(&["profile"], true);
-    one(&["profile", "--tracex"], true);
+    let report = one(&["report"], true);
+    one(&["report", "--tracex"], true);
     let list = one(&["list"], false);
     let json = one(&["list", "--format", "json"], false);
     one(&["list", "--format", "csv"], false);
     one(&["last", "50"], false);
-    table(&["", "wall", "processor", "times the reading", "events a second", "peak beside the file"], &rows);
+    table(&["", "wall", "processor", "processor for an event", "times the reading", "peak beside the file"], &rows);
     let times = report.wall.as_secs_f64() / reading.as_secs_f64();
     goal("every report in at most 8 times the reading", times <= 8.0, &format!("{times:.1}"));
     let beside = report.peak.saturating_sub(size);

@@ -185,8 +185,8 @@ fn main() {
         }
     }
     println!(
-        "A buffer of {size} bytes; the quickest of {RUNS} runs, from the connection to the last byte, the handshake and \
-         the parting included.\n"
+        "A buffer of {size} bytes; the quickest of {RUNS} runs, from the connection to the last byte, handshake and \
+         detach included.\n"
     );
     table(&["stub", "link", "what", "round trips", "of them reads", "bytes out", "bytes back", "time"], &rows);
     goal("`last 50` reads in at most 5 round trips", reads <= 5, &reads.to_string());

@@ -4,11 +4,11 @@
     (gdb) tx-trace last 50
 
 It decodes nothing. It runs the program `tx-trace` as a child, and the child reads the target's
-memory through GDB: its stdin and stdout are a GDB remote link, on which this file plays the stub.
-What the child has to print comes back on the same link, and goes through GDB's own pager.
+memory through GDB: its stdin and stdout are a GDB remote link, on which this file is the stub.
+The child's output comes back on the same link, and goes through GDB's own pager.
 
-Python 3.6 or later, standard library only. One file, for it is what people source, and what the
-program carries within itself.
+Python 3.6 or later, standard library only. It is longer than other files of this project because
+it must be one file: users source it, and `tx-trace gdb` prints it.
 """
 
 import codecs
@@ -24,23 +24,24 @@ import gdb
 
 HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else ""
 
-# No wait is longer than this: GDB has system calls restarted, so a read that blocks never sees
-# Ctrl-C.
-SLICE = 0.2
+# Seconds. No wait is longer: GDB restarts system calls, so a read that blocks never sees Ctrl-C.
+POLL = 0.2
 # Room for a read of 4096 bytes: hex digits and a frame.
 PACKET_SIZE = 0x2004
-# What the child sends first where it reads GDB's memory. Anything else is text.
+# A packet and its checksum, which a pipe does not need.
+PACKET = re.compile(rb"\$([^#]*)#..", re.DOTALL)
+# The child's first bytes if it reads GDB's memory. Anything else is text.
 GREETING = b"+$qSupported"
-# A table as wide as it gets.
+# Columns, where GDB has no limit.
 UNLIMITED = 10000
-# The file that defines one of these holds the trace; the first is certain.
+# The file that defines one of these has the symbols of the trace; the first is certain.
 TRACE_SYMBOLS = ("_tx_trace_header_ptr", "_tx_thread_created_ptr", "_tx_version_id")
-# In front of the place where `follow` ended, on the program's stderr.
+# The program's stderr gives the place where `follow` ended in a line that begins so.
 PLACE = "tx-trace-place: "
 FILE_OPTIONS = ("--elf", "--core", "--image", "--trace", "--events", "--output", "-o")
 
 
-# What GDB knows
+# What GDB reports
 
 
 def find_binary():
@@ -124,7 +125,7 @@ def entry_point():
 
 
 def wants_colour(from_tty):
-    """True at a terminal that shows colour. What a script catches stays plain."""
+    """True at a terminal that shows colour. Output that a script captures is plain."""
     try:
         styled = gdb.parameter("style enabled")
     except RuntimeError:
@@ -134,7 +135,7 @@ def wants_colour(from_tty):
 
 
 def environment(from_tty):
-    """What the child is to know. None of it is an option: any command takes it, and options win."""
+    """The child's environment. Every command accepts it, and options override it."""
     env = dict(os.environ)
     env["TX_TRACE_REMOTE"] = "stdio:"
     env["TX_TRACE_COLOR"] = "always" if wants_colour(from_tty) else "never"
@@ -153,7 +154,7 @@ def environment(from_tty):
 
 
 def check_target():
-    """Refuses where GDB has no memory to read, or cannot read it now."""
+    """Fails where GDB has no memory to read, or cannot read it now."""
     if gdb.selected_inferior().pid == 0:
         # GDB would read the program's file, where every variable is still zero.
         raise gdb.GdbError(
@@ -166,7 +167,7 @@ def check_target():
 
 
 def write(text, stream=None):
-    """Prints through GDB, in whatever character set it talks."""
+    """Prints through GDB, in GDB's character set."""
     stream = gdb.STDOUT if stream is None else stream
     try:
         gdb.write(text, stream)
@@ -175,7 +176,7 @@ def write(text, stream=None):
 
 
 def warn(text):
-    """Diagnostics, as against data."""
+    """Prints diagnostics on GDB's stderr."""
     gdb.flush(gdb.STDOUT)
     write(text, gdb.STDERR)
 
@@ -197,17 +198,8 @@ class Link:
         """Takes bytes of the child; returns what to send back and what to print."""
         data = self.rest + data
         replies, text, at = [], [], 0
-        while not self.over:
-            start = data.find(b"$", at)
-            end = data.find(b"#", start) if start >= 0 else -1
-            if start < 0:
-                at = len(data)
-                break
-            if end < 0 or end + 3 > len(data):
-                at = start
-                break
-            body = data[start + 1 : end]
-            at = end + 3
+        for packet in PACKET.finditer(data):
+            body, at = packet.group(1), packet.end()
             if body[:1] == b"O":
                 text.append(bytes.fromhex(body[1:].decode("ascii")))
                 if self.acks:
@@ -218,9 +210,11 @@ class Link:
             replies.append(b"+" + frame if self.acks else frame)
             if body == b"QStartNoAckMode":
                 self.acks = False
+            if self.over:
+                break
         self.rest = data[at:]
         if self.over:
-            # The link is let go. What follows is text.
+            # Detached. What follows is text.
             text.append(self.rest)
             self.rest = b""
         return b"".join(replies), b"".join(text)
@@ -256,15 +250,15 @@ class Link:
             text = gdb.execute("info registers", False, True)
         except gdb.error:
             return b""
-        # In every version of GDB only this lists the registers; a Cortex-M's stack
-        # pointers it leaves out.
+        # Only this lists the registers in every version of GDB. It leaves out a Cortex-M's stack
+        # pointers.
         names = re.findall(r"^([A-Za-z0-9_.]+)(?:\s|$)", text, re.MULTILINE)
         lines = []
         for name in names + ["msp", "psp"]:
             try:
                 lines.append(f"{name}={int(frame.read_register(name)) & 0xFFFFFFFFFFFFFFFF:x}")
             except (ValueError, TypeError, OverflowError, gdb.error):
-                # Not there, not known, or no number.
+                # No such register, no value, or no number.
                 continue
         return "\n".join(lines).encode("ascii").hex().encode("ascii")
 
@@ -325,7 +319,7 @@ class Child:
             open_fds = {self.out, self.err}
             while open_fds:
                 sending = [self.to] if self.unsent else []
-                readable, writable, _ = select.select(list(open_fds), sending, [], SLICE)
+                readable, writable, _ = select.select(list(open_fds), sending, [], POLL)
                 if writable:
                     self.send()
                 for fd in readable:
@@ -342,7 +336,7 @@ class Child:
             self.show(self.first, True)
             while True:
                 try:
-                    return self.process.wait(SLICE), self.diagnostics.decode("utf-8", "replace")
+                    return self.process.wait(POLL), self.diagnostics.decode("utf-8", "replace")
                 except subprocess.TimeoutExpired:
                     pass
         finally:
@@ -383,11 +377,11 @@ class Child:
             self.unsent = b""
 
     def end(self):
-        """Whatever happened, nothing of it is left."""
+        """Ends the process and closes its pipes, whatever happened."""
         process = self.process
         try:
             if process.poll() is None and not self.linked:
-                # It may have a target of its own, and leaves that in order.
+                # It may have a target of its own, and detaches from it.
                 self.signal(signal.SIGINT)
                 deadline = time.monotonic() + 2
                 while process.poll() is None and time.monotonic() < deadline:
@@ -400,7 +394,7 @@ class Child:
                 pipe.close()
 
     def signal(self, number):
-        """To it and to whatever it started."""
+        """Sends a signal to the process and to what it started."""
         try:
             os.killpg(self.process.pid, number)
         except OSError:
@@ -408,7 +402,7 @@ class Child:
 
 
 def receive(fd):
-    """What is there; b"" at the end."""
+    """The bytes that are there; b"" at the end."""
     try:
         return os.read(fd, 1 << 16)
     except BlockingIOError:
@@ -452,7 +446,7 @@ def forward(words, from_tty):
 
 def run_binary(words, from_tty):
     """The same, whatever the words are."""
-    # Until it is known better: an error.
+    # An error, until the program has ended.
     set_status(2)
     binary = find_binary()
     env = environment(from_tty)
@@ -462,7 +456,7 @@ def run_binary(words, from_tty):
     except gdb.GdbError:
         raise
     except gdb.error as e:
-        # The target went away, or GDB may not read it now.
+        # The target is gone, or GDB cannot read it now.
         raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}") from e
     if status < 0:
         raise gdb.GdbError(f"{diagnostics}tx-trace: {binary} was ended by signal {-status}")
@@ -497,7 +491,7 @@ class Follow:
         self.place = None
 
     def on(self, options, from_tty):
-        """Begins with what comes from now on."""
+        """Starts with the events from now on."""
         self.off()
         self.place = forward(["follow", "--after", "now"] + options, from_tty)
         self.options = options
@@ -505,14 +499,14 @@ class Follow:
         gdb.events.exited.connect(self.exited)
 
     def off(self):
-        """Ends it."""
+        """Stops following."""
         if self.options is not None:
             self.options = None
             gdb.events.stop.disconnect(self.stopped)
             gdb.events.exited.disconnect(self.exited)
 
     def stopped(self, _event):
-        """The target has stopped. Whatever goes wrong here must not break GDB's own stop."""
+        """The target has stopped. An error here must not break GDB's own handling."""
         try:
             words = ["follow", "--after", self.place or "now"] + self.options
             self.place = forward(words, True) or self.place
@@ -522,7 +516,7 @@ class Follow:
             warn("tx-trace: interrupted; `tx-trace follow off` ends following\n")
 
     def exited(self, _event):
-        """There is nothing to follow any more."""
+        """The program has ended."""
         self.off()
         warn("tx-trace: the program has ended: follow is off\n")
 
@@ -552,7 +546,7 @@ def evaluate(expression):
 
 
 def first_line(error):
-    """The first line of a long explanation of GDB's."""
+    """The first line of GDB's explanation."""
     return (str(error).splitlines() or ["GDB gives no reason"])[0].rstrip(".")
 
 
@@ -567,13 +561,13 @@ def take_ranges(words):
 
 
 def pointer_at(name):
-    """The pointer in a variable of the kernel, whatever type the program gives it."""
+    """The pointer in a variable of the kernel, whatever its type in the program."""
     pointer = gdb.lookup_type("unsigned long").pointer()
     return int(gdb.parse_and_eval(f"&'{name}'").cast(pointer).dereference())
 
 
 def refuse_macros(names):
-    """GDB expands a program's macros in expressions, to whatever the program says."""
+    """Fails where GDB would expand one of these names as a macro of the program."""
     for name in names:
         if "#define" in gdb.execute(f"info macro -a -- {name}", False, True):
             raise gdb.GdbError(
@@ -602,7 +596,7 @@ def call_kernel(words, from_tty):
         buffer = [hex(n) for n in numbers[:2]]
     else:
         call, types, values, buffer = "", "void", "", []
-    # It ends with an error where the kernel must not be called.
+    # This fails where the kernel must not be called.
     run_binary(["control", "check-call"] + buffer + ranges, from_tty)
     set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
@@ -624,7 +618,7 @@ def call_kernel(words, from_tty):
     set_status(0 if status == 0 else 1)
 
 
-# What the program knows of itself: it is asked, not written here
+# Help and completion, which come from the program
 
 
 def file_names(begun):
@@ -646,14 +640,14 @@ def short_class(name):
 
 
 class HelpCache:
-    """Commands, options and names of one binary; each is asked once."""
+    """Commands, options and names that one binary reports; each is asked for once."""
 
     def __init__(self, binary):
         self.binary = binary
         self.answers = {}
 
     def ask(self, *words):
-        """What it prints to these words, in lines; none where it cannot."""
+        """The lines that it prints for these words; none where it fails."""
         if words not in self.answers:
             try:
                 done = subprocess.run(
@@ -679,12 +673,12 @@ class HelpCache:
         return [tuple(row) for row in self.table() if len(row) == 2]
 
     def options(self, command):
-        """The options of a command, each with the values that it takes, where that is a list."""
+        """The options of a command, each with its values where it has a list of them."""
         rows = [row for row in self.table() if len(row) == 3 and row[0] == command]
         return {option: values.split(",") if values else [] for _, option, values in rows}
 
     def values(self, command, option):
-        """What an option takes, where that is a list."""
+        """The values of an option that has a list of them."""
         if option in ("--event", "--class"):
             column = "name" if option == "--event" else "class"
             rows = [line.split(",") for line in self.ask("events", "--format", "csv")]
@@ -700,7 +694,7 @@ HELP_CACHES = {}
 
 
 def help_cache():
-    """Of the binary that would be run now."""
+    """The help cache of the binary that would run now."""
     binary = find_binary()
     if binary not in HELP_CACHES:
         HELP_CACHES[binary] = HelpCache(binary)
@@ -741,7 +735,7 @@ class Forward(gdb.Command):
     def invoke(self, argument, from_tty):
         """Runs it."""
         if self.command == "control":
-            # Enter is not to write to the target again.
+            # Enter must not write to the target again.
             self.dont_repeat()
         words = gdb.string_to_argv(argument)
         if self.command == "follow" and words[:1] in (["on"], ["off"]):
@@ -772,7 +766,7 @@ class Forward(gdb.Command):
         return [name[gone:] for name in known if name.startswith(typed)]
 
     def values(self, option, begun):
-        """What may come after an option."""
+        """The values that an option can have."""
         if option in FILE_OPTIONS:
             return file_names(begun)
         return help_cache().values(self.command, option) if option.startswith("--") else []
@@ -823,7 +817,7 @@ KNOWN = set()
 
 
 def register():
-    """Makes GDB's sub-commands of the program's. Others are forwarded too, without help and TAB."""
+    """Defines a GDB command for each command of the program. Others are forwarded without help."""
     try:
         commands = help_cache().commands()
     except gdb.GdbError:

@@ -62,7 +62,7 @@ document __tx_trace_dump
 Part of tx-trace: dumps what the program reads.
 end
 
-# A register by its name is no symbol, and no macro. Those that this processor does not have are `void`.
+# A register's name is neither a symbol nor a macro. One that this processor does not have is `void`.
 define __tx_trace_registers
 @REGISTERS@
 end
@@ -73,8 +73,8 @@ end
 define __tx_trace_images
   pipe output/x $_tx_trace_from | cat >/tmp/tx-trace-gdb-$PPID/from
   pipe output/x $_tx_trace_to | cat >/tmp/tx-trace-gdb-$PPID/to
-  # Without threads there are no registers. What cannot be shown is silent.
-  if $_thread > 0
+  # Without threads there are no registers. A register that has no value is left out.
+  if $_thread > 0 && $_tx_trace_registers
     pipe frame apply level 0 -q -s __tx_trace_registers | LC_ALL=C; cd /tmp/tx-trace-gdb-$PPID || exit; \
       while IFS== read -r name value; do \
         case $value in 0x?*) case ${value#0x} in *[!0-9a-f]*) ;; *) echo "--debugger-reg $name=$value" ;; esac ;; esac; \
@@ -138,6 +138,9 @@ define tx-trace
       echo tx-trace: at most @MOST@ words can be passed on without Python\n
       set $_tx_trace_exit = 2
     else
+      # Only these commands use registers. An option may come before the command.
+      shell exec /bin/sh -c 'case $1 in threads | evidence | serve | -*) ;; *) exit 1 ;; esac' tx-trace $arg0
+      set $_tx_trace_registers = $_shell_exitcode == 0
       __tx_trace_memory
       if $_tx_trace_ready
 @RUN@

@@ -6,7 +6,66 @@ pub type Addr = u64;
 /// The last address of `len` bytes, `addr` itself for none; `None` where they pass the end of the address space.
 #[must_use]
 pub fn last_address(addr: Addr, len: usize) -> Option<Addr> {
-    addr.checked_add(u64::try_from(len.saturating_sub(1)).ok()?)
+    Region { start: addr, len: len.max(1) as u64 }.last()
+}
+
+/// A range of addresses. Its length is from outside: each method says what it gives for a range that is empty or passes
+/// the end of the address space, and none of them wraps or cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First address.
+    pub start: Addr,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+impl Region {
+    /// From one address to another, both included; `None` for all of the address space, and where `last` is lower.
+    #[must_use]
+    pub fn between(start: Addr, last: Addr) -> Option<Self> {
+        Some(Self { start, len: last.checked_sub(start)?.checked_add(1)? })
+    }
+
+    /// The last address; `None` for an empty range, and for one that passes the end of the address space.
+    #[must_use]
+    pub fn last(self) -> Option<Addr> {
+        self.start.checked_add(self.len.checked_sub(1)?)
+    }
+
+    /// How far behind the start an address lies; `None` outside.
+    #[must_use]
+    pub fn offset_of(self, address: Addr) -> Option<u64> {
+        address.checked_sub(self.start).filter(|offset| *offset < self.len)
+    }
+
+    /// True where an address lies in it.
+    #[must_use]
+    pub fn contains(self, address: Addr) -> bool {
+        self.offset_of(address).is_some()
+    }
+
+    /// True where two ranges share a byte.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.len > 0 && other.contains(self.start) || other.len > 0 && self.contains(other.start)
+    }
+
+    /// True where all of it lies in another range; an empty one may also lie at its end.
+    #[must_use]
+    pub fn is_within(self, outer: Self) -> bool {
+        let offset = self.start.checked_sub(outer.start);
+        offset.and_then(|offset| outer.len.checked_sub(offset)).is_some_and(|room| self.len <= room)
+    }
+}
+
+/// First and last address, for messages.
+impl std::fmt::Display for Region {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.last() {
+            Some(last) => write!(f, "{:#x} to {last:#x}", self.start),
+            None => write!(f, "{} bytes from {:#x} on", self.len, self.start),
+        }
+    }
 }
 
 /// The target's byte order.
@@ -57,8 +116,23 @@ impl Width {
     }
 }
 
+impl Width {
+    /// The address `by` above another, in an address space of this width. It wraps: a program may be loaded below its own
+    /// addresses.
+    #[must_use]
+    pub const fn moved(self, address: Addr, by: u64) -> Addr {
+        address.wrapping_add(by) & self.max()
+    }
+
+    /// The reverse of [`Width::moved`].
+    #[must_use]
+    pub const fn moved_back(self, address: Addr, by: u64) -> Addr {
+        address.wrapping_sub(by) & self.max()
+    }
+}
+
 impl Endian {
-    /// The name that JSON and people use.
+    /// Its name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,6 +174,16 @@ impl Endian {
         })
     }
 
+    /// The bytes of a word; what does not fit into `width` is cut off.
+    #[must_use]
+    pub fn bytes(self, width: Width, word: u64) -> Vec<u8> {
+        let mut bytes: Vec<u8> = word.to_le_bytes().into_iter().take(width.bytes()).collect();
+        if self == Self::Big {
+            bytes.reverse();
+        }
+        bytes
+    }
+
     /// One word of `width` at `offset`, zero-extended; `None` past the end.
     #[must_use]
     pub fn word(self, width: Width, bytes: &[u8], offset: usize) -> Option<u64> {
@@ -121,6 +205,21 @@ mod tests {
         assert_eq!(Endian::Big.word(Width::W4, &b, 4), Some(0x0506_0708));
         assert_eq!(Endian::Big.word(Width::W8, &b, 0), Some(0x0102_0304_0506_0708));
         assert_eq!(Endian::Little.u16(&b, 6), Some(0x0807));
+    }
+
+    #[test]
+    fn regions_at_the_end_of_the_address_space() {
+        let region = |start, len| Region { start, len };
+        let top = region(Addr::MAX - 3, 4);
+        assert_eq!((top.last(), top.offset_of(Addr::MAX)), (Some(Addr::MAX), Some(3)));
+        assert_eq!((region(0, 0).last(), region(Addr::MAX, 2).last()), (None, None));
+        assert!(top.overlaps(region(Addr::MAX, 1)) && !top.overlaps(region(Addr::MAX - 5, 2)));
+        assert!(region(8, 4).overlaps(region(0, 16)) && !region(8, 0).overlaps(region(0, 16)));
+        assert!(region(Addr::MAX, 1).is_within(top) && !region(Addr::MAX, 2).is_within(top));
+        assert!(region(8, 4).is_within(region(8, 4)) && !region(7, 1).is_within(region(8, 4)));
+        assert_eq!(Region::between(Addr::MAX - 3, Addr::MAX), Some(top));
+        assert_eq!([Region::between(0, Addr::MAX), Region::between(2, 1)], [None; 2]);
+        assert_eq!(top.to_string(), "0xfffffffffffffffc to 0xffffffffffffffff");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! ELF FILES: header, segments, sections, notes and symbols, each read only when it is asked for.
+//! ELF FILES: header, segments, sections, notes and symbols.
 //!
-//! The only room that knows goblin. Nothing is parsed ahead of need: an [`Elf`] is the header and two
-//! table extents over bytes that are usually a memory map. Counts, sizes and offsets in the file are
-//! claims; every one is bounded by the bytes that are there.
+//! The only room that uses goblin, which reads the headers and the symbol tables. `goblin::elf::Elf::parse` is not used: it
+//! reads everything at once, checks every string, and refuses a file that is cut short. Here [`Elf::open`] reads the
+//! header and the two tables of headers; the rest is read from the bytes (usually a memory map) when it is needed. Counts,
+//! sizes and offsets in the file may be wrong: each is limited to the bytes that are there.
 
 mod arm;
 pub mod core_file;
@@ -14,45 +15,26 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use goblin::container::{Container, Ctx, Endian as GoblinEndian};
-use goblin::elf::header::Header;
+use goblin::elf::header::{EI_CLASS, EI_DATA, EM_AARCH64, EM_ARM, EM_X86_64, ET_CORE, ET_DYN, ET_EXEC, ET_REL, Header};
 use goblin::elf::program_header::ProgramHeader;
-use goblin::elf::section_header::SectionHeader;
+use goblin::elf::section_header::{SHN_XINDEX, SectionHeader};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 
+pub use goblin::elf::program_header::{PF_W, PF_X, PT_LOAD, PT_NOTE};
+pub use goblin::elf::section_header::{
+    SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB,
+};
 pub use notes::{Note, NoteError, Notes};
 pub use symbols::{Binding, ElfSymbol, SymbolKind};
 
-/// `p_type` of a segment that is memory.
-pub const PT_LOAD: u32 = 1;
-/// `p_type` of a segment that holds notes.
-pub const PT_NOTE: u32 = 4;
-/// `p_flags`: may be executed.
-pub const PF_X: u32 = 1;
-/// `p_flags`: may be written.
-pub const PF_W: u32 = 2;
-/// `sh_type` of a symbol table.
-pub const SHT_SYMTAB: u32 = 2;
-/// `sh_type` of notes.
-pub const SHT_NOTE: u32 = 7;
-/// `sh_type` of a section without bytes in the file (`.bss`).
-pub const SHT_NOBITS: u32 = 8;
-/// `sh_type` of the dynamic linker's symbol table.
-pub const SHT_DYNSYM: u32 = 11;
-/// `sh_flags`: the program writes it.
-pub const SHF_WRITE: u64 = 1;
-/// `sh_flags`: lies in the target's memory.
-pub const SHF_ALLOC: u64 = 2;
-/// `sh_flags`: holds instructions.
-pub const SHF_EXECINSTR: u64 = 4;
-/// `sh_flags`: a template for each thread's own copy, not memory.
-pub const SHF_TLS: u64 = 0x400;
-/// `sh_flags`: the bytes in the file are compressed.
-pub const SHF_COMPRESSED: u64 = 0x800;
-
+/// `e_phnum` where the count does not fit.
 const PN_XNUM: u16 = 0xFFFF;
-const SHN_XINDEX: u16 = 0xFFFF;
+
+/// The most headers of one table that are read. A program or a core has some thousand at most; a hostile file of 300 MB could
+/// claim millions, and each takes memory.
+const MAX_HEADERS: usize = 1 << 18;
 
 /// Why bytes are not an ELF file that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,9 +51,6 @@ pub enum ElfError {
     /// `EI_DATA` is neither 1 nor 2.
     #[error("ELF byte order {0} is neither little-endian (1) nor big-endian (2)")]
     Order(u8),
-    /// Something else in the header.
-    #[error("the ELF header cannot be read: {0}")]
-    Header(String),
 }
 
 /// What an ELF file is for: `e_type`.
@@ -89,19 +68,19 @@ pub enum ElfKind {
     Other(u16),
 }
 
-/// The instruction set: `e_machine`. Displays as people call it.
+/// The instruction set: `e_machine`. Displays its usual name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine(pub u16);
 
 impl Machine {
     /// `EM_ARM`: function symbols carry the Thumb bit.
-    pub const ARM: Self = Self(40);
+    pub const ARM: Self = Self(EM_ARM);
     /// `EM_X86_64`.
-    pub const X86_64: Self = Self(62);
+    pub const X86_64: Self = Self(EM_X86_64);
     /// `EM_AARCH64`.
-    pub const AARCH64: Self = Self(183);
+    pub const AARCH64: Self = Self(EM_AARCH64);
 
-    /// What people call it; `None` for numbers this table lacks (the `e_machine` registry of the gABI).
+    /// Its usual name; `None` for a number that is not in this table (the `e_machine` registry of the gABI).
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -175,8 +154,8 @@ pub struct Section {
     pub index: usize,
     /// `sh_type`, as [`SHT_NOBITS`].
     pub kind: u32,
-    /// `sh_flags`, as [`SHF_ALLOC`].
-    pub flags: u64,
+    /// `sh_flags`, as [`SHF_ALLOC`]: the lower 32 bits, which hold all flags that are defined.
+    pub flags: u32,
     /// First address; 0 where it is not in memory.
     pub addr: Addr,
     /// Where the bytes begin in the file.
@@ -185,8 +164,6 @@ pub struct Section {
     pub size: u64,
     /// `sh_link`: for a symbol table, the number of its string table.
     pub link: u32,
-    /// `sh_info`.
-    pub info: u32,
     /// Size of one entry, where it is a table.
     pub entsize: u64,
     /// `sh_addralign`.
@@ -194,37 +171,17 @@ pub struct Section {
     name: usize,
 }
 
-/// A table of headers: where it begins, the step, and how many entries really are there.
-#[derive(Debug, Clone, Copy, Default)]
-struct Table {
-    offset: usize,
-    step: usize,
-    count: usize,
-}
-
-impl Table {
-    fn at(self, index: usize) -> Option<usize> {
-        if index >= self.count {
-            return None;
-        }
-        self.offset.checked_add(index.checked_mul(self.step)?)
-    }
-}
-
-/// An ELF file over bytes that stay where they are.
+/// An ELF file over bytes that do not change.
 pub struct Elf {
     bytes: Bytes,
     header: Header,
     ctx: Ctx,
-    width: Width,
-    endian: Endian,
-    segments: Table,
-    sections: Table,
+    segments: Vec<Segment>,
+    sections: Vec<Section>,
+    /// Number of the section that holds the names of sections.
     section_names: usize,
     damage: Vec<String>,
-    /// The section headers, once they were asked for: they are looked through by name and by address.
-    section_list: OnceLock<Vec<Section>>,
-    /// Where sections in memory begin of which the file has no bytes, in order.
+    /// Addresses of the sections in memory that have no bytes in the file, in order.
     without_bytes: OnceLock<Vec<Addr>>,
     cache: symbols::SymbolCache,
 }
@@ -236,100 +193,67 @@ impl fmt::Debug for Elf {
 }
 
 impl Elf {
-    /// Reads the header and nothing else.
+    /// Reads the header and the tables of segments and sections.
     ///
     /// # Errors
-    /// When the bytes are not ELF, end inside the header, or name an unknown class or byte order. Damage
-    /// further on is no error: what is there can be used, and [`Elf::damage`] tells.
+    /// When the bytes are not ELF, end inside the header, or name an unknown class or byte order. Damage behind the
+    /// header is no error: what is there can be used, and [`Elf::damage`] describes the rest.
     pub fn open(bytes: impl Into<Bytes>) -> Result<Self, ElfError> {
         let bytes = bytes.into();
-        let magic = bytes.get(..4).ok_or(ElfError::NotElf)?;
-        if magic != b"\x7fELF" {
-            return Err(ElfError::NotElf);
-        }
-        let short = ElfError::Short(bytes.len());
-        let (container, width, size) = match bytes.get(4) {
-            Some(1) => (Container::Little, Width::W4, 52),
-            Some(2) => (Container::Big, Width::W8, 64),
-            Some(&other) => return Err(ElfError::Class(other)),
-            None => return Err(short),
+        let header = goblin::elf::Elf::parse_header(&bytes).map_err(|_| not_readable(&bytes))?;
+        let (Ok(container), Ok(endian)) = (header.container(), header.endianness()) else {
+            return Err(not_readable(&bytes));
         };
-        let (order, endian) = match bytes.get(5) {
-            Some(1) => (GoblinEndian::Little, Endian::Little),
-            Some(2) => (GoblinEndian::Big, Endian::Big),
-            Some(&other) => return Err(ElfError::Order(other)),
-            None => return Err(short),
-        };
-        if bytes.len() < size {
-            return Err(short);
-        }
-        let header = goblin::elf::Elf::parse_header(&bytes).map_err(|e| ElfError::Header(e.to_string()))?;
         let mut elf = Self {
             bytes,
             header,
-            ctx: Ctx::new(container, order),
-            width,
-            endian,
-            segments: Table::default(),
-            sections: Table::default(),
-            section_names: 0,
+            ctx: Ctx::new(container, endian),
+            segments: Vec::new(),
+            sections: Vec::new(),
+            section_names: header.e_shstrndx.into(),
             damage: Vec::new(),
-            section_list: OnceLock::new(),
             without_bytes: OnceLock::new(),
             cache: symbols::SymbolCache::default(),
         };
-        elf.find_tables();
+        elf.read_tables();
         Ok(elf)
     }
 
-    /// Where the two header tables are. Counts that do not fit their 16-bit field stand in section 0 (gABI).
-    fn find_tables(&mut self) {
-        let header = self.header;
-        let section_size = SectionHeader::size(self.ctx);
-        let first = self.table(header.e_shoff, header.e_shentsize, section_size, 1);
-        self.sections = first.0;
-        let zero = self.parse_section(0);
-        let many = match (header.e_shnum, zero) {
-            (0, Some(zero)) => zero.size,
-            (count, _) => u64::from(count),
+    /// Reads both tables. A count or number that does not fit its 16-bit field is in section 0 (gABI).
+    fn read_tables(&mut self) {
+        let (header, bytes, ctx) = (self.header, self.bytes.clone(), self.ctx);
+        let sections = |count| {
+            let parse = |offset, count| SectionHeader::parse_from(&bytes, offset, count, ctx).ok();
+            let size = SectionHeader::size(ctx);
+            read_table(bytes.len(), header.e_shoff, size, count, parse)
         };
-        let (sections, lost) = self.table(header.e_shoff, header.e_shentsize, section_size, many);
-        self.sections = sections;
-        self.note_lost(lost, many, "section headers (with them the symbols)");
-        self.section_names = match (header.e_shstrndx, zero) {
-            (SHN_XINDEX, Some(zero)) => usize::try_from(zero.link).unwrap_or(0),
-            (index, _) => usize::from(index),
+        let first = sections(1).pop();
+        let count = match (header.e_shnum, &first) {
+            (0, Some(first)) => first.sh_size,
+            (count, _) => count.into(),
         };
-        let many = match (header.e_phnum, zero) {
-            (PN_XNUM, Some(zero)) if zero.info != 0 => u64::from(zero.info),
-            (count, _) => u64::from(count),
-        };
-        let (segments, lost) = self.table(header.e_phoff, header.e_phentsize, ProgramHeader::size(self.ctx), many);
-        self.segments = segments;
-        self.note_lost(lost, many, "program headers");
+        let headers = sections(count);
+        self.note_lost(header.e_shoff, count, headers.len(), "section headers (with them the symbols)");
+        self.sections = headers.into_iter().enumerate().map(section).collect();
+        let mut count = u64::from(header.e_phnum);
+        if let Some(first) = first {
+            if u32::from(header.e_shstrndx) == SHN_XINDEX {
+                self.section_names = first.sh_link as usize;
+            }
+            if header.e_phnum == PN_XNUM && first.sh_info != 0 {
+                count = first.sh_info.into();
+            }
+        }
+        let parse = |offset, count| ProgramHeader::parse(&bytes, offset, count, ctx).ok();
+        let size = ProgramHeader::size(ctx);
+        let headers = read_table(bytes.len(), header.e_phoff, size, count, parse);
+        self.note_lost(header.e_phoff, count, headers.len(), "program headers");
+        self.segments = headers.into_iter().map(segment).collect();
     }
 
-    /// The entries of a table that lie in the file, and how many do not.
-    fn table(&self, offset: u64, step: u16, size: usize, count: u64) -> (Table, u64) {
-        let step = usize::from(step);
-        if offset == 0 || count == 0 {
-            return (Table::default(), 0);
-        }
-        let Ok(offset) = usize::try_from(offset) else { return (Table::default(), count) };
-        if step < size || offset > self.bytes.len() {
-            return (Table::default(), count);
-        }
-        // The last entry needs `size` bytes, not the whole step.
-        let room = self.bytes.len().saturating_sub(offset);
-        let fits = room.checked_sub(size).and_then(|r| r.checked_div(step)).map_or(0, |n| n.saturating_add(1));
-        let there = usize::try_from(count).unwrap_or(usize::MAX).min(fits);
-        let lost = count.saturating_sub(u64::try_from(there).unwrap_or(count));
-        (Table { offset, step, count: there }, lost)
-    }
-
-    fn note_lost(&mut self, lost: u64, of: u64, what: &str) {
-        if lost > 0 {
-            self.damage.push(format!("{lost} of {of} {what} are not in the file: it is cut short or damaged"));
+    fn note_lost(&mut self, offset: u64, count: u64, read: usize, what: &str) {
+        if let Some(lost) = count.checked_sub(read as u64).filter(|lost| *lost > 0 && offset != 0) {
+            self.damage.push(format!("{lost} of {count} {what} are not in the file: it is cut short or damaged"));
         }
     }
 
@@ -348,13 +272,19 @@ impl Elf {
     /// 32- or 64-bit: the width of an address.
     #[must_use]
     pub const fn width(&self) -> Width {
-        self.width
+        match self.ctx.container {
+            Container::Little => Width::W4,
+            Container::Big => Width::W8,
+        }
     }
 
     /// Byte order of the data (`EI_DATA`).
     #[must_use]
     pub const fn endian(&self) -> Endian {
-        self.endian
+        match self.ctx.le {
+            GoblinEndian::Little => Endian::Little,
+            GoblinEndian::Big => Endian::Big,
+        }
     }
 
     /// The instruction set.
@@ -367,15 +297,15 @@ impl Elf {
     #[must_use]
     pub const fn kind(&self) -> ElfKind {
         match self.header.e_type {
-            1 => ElfKind::Object,
-            2 => ElfKind::Exec,
-            3 => ElfKind::Dyn,
-            4 => ElfKind::Core,
+            ET_REL => ElfKind::Object,
+            ET_EXEC => ElfKind::Exec,
+            ET_DYN => ElfKind::Dyn,
+            ET_CORE => ElfKind::Core,
             other => ElfKind::Other(other),
         }
     }
 
-    /// Entry point as linked. On ARM bit 0 tells Thumb and is kept.
+    /// Entry point as linked. On ARM bit 0 means Thumb and is kept.
     #[must_use]
     pub const fn entry(&self) -> Addr {
         self.header.e_entry
@@ -390,42 +320,29 @@ impl Elf {
     /// `EI_OSABI`.
     #[must_use]
     pub const fn osabi(&self) -> u8 {
-        let [_, _, _, _, _, _, _, osabi, ..] = self.header.e_ident;
+        let [.., osabi, _, _, _, _, _, _, _, _] = self.header.e_ident;
         osabi
     }
 
     /// Class, byte order and machine in words: `32-bit big-endian PowerPC`.
     #[must_use]
     pub fn describe(&self) -> String {
-        let bits = match self.width {
+        let bits = match self.width() {
             Width::W4 => 32,
             Width::W8 => 64,
         };
-        format!("{bits}-bit {}-endian {}", self.endian.name(), self.machine())
+        format!("{bits}-bit {}-endian {}", self.endian().name(), self.machine())
     }
 
     /// True where class, byte order and machine are those of `other`. Flags are not compared: cores lose them.
     #[must_use]
     pub fn same_target(&self, other: &Self) -> bool {
-        self.width == other.width && self.endian == other.endian && self.machine() == other.machine()
+        self.width() == other.width() && self.endian() == other.endian() && self.machine() == other.machine()
     }
 
     /// The program headers, in the order of the file.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        (0..self.segments.count).map_while(|index| {
-            let at = self.segments.at(index)?;
-            let p = ProgramHeader::parse(&self.bytes, at, 1, self.ctx).ok()?.pop()?;
-            Some(Segment {
-                kind: p.p_type,
-                flags: p.p_flags,
-                vaddr: p.p_vaddr,
-                paddr: p.p_paddr,
-                offset: p.p_offset,
-                filesz: p.p_filesz,
-                memsz: p.p_memsz,
-                align: p.p_align,
-            })
-        })
+        self.segments.iter().copied()
     }
 
     /// The bytes of a segment as far as the file goes. Never more than `memsz` of a [`PT_LOAD`].
@@ -440,51 +357,21 @@ impl Elf {
 
     /// The section headers, in the order of the file.
     pub fn sections(&self) -> impl Iterator<Item = Section> + '_ {
-        self.section_list().iter().copied()
-    }
-
-    /// Section number `index`; `None` past the table.
-    #[must_use]
-    pub fn section_at_index(&self, index: usize) -> Option<Section> {
-        self.section_list().get(index).copied()
-    }
-
-    fn section_list(&self) -> &[Section] {
-        self.section_list
-            .get_or_init(|| (0..self.sections.count).map_while(|index| self.parse_section(index)).collect())
-    }
-
-    fn parse_section(&self, index: usize) -> Option<Section> {
-        let at = self.sections.at(index)?;
-        let s = SectionHeader::parse_from(&self.bytes, at, 1, self.ctx).ok()?.pop()?;
-        Some(Section {
-            index,
-            kind: s.sh_type,
-            flags: s.sh_flags,
-            addr: s.sh_addr,
-            offset: s.sh_offset,
-            size: s.sh_size,
-            link: s.sh_link,
-            info: s.sh_info,
-            entsize: s.sh_entsize,
-            align: s.sh_addralign,
-            name: s.sh_name,
-        })
+        self.sections.iter().copied()
     }
 
     /// The first section of this name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<Section> {
-        let names = self.section_at_index(self.section_names)?;
-        let names = self.section_slice(&names);
+        let names = self.section_slice(self.sections.get(self.section_names)?);
         self.sections().find(|s| string_is(names, s.name, name.as_bytes()))
     }
 
     /// The name of a section. Hostile text: escape before printing.
     #[must_use]
     pub fn section_name(&self, section: &Section) -> String {
-        let names = self.section_at_index(self.section_names);
-        let bytes = names.as_ref().map_or(&[][..], |n| string_at(self.section_slice(n), section.name));
+        let names = self.sections.get(self.section_names);
+        let bytes = names.map_or(&[][..], |n| string_at(self.section_slice(n), section.name));
         String::from_utf8_lossy(bytes).into_owned()
     }
 
@@ -518,53 +405,39 @@ impl Elf {
     /// The bytes of a section as far as the file goes; empty for one without bytes in the file.
     #[must_use]
     pub fn section_bytes(&self, section: &Section) -> Bytes {
-        if section.kind == SHT_NOBITS {
-            return Bytes::from(Vec::new());
-        }
-        self.clipped(section.offset, section.size)
+        let size = if section.kind == SHT_NOBITS { 0 } else { section.size };
+        self.clipped(section.offset, size)
     }
 
     fn section_slice(&self, section: &Section) -> &[u8] {
-        if section.kind == SHT_NOBITS {
-            return &[];
-        }
-        let (offset, len) = self.clip(section.offset, section.size);
-        offset.checked_add(len).and_then(|end| self.bytes.get(offset..end)).unwrap_or(&[])
-    }
-
-    /// Offset and length of a stretch of the file, cut to the bytes that are there.
-    fn clip(&self, offset: u64, len: u64) -> (usize, usize) {
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let room = self.bytes.len().saturating_sub(offset);
-        (offset, usize::try_from(len).unwrap_or(usize::MAX).min(room))
+        let size = if section.kind == SHT_NOBITS { 0 } else { section.size };
+        self.bytes.get(clip(self.bytes.len(), section.offset, size)).unwrap_or(&[])
     }
 
     fn clipped(&self, offset: u64, len: u64) -> Bytes {
-        let (offset, len) = self.clip(offset, len);
-        self.bytes.cut(offset, len).unwrap_or_else(|| Bytes::from(Vec::new()))
+        let range = clip(self.bytes.len(), offset, len);
+        self.bytes.cut(range.start, range.len()).unwrap_or_else(|| Vec::new().into())
     }
 
     /// Every note of the note segments, or, in a file without segments, of the note sections. Ends after an error, and
     /// where segments overlap so that they are larger than the file.
     pub fn notes(&self) -> impl Iterator<Item = Result<Note<'_>, NoteError>> + '_ {
-        let from_segments = self.segments().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.filesz, p.align));
-        let bare = self.segments.count == 0;
-        let from_sections =
-            self.sections().filter(move |s| bare && s.kind == SHT_NOTE).map(|s| (s.offset, s.size, s.align));
-        let mut ended = false;
+        let segments = self.segments().filter(|p| p.kind == PT_NOTE).map(|p| (p.offset, p.filesz, p.align));
+        let bare = self.segments.is_empty();
+        let sections = self.sections().filter(move |s| bare && s.kind == SHT_NOTE).map(|s| (s.offset, s.size, s.align));
         let mut left = self.bytes.len();
-        from_segments
-            .chain(from_sections)
-            .flat_map(move |(offset, size, align)| {
-                let (at, len) = self.clip(offset, size);
-                let rest = left.checked_sub(len);
-                left = rest.unwrap_or(0);
-                let slice = at.checked_add(len).and_then(|end| self.bytes.get(at..end)).unwrap_or(&[]);
-                let lost = size.saturating_sub(u64::try_from(len).unwrap_or(size));
-                let notes = rest.map(|_| Notes::new(slice, self.endian, align, lost));
-                notes.into_iter().flatten().chain(rest.is_none().then_some(Err(NoteError::Overlap)))
-            })
-            .take_while(move |note| !std::mem::replace(&mut ended, note.is_err()))
+        let mut ended = false;
+        let one = move |(offset, size, align): (u64, u64, u64)| {
+            let range = clip(self.bytes.len(), offset, size);
+            let lost = size.saturating_sub(range.len() as u64);
+            let rest = left.checked_sub(range.len());
+            left = rest.unwrap_or(0);
+            let slice = self.bytes.get(range).unwrap_or(&[]);
+            let notes = rest.map(|_| Notes::new(slice, self.endian(), align, lost));
+            notes.into_iter().flatten().chain(rest.is_none().then_some(Err(NoteError::Overlap)))
+        };
+        let all = segments.chain(sections).flat_map(one);
+        all.take_while(move |note| !std::mem::replace(&mut ended, note.is_err()))
     }
 
     /// The linker's build id (`NT_GNU_BUILD_ID`), where it wrote one.
@@ -573,6 +446,70 @@ impl Elf {
         let found = self.notes().filter_map(Result::ok).find(|n| n.is_build_id());
         found.map(|n| n.desc.to_vec())
     }
+}
+
+/// Why goblin does not read a header.
+fn not_readable(bytes: &[u8]) -> ElfError {
+    if !bytes.starts_with(b"\x7fELF") {
+        return ElfError::NotElf;
+    }
+    match (bytes.get(EI_CLASS), bytes.get(EI_DATA)) {
+        (Some(&class), _) if !matches!(class, 1 | 2) => ElfError::Class(class),
+        (_, Some(&order)) if !matches!(order, 1 | 2) => ElfError::Order(order),
+        _ => ElfError::Short(bytes.len()),
+    }
+}
+
+/// Reads those entries of a table of headers that lie in a file of `len` bytes; at offset 0 there is no table. Their `size`
+/// is the gABI's, as in goblin: nobody writes another one, and a damaged `e_phentsize` or `e_shentsize` does no harm.
+fn read_table<H>(
+    len: usize,
+    offset: u64,
+    size: usize,
+    count: u64,
+    parse: impl Fn(usize, usize) -> Option<Vec<H>>,
+) -> Vec<H> {
+    let Ok(offset) = usize::try_from(offset) else { return Vec::new() };
+    let room = len.checked_sub(offset).and_then(|room| room.checked_div(size)).unwrap_or(0);
+    let there = usize::try_from(count).map_or(room, |count| count.min(room)).min(MAX_HEADERS);
+    if offset == 0 || there == 0 {
+        return Vec::new();
+    }
+    parse(offset, there).unwrap_or_default()
+}
+
+fn segment(p: ProgramHeader) -> Segment {
+    Segment {
+        kind: p.p_type,
+        flags: p.p_flags,
+        vaddr: p.p_vaddr,
+        paddr: p.p_paddr,
+        offset: p.p_offset,
+        filesz: p.p_filesz,
+        memsz: p.p_memsz,
+        align: p.p_align,
+    }
+}
+
+fn section((index, s): (usize, SectionHeader)) -> Section {
+    Section {
+        index,
+        kind: s.sh_type,
+        flags: s.sh_flags as u32,
+        addr: s.sh_addr,
+        offset: s.sh_offset,
+        size: s.sh_size,
+        link: s.sh_link,
+        entsize: s.sh_entsize,
+        align: s.sh_addralign,
+        name: s.sh_name,
+    }
+}
+
+/// The part of `len` bytes from `offset` that is among the `there` bytes of a file.
+fn clip(there: usize, offset: u64, len: u64) -> std::ops::Range<usize> {
+    let within = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).map_or(there, |n| n.min(there));
+    within(Some(offset))..within(offset.checked_add(len))
 }
 
 /// The longest name that is read: a table without a NUL would be one name, and as long for each symbol.

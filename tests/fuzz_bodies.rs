@@ -246,7 +246,7 @@ fn command() {
 }
 
 #[test]
-fn endpoint_and_pairs() {
+fn endpoint_and_filters() {
     let seeds = [
         "localhost:3333",
         "[::1]:3333",
@@ -255,14 +255,13 @@ fn endpoint_and_pairs() {
         "|qemu-system-arm -gdb stdio",
         "openocd:localhost:6666",
         "qmp:qmp.sock",
-        "_tx_trace_header_ptr=0x20000100\noperator==16\n",
         "ram.bin@0x2000_0000",
         "-1.5ms",
         "-1200t",
         "!sensor*,0x20000100..0x20000200,queue_[a-z]",
         "timeout!=0xFFFFFFFF",
     ];
-    run("endpoint_and_pairs", bodies::endpoint_and_pairs, seeds.iter().map(|s| s.as_bytes().to_vec()).collect());
+    run("endpoint_and_filters", bodies::endpoint_and_filters, seeds.iter().map(|s| s.as_bytes().to_vec()).collect());
 }
 
 /// Found by the body of `threadx`: asked for no event, a trace without a current pointer gives one all the same.

@@ -54,6 +54,9 @@ const LINES: usize = 600;
 const PANICS: &[&str] =
     &["unwrap_used", "expect_used", "panic", "indexing_slicing", "arithmetic_side_effects", "todo", "restriction"];
 
+/// The one of these that code which only counts may allow, with the reason why no sum can overflow.
+const WITH_REASON: &str = "arithmetic_side_effects";
+
 /// The rooms with those that each may name.
 fn allowed(order: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut below: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -196,8 +199,10 @@ impl Named {
             let TokenTree::Group(group) = token else { continue };
             let inside = list(group.stream());
             if i > 0 && matches!(word(&body[i - 1]).as_str(), "allow" | "expect") {
+                let reason = inside.iter().any(|t| word(t) == "reason");
                 let lints = inside.iter().filter(|t| matches!(t, TokenTree::Ident(_)));
-                self.lints.extend(lints.map(|t| (word(t), line(t))));
+                let lints = lints.map(|t| (word(t), line(t)));
+                self.lints.extend(lints.filter(|(lint, _)| !(reason && lint == WITH_REASON)));
             }
             self.lints_of(&inside);
         }
@@ -481,6 +486,7 @@ fn a_panic_that_is_allowed_is_found() {
         "fn f() { #[expect(clippy::unwrap_used)] let a = b.unwrap(); }",
         "#[cfg_attr(unix, allow(clippy::unwrap_used))] fn f() {}",
         "#[cfg(not(test))] #[allow(clippy::unwrap_used)] fn f() {}",
+        "#![allow(clippy::arithmetic_side_effects, clippy::unwrap_used, reason = \"why\")]",
     ] {
         assert_eq!(wrong("abi.rs", text), ["src/abi.rs:1: allows unwrap_used outside tests"], "{text}");
     }
@@ -490,9 +496,16 @@ fn a_panic_that_is_allowed_is_found() {
         "#[cfg(test)]\nmod tests { #[allow(clippy::unwrap_used)] fn f() {} }",
         "#[cfg_attr(test, allow(clippy::unwrap_used))] fn f() {}",
         "#[allow(unsafe_code, reason = \"no other way\")] fn f() {}",
+        "#![expect(clippy::arithmetic_side_effects, reason = \"counts what it holds\")]",
     ] {
         assert_eq!(wrong("abi.rs", text), Vec::<String>::new(), "{text}");
     }
+}
+
+#[test]
+fn arithmetic_is_allowed_only_with_a_reason() {
+    let text = "#![allow(clippy::arithmetic_side_effects)]";
+    assert_eq!(wrong("abi.rs", text), ["src/abi.rs:1: allows arithmetic_side_effects outside tests"]);
 }
 
 #[test]

@@ -20,14 +20,14 @@ use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Locat
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::{Core, elf_readonly};
 use tx_trace::mem::gzip;
-use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number, text};
+use tx_trace::mem::image::{Image, memory_of, parse_number, text};
 use tx_trace::mem::overlay::Overlay;
 use tx_trace::output::{self, NoNames, TableOptions, View, Window};
 use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
 use tx_trace::rsp::packet::{self, Decoder, Kind};
 use tx_trace::rsp::transport::{Transport, TransportError};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
-use tx_trace::sym::{ElfSymbols, NoSymbols, Pairs, Symbols};
+use tx_trace::sym::{ElfSymbols, NoSymbols, Symbols};
 use tx_trace::trace::Trace;
 
 /// The link: any bytes are cut into tokens without loss, however they come; what we encode we understand.
@@ -105,7 +105,7 @@ pub fn elf(data: &[u8]) -> usize {
     }
     for offset in [0, 0x5555_5555_4000, u64::MAX] {
         let symbols = ElfSymbols::new(Arc::clone(&elf), offset);
-        let _ = (symbols.lookup("main"), symbols.covering(elf.entry().wrapping_add(offset)));
+        let _ = (symbols.lookup("main"), symbols.function(elf.entry().wrapping_add(offset)));
         let _ = read_all(&mut elf_readonly(&elf, offset));
     }
     let symbols = ElfSymbols::new(Arc::clone(&elf), 0);
@@ -121,13 +121,8 @@ pub fn core(data: &[u8]) -> usize {
     let Ok(mut core) = Elf::open(data.to_vec()).map_err(drop).and_then(|e| Core::open(e).map_err(drop)) else {
         return 0;
     };
-    let _ = (core.remarks().len(), core.missing_bytes(), core.prstatus().count(), core.auxv().count(), core.entry());
-    for file in core.mapped_files() {
-        let _ = core.why_missing(file.start);
-    }
-    for address in [0, 0x2000_0000, u64::MAX] {
-        let _ = core.why_missing(address);
-    }
+    let _ = (core.remarks().len(), core.missing_bytes(), core.threads().len(), core.auxv().count(), core.entry());
+    let _ = core.mapped_files();
     // A core is no program of itself, but nothing may come of asking.
     if let Ok(program) = Elf::open(data.to_vec()) {
         let _ = (core.disagreement(&program), core.load_offset(&program));
@@ -181,8 +176,8 @@ fn dumped(name: &str, data: &[u8]) -> usize {
     events
 }
 
-/// What people type: endpoints, names with addresses, numbers, images, positions, filters.
-pub fn endpoint_and_pairs(data: &[u8]) -> usize {
+/// What people type: endpoints, numbers, images, positions, filters.
+pub fn endpoint_and_filters(data: &[u8]) -> usize {
     let text = String::from_utf8_lossy(data);
     let mut understood = 0_usize;
     if let Ok(endpoint) = Endpoint::parse(&text) {
@@ -190,14 +185,7 @@ pub fn endpoint_and_pairs(data: &[u8]) -> usize {
         assert_eq!(Endpoint::parse(&shown).as_ref(), Ok(&endpoint), "`{shown}`, shown for `{text}`");
         understood = understood.saturating_add(1);
     }
-    if let Ok(pairs) = Pairs::parse(text.lines()) {
-        for (name, address) in pairs.iter() {
-            understood = understood.saturating_add(1);
-            assert_eq!(pairs.lookup(name).map(|s| s.address), Some(address));
-        }
-    }
     let numbers = [parse_number(&text).is_ok(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
-    let _ = ImageArg::parse(&text);
     let mut filters = Filters::default();
     for key in [Key::Thread, Key::Event, Key::Class, Key::Object, Key::Context, Key::Arg] {
         understood = understood.saturating_add(usize::from(filters.add(key, &text).is_ok()));
@@ -437,12 +425,9 @@ const PRINTED: usize = 100;
 fn print(trace: &Trace, catalogue: &Catalogue) {
     let view = View { trace, catalogue, names: &NoNames, source: "fuzz" };
     // Which one is chance, but the same each time.
-    let format = match trace.len().wrapping_add(trace.issues.len() as u64) % 3 {
-        0 => output::Format::Table,
-        1 => output::Format::Json,
-        _ => output::Format::Csv,
-    };
-    if let Some(mut sink) = output::event_sink(format, io::sink(), &TableOptions::default()) {
+    let formats: Vec<_> = output::Format::ALL.into_iter().filter(|f| f.has_events()).collect();
+    let chance = trace.len().wrapping_add(trace.issues.len() as u64) % formats.len() as u64;
+    if let Some(mut sink) = output::event_sink(formats[chance as usize], io::sink(), &TableOptions::default()) {
         let mut go = || -> io::Result<()> {
             sink.begin(&view, &Window::of(trace.events()))?;
             for event in trace.events().take(PRINTED) {

@@ -1,9 +1,9 @@
-//! A bridge between a debugger and a live stub: every token goes through as it came, and monitor lines that begin with
-//! `tx-trace` are answered here.
+//! A bridge between a debugger and a live stub: it forwards every byte unchanged, and answers monitor lines that begin with
+//! `tx-trace` itself.
 //!
-//! The stub's bytes are passed on before anybody looks at them, and the debugger's as soon as they cannot become such a
-//! line: what the bridge does not understand, neither side notices. Only while the stub is idle, between the debugger's
-//! line and its answer, the bridge reads memory itself, over the same link.
+//! The stub's bytes are forwarded before they are parsed, the debugger's as soon as they cannot become such a line: what
+//! the bridge does not understand makes no difference. It reads memory itself, over the same link, only while the stub is
+//! idle, between the debugger's line and its answer.
 
 mod conversation;
 mod line;
@@ -22,18 +22,18 @@ use crate::rsp::{Endpoint, RspError};
 pub use relay::End;
 use relay::Relay;
 
-/// Answers a monitor line, of which it gets what stands behind `tx-trace`: memory to read, and where to write.
+/// Answers a monitor line: gets the text behind `tx-trace`, memory to read, and where to write.
 pub type Answer<'a> = dyn FnMut(&str, &mut Remote, &mut dyn Write) + 'a;
 
-/// How often the interrupt flag is looked at.
+/// How often the interrupt flag is checked.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Where the stub is, and how to treat it.
+/// The stub to connect to.
 #[derive(Clone)]
 pub struct Stub {
-    /// Where it listens. It is connected to for each debugger anew, and closed with it.
+    /// Its address. The connection is opened when a debugger connects, and closed when it leaves.
     pub endpoint: Endpoint,
-    /// Bounds the connect, and each reply to the bridge's own reads.
+    /// The time limit for the connection, and for each reply to the bridge's own reads.
     pub timeout: Duration,
     /// Set from a signal handler: the bridge then ends.
     pub interrupt: Option<&'static AtomicBool>,
@@ -45,12 +45,12 @@ impl Stub {
     }
 }
 
-/// Why a session has not begun, or how the bridge broke.
+/// Why a session cannot begin.
 #[derive(Debug)]
 pub enum BridgeError {
-    /// The stub cannot be reached; the debugger was let go.
+    /// The stub cannot be reached; the debugger's connection was closed.
     Stub(RspError),
-    /// The listening socket is out of order.
+    /// The listening socket failed.
     Listen(io::Error),
 }
 
@@ -70,16 +70,16 @@ impl Bridge {
         Ok(Self { listener })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// The system's.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Waits for a debugger and stands between it and the stub until one of them goes; `None` where a signal came first.
-    /// `came` is told who it is.
+    /// Waits for a debugger, and forwards between it and the stub until one of them closes its connection; `None` where a
+    /// signal came first. `connected` gets the debugger's address.
     ///
     /// # Errors
     /// [`BridgeError`].
@@ -87,7 +87,7 @@ impl Bridge {
         &self,
         stub: &Stub,
         answer: &mut Answer<'_>,
-        came: &mut dyn FnMut(SocketAddr),
+        connected: &mut dyn FnMut(SocketAddr),
     ) -> Result<Option<End>, BridgeError> {
         let (debugger, who) = loop {
             if stub.is_interrupted() {
@@ -97,13 +97,13 @@ impl Bridge {
                 break found;
             }
         };
-        came(who);
+        connected(who);
         let link = transport::open(&stub.endpoint, stub.timeout).map_err(BridgeError::Stub)?;
         Ok(Some(between(debugger, link, stub, answer)))
     }
 }
 
-/// Stands between two open links until one of them ends.
+/// Forwards between two open links until one of them ends.
 pub fn between(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, answer: &mut Answer<'_>) -> End {
     Relay::new(debugger, link, stub).run(answer)
 }

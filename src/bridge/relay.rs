@@ -1,4 +1,4 @@
-//! One debugger, one stub, and the bytes between them.
+//! One session: a debugger, a stub, and the bytes between them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,38 +12,45 @@ use crate::rsp::packet::{Decoder, Kind};
 use crate::rsp::transport::{Transport, TransportError, deadline_in, wait_any};
 use crate::rsp::{Client, Options};
 
-/// How long a side may take to take bytes: at a debugger's pager its user holds the link.
-const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long sending may take: a debugger does not read while its user is at the pager.
+const SEND_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-/// How often one packet of ours is sent to a debugger that finds it damaged.
+/// How often one packet of the bridge is sent to a debugger that receives it damaged.
 const TRIES: u32 = 4;
 
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The debugger went.
+    /// The debugger closed its connection.
     Debugger,
-    /// The stub went; with what is known about the reason.
+    /// The stub closed its connection; what is known about the reason.
     Stub(String),
-    /// A signal ended us.
+    /// A signal ended the bridge.
     Interrupted,
 }
 
-/// Bytes of one side, cut into tokens, of which some are passed on before they are complete.
+/// One of the two.
+#[derive(Clone, Copy)]
+enum Side {
+    Debugger,
+    Stub,
+}
+
+/// Bytes from one side, cut into tokens. A token may be forwarded before it is complete.
 #[derive(Default)]
-pub struct Watch {
+pub struct Tokens {
     decoder: Decoder,
-    /// So much of the incomplete token has been passed on.
+    /// Bytes of the incomplete token that have been forwarded.
     sent: usize,
 }
 
-impl Watch {
+impl Tokens {
     /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }
 
-    /// The next complete token, what of it has not been passed on yet, and whether any of it has been.
+    /// The next complete token, those of its bytes that have not been forwarded, and whether any of them have.
     pub fn token(&mut self) -> Option<(Kind, Vec<u8>, bool)> {
         match self.decoder.next_token() {
             Ok(Some(kind)) => {
@@ -52,7 +59,7 @@ impl Watch {
                 Some((kind, raw, sent > 0))
             }
             Ok(None) => None,
-            // Too long to be understood; it goes through all the same.
+            // Too long to be parsed; it is forwarded all the same.
             Err(_) => {
                 let raw = self.rest();
                 *self = Self::default();
@@ -61,12 +68,12 @@ impl Watch {
         }
     }
 
-    /// The incomplete token, as far as it has come.
+    /// The bytes of the incomplete token.
     pub fn pending(&self) -> &[u8] {
         self.decoder.pending()
     }
 
-    /// What of the incomplete token has not been passed on; from now on it counts as passed on.
+    /// The bytes of the incomplete token that have not been forwarded; they then count as forwarded.
     pub fn rest(&mut self) -> Vec<u8> {
         let pending = self.decoder.pending();
         let rest = pending.get(self.sent..).unwrap_or_default().to_vec();
@@ -76,36 +83,34 @@ impl Watch {
 }
 
 /// The two links.
-pub struct Ends {
+pub struct Links {
     debugger: Box<dyn Transport>,
     pub stub: Box<dyn Transport>,
-    /// What the debugger says.
-    from_debugger: Watch,
-    /// What the stub says.
-    pub from_stub: Watch,
-    /// What the stub was asked on our behalf since a line came.
+    from_debugger: Tokens,
+    pub from_stub: Tokens,
+    /// The packets of the bridge's own client since the last line.
     pub tally: Tally,
 }
 
-impl Ends {
-    /// Passes bytes on to the debugger.
-    pub fn debugger_gets(&mut self, bytes: &[u8]) -> Result<(), String> {
+impl Links {
+    /// Sends bytes to the debugger.
+    pub fn send_to_debugger(&mut self, bytes: &[u8]) -> Result<(), String> {
         send(&mut *self.debugger, bytes).map_err(|e| format!("the debugger does not listen ({e:?})"))
     }
 
-    /// While the debugger waits for its answer: true where it interrupts that.
+    /// Receives from a debugger that waits for the answer to its line; true where it interrupts that.
     pub fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
         let mut bytes = [0; 256];
         match self.debugger.receive(&mut bytes, Instant::now()) {
             Ok(count) => {
                 let bytes = bytes.get(..count).unwrap_or_default();
-                // In a packet 0x03 is a byte as any other.
+                // In a packet 0x03 is a byte like any other.
                 let outside = match self.from_debugger.pending() {
                     [] => bytes.iter().position(|b| *b == b'$').unwrap_or(count),
                     _ => 0,
                 };
                 let (outside, packets) = bytes.split_at_checked(outside).unwrap_or((&[], bytes));
-                // The interrupt is meant for us: the stub stands still already.
+                // The interrupt is for the bridge: the target is halted already.
                 let rest: Vec<u8> = outside.iter().copied().filter(|b| *b != 3).collect();
                 self.from_debugger.push(&rest);
                 self.from_debugger.push(packets);
@@ -118,281 +123,282 @@ impl Ends {
 }
 
 fn send(to: &mut dyn Transport, bytes: &[u8]) -> Result<(), TransportError> {
-    if bytes.is_empty() { Ok(()) } else { to.send(bytes, deadline_in(DAY)) }
+    if bytes.is_empty() { Ok(()) } else { to.send(bytes, deadline_in(SEND_TIMEOUT)) }
 }
 
 /// A session.
 pub struct Relay {
-    ends: Arc<Mutex<Ends>>,
+    links: Arc<Mutex<Links>>,
     stub: Stub,
-    talk: Conversation,
-    /// A line of ours, which waits until the stub is idle, and how long.
-    held: Option<(String, Instant)>,
-    /// Packets of ours that the debugger has not acknowledged yet; the first of them has been sent.
-    own: VecDeque<Vec<u8>>,
+    conversation: Conversation,
+    /// A monitor line for the bridge, which waits until the stub is idle, and until when.
+    line: Option<(String, Instant)>,
+    /// Packets of the bridge that the debugger has not acknowledged yet; the first of them has been sent.
+    unacknowledged: VecDeque<Vec<u8>>,
     /// How often that was sent.
     tries: u32,
-    /// Answers to our own reads that may still come: nobody waits for them, and the debugger must not see them.
-    owed: usize,
+    /// Answers to the bridge's own reads that may still come: the debugger must not see them.
+    unanswered: usize,
 }
 
 impl Relay {
     pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub) -> Self {
-        let (from_debugger, from_stub) = (Watch::default(), Watch::default());
-        let ends = Ends { debugger, stub: link, from_debugger, from_stub, tally: Tally::default() };
+        let (from_debugger, from_stub) = (Tokens::default(), Tokens::default());
+        let links = Links { debugger, stub: link, from_debugger, from_stub, tally: Tally::default() };
         Self {
-            ends: Arc::new(Mutex::new(ends)),
+            links: Arc::new(Mutex::new(links)),
             stub: stub.clone(),
-            talk: Conversation::default(),
-            held: None,
-            own: VecDeque::new(),
+            conversation: Conversation::default(),
+            line: None,
+            unacknowledged: VecDeque::new(),
             tries: 0,
-            owed: 0,
+            unanswered: 0,
         }
     }
 
-    /// Passes bytes on until one side goes.
+    /// Forwards bytes until one side closes its connection.
     pub fn run(mut self, answer: &mut Answer<'_>) -> End {
-        match self.pass(answer) {
-            Ok(never) => match never {},
-            Err(end) => {
-                if end == End::Debugger {
-                    // What it began to say, the stub would have from_debugger too.
-                    let mut ends = lock(&self.ends);
-                    let rest = ends.from_debugger.rest();
-                    let _ = ends.stub.send(&rest, deadline_in(self.stub.timeout));
-                }
-                end
-            }
-        }
-    }
-
-    fn pass(&mut self, answer: &mut Answer<'_>) -> Result<std::convert::Infallible, End> {
         let mut bytes = vec![0; 64 << 10];
         let mut stub_first = false;
-        loop {
-            self.debugger_said()?;
-            if let Some((line, deadline)) = self.held.take() {
-                if self.talk.is_idle() && self.owed == 0 {
-                    self.answer(&line, answer)?;
-                    continue;
-                }
-                if Instant::now() >= deadline {
-                    self.tell(b"tx-trace: the stub has not answered yet what it was asked before: try again\n")?;
-                    continue;
-                }
-                self.held = Some((line, deadline));
-            }
-            if self.stub.is_interrupted() {
-                return Err(End::Interrupted);
-            }
-            // Whoever has much to say must not keep the other from being from_debugger.
+        let end = loop {
+            // By turns, so that a side that sends without end does not keep the other from being read.
             stub_first = !stub_first;
-            match self.wait(stub_first)? {
-                Some(true) => self.stub_says(&mut bytes)?,
-                Some(false) => {
-                    let mut ends = lock(&self.ends);
-                    match ends.debugger.receive(&mut bytes, Instant::now()) {
-                        Ok(count) => ends.from_debugger.push(bytes.get(..count).unwrap_or_default()),
-                        Err(TransportError::Timeout) => {}
-                        Err(_) => return Err(End::Debugger),
-                    }
-                }
-                None => {}
+            if let Err(end) = self.step(stub_first, &mut bytes, answer) {
+                break end;
             }
+        };
+        if end == End::Debugger {
+            // Without the bridge the stub would have received the beginning of a packet too.
+            let mut links = lock(&self.links);
+            let rest = links.from_debugger.rest();
+            let _ = links.stub.send(&rest, deadline_in(self.stub.timeout));
         }
+        end
     }
 
-    /// Waits for bytes; true where the stub has some, false for the debugger.
-    fn wait(&self, stub_first: bool) -> Result<Option<bool>, End> {
-        let ends = lock(&self.ends);
-        let (stub, debugger) = (&*ends.stub, &*ends.debugger);
-        let deadline = match &self.held {
-            // What it says now is for later.
-            Some((_, until)) => {
-                return Ok(wait_any(&[stub], (*until).min(deadline_in(SLICE))).map_err(broken)?.map(|_| true));
+    fn step(&mut self, stub_first: bool, bytes: &mut [u8], answer: &mut Answer<'_>) -> Result<(), End> {
+        self.forward_to_stub()?;
+        if let Some((line, deadline)) = self.line.take() {
+            if self.conversation.is_idle() && self.unanswered == 0 {
+                return self.answer_line(&line, answer);
             }
-            None => deadline_in(SLICE),
-        };
-        let links = if stub_first { [stub, debugger] } else { [debugger, stub] };
-        Ok(wait_any(&links, deadline).map_err(broken)?.map(|ready| (ready == 0) == stub_first))
-    }
-
-    /// Bytes of the stub.
-    fn stub_says(&mut self, buffer: &mut [u8]) -> Result<(), End> {
-        let mut ends = lock(&self.ends);
-        let count = match ends.stub.receive(buffer, Instant::now()) {
-            Ok(count) => count,
-            Err(TransportError::Timeout) => return Ok(()),
-            Err(error) => return Err(stub_gone(error)),
-        };
-        let bytes = buffer.get(..count).unwrap_or_default();
-        let gone = |_| End::Debugger;
-        if self.owed == 0 {
-            ends.debugger_gets(bytes).map_err(gone)?;
-            ends.from_stub.push(bytes);
-            while let Some((kind, ..)) = ends.from_stub.token() {
-                if let Kind::Packet(body) = kind {
-                    self.talk.answered(&body.data);
-                }
+            if Instant::now() >= deadline {
+                return self
+                    .send_text(b"tx-trace: the stub has not answered yet what it was asked before: try again\n");
             }
-            ends.from_stub.rest();
-            return Ok(());
+            self.line = Some((line, deadline));
         }
-        ends.from_stub.push(bytes);
-        while let Some((kind, raw, begun)) = ends.from_stub.token() {
-            match kind {
-                Kind::Packet(_) if self.owed > 0 && !begun => {
-                    self.owed = self.owed.saturating_sub(1);
-                    if self.talk.acks {
-                        ends.stub.send(b"+", deadline_in(DAY)).map_err(stub_gone)?;
-                    }
-                }
-                kind => {
-                    ends.debugger_gets(&raw).map_err(gone)?;
-                    if let Kind::Packet(body) = kind {
-                        self.talk.answered(&body.data);
-                    }
+        if self.stub.is_interrupted() {
+            return Err(End::Interrupted);
+        }
+        match self.wait(stub_first)? {
+            Some(Side::Stub) => self.receive_from_stub(bytes)?,
+            Some(Side::Debugger) => {
+                let mut links = lock(&self.links);
+                match links.debugger.receive(bytes, Instant::now()) {
+                    Ok(count) => links.from_debugger.push(bytes.get(..count).unwrap_or_default()),
+                    Err(TransportError::Timeout) => {}
+                    Err(_) => return Err(End::Debugger),
                 }
             }
-        }
-        if self.owed == 0 {
-            let rest = ends.from_stub.rest();
-            ends.debugger_gets(&rest).map_err(gone)?;
+            None => {}
         }
         Ok(())
     }
 
-    /// Looks at what the debugger has said, and passes on what is not for us.
-    fn debugger_said(&mut self) -> Result<(), End> {
-        while self.held.is_none() {
-            let token = lock(&self.ends).from_debugger.token();
-            let Some((kind, raw, begun)) = token else { break };
-            let ours = self.talk.acks && !self.own.is_empty();
-            match &kind {
-                Kind::Ack if ours => {
-                    self.own.pop_front();
-                    self.tries = 0;
-                    self.send_own()?;
-                    continue;
-                }
-                Kind::Nak if ours => {
-                    self.send_own()?;
-                    continue;
-                }
-                Kind::Interrupt if ours => {
-                    // The first is on its way, and to be acknowledged.
-                    let first = self.own.pop_front();
-                    self.own = first.into_iter().chain(cut(&self.own)).collect();
-                    continue;
-                }
-                Kind::Packet(body) if body.checksum_ok && !begun => {
-                    // It goes on, so it has what it wanted of us.
-                    self.own.clear();
-                    if let Some(line) = line::ours(&body.data) {
-                        self.hold(line)?;
-                        continue;
+    /// Waits until one side has bytes.
+    fn wait(&self, stub_first: bool) -> Result<Option<Side>, End> {
+        let links = lock(&self.links);
+        let (stub, debugger) = ((Side::Stub, &*links.stub), (Side::Debugger, &*links.debugger));
+        let sides = match &self.line {
+            // What the debugger sends now is for later.
+            Some(_) => vec![stub],
+            None if stub_first => vec![stub, debugger],
+            None => vec![debugger, stub],
+        };
+        let deadline =
+            self.line.as_ref().map_or_else(|| deadline_in(SLICE), |(_, until)| (*until).min(deadline_in(SLICE)));
+        let transports: Vec<&dyn Transport> = sides.iter().map(|(_, link)| *link).collect();
+        let ready = wait_any(&transports, deadline).map_err(|error| End::Stub(format!(": {error}")))?;
+        Ok(ready.and_then(|ready| sides.get(ready)).map(|(side, _)| *side))
+    }
+
+    fn receive_from_stub(&mut self, buffer: &mut [u8]) -> Result<(), End> {
+        let mut links = lock(&self.links);
+        let count = match links.stub.receive(buffer, Instant::now()) {
+            Ok(count) => count,
+            Err(TransportError::Timeout) => return Ok(()),
+            Err(error) => return Err(stub_closed(error)),
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        let closed = |_| End::Debugger;
+        links.from_stub.push(bytes);
+        if self.unanswered == 0 {
+            links.send_to_debugger(bytes).map_err(closed)?;
+            while let Some((kind, ..)) = links.from_stub.token() {
+                note_reply(&mut self.conversation, &kind);
+            }
+            links.from_stub.rest();
+            return Ok(());
+        }
+        while let Some((kind, raw, begun)) = links.from_stub.token() {
+            let own = matches!(kind, Kind::Packet(_)) && !begun;
+            match self.unanswered.checked_sub(1).filter(|_| own) {
+                Some(left) => {
+                    self.unanswered = left;
+                    if self.conversation.acks {
+                        send(&mut *links.stub, b"+").map_err(stub_closed)?;
                     }
                 }
-                _ => {}
+                None => {
+                    links.send_to_debugger(&raw).map_err(closed)?;
+                    note_reply(&mut self.conversation, &kind);
+                }
+            }
+        }
+        if self.unanswered == 0 {
+            let rest = links.from_stub.rest();
+            links.send_to_debugger(&rest).map_err(closed)?;
+        }
+        Ok(())
+    }
+
+    /// Parses what the debugger has sent, and forwards what is not for the bridge.
+    fn forward_to_stub(&mut self) -> Result<(), End> {
+        while self.line.is_none() {
+            let token = lock(&self.links).from_debugger.token();
+            let Some((kind, raw, begun)) = token else { break };
+            if self.take_token(&kind, begun)? {
+                continue;
             }
             if let Kind::Packet(body) = &kind
                 && body.checksum_ok
             {
-                self.talk.asked(&body.data);
+                self.conversation.request(&body.data);
             }
-            send(&mut *lock(&self.ends).stub, &raw).map_err(stub_gone)?;
+            send(&mut *lock(&self.links).stub, &raw).map_err(stub_closed)?;
         }
-        let mut ends = lock(&self.ends);
-        if self.held.is_none() && !line::may_be_ours(ends.from_debugger.pending()) {
-            let rest = ends.from_debugger.rest();
-            send(&mut *ends.stub, &rest).map_err(stub_gone)?;
+        let mut links = lock(&self.links);
+        if self.line.is_none() && !line::may_be_own(links.from_debugger.pending()) {
+            let rest = links.from_debugger.rest();
+            send(&mut *links.stub, &rest).map_err(stub_closed)?;
         }
         Ok(())
     }
 
-    /// Takes a line of ours.
-    fn hold(&mut self, line: String) -> Result<(), End> {
-        if self.talk.acks {
-            lock(&self.ends).debugger_gets(b"+").map_err(|_| End::Debugger)?;
+    /// True for a token that is for the bridge. `begun`: some of it has been forwarded.
+    fn take_token(&mut self, kind: &Kind, begun: bool) -> Result<bool, End> {
+        let own = self.conversation.acks && !self.unacknowledged.is_empty();
+        match kind {
+            Kind::Ack if own => {
+                self.unacknowledged.pop_front();
+                self.tries = 0;
+                self.send_unacknowledged()?;
+            }
+            Kind::Nak if own => self.send_unacknowledged()?,
+            Kind::Interrupt if own => {
+                // The first one has been sent, and will be acknowledged.
+                let first = self.unacknowledged.pop_front();
+                self.unacknowledged = first.into_iter().chain(cut(&self.unacknowledged)).collect();
+            }
+            Kind::Packet(body) if body.checksum_ok && !begun => {
+                // A new request: the debugger has received the answer to its line.
+                self.unacknowledged.clear();
+                let Some(line) = line::own_line(&body.data) else { return Ok(false) };
+                self.take_line(line)?;
+            }
+            _ => return Ok(false),
         }
-        if self.talk.runs() {
-            return self.tell(b"tx-trace: the target is running: interrupt it first\n");
+        Ok(true)
+    }
+
+    /// Takes a monitor line for the bridge.
+    fn take_line(&mut self, line: String) -> Result<(), End> {
+        if self.conversation.acks {
+            lock(&self.links).send_to_debugger(b"+").map_err(|_| End::Debugger)?;
         }
-        self.held = Some((line, deadline_in(self.stub.timeout)));
+        if self.conversation.runs() {
+            return self.send_text(b"tx-trace: the target is running: interrupt it first\n");
+        }
+        self.line = Some((line, deadline_in(self.stub.timeout)));
         Ok(())
     }
 
-    /// Has a line answered.
-    fn answer(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<(), End> {
-        lock(&self.ends).tally = Tally::default();
+    /// Answers a line: reads memory over the stub's link.
+    fn answer_line(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<(), End> {
+        let Conversation { features, acks, .. } = &self.conversation;
+        lock(&self.links).tally = Tally::default();
         let options = Options { timeout: self.stub.timeout, interrupt: self.stub.interrupt, ..Options::default() };
-        let shared = Box::new(SharedLink::new(Arc::clone(&self.ends)));
+        let shared = Box::new(SharedLink::new(Arc::clone(&self.links)));
         let name = self.stub.endpoint.to_string();
-        let mut remote = Remote::new(Client::shared(shared, &name, options, &self.talk.features, self.talk.acks));
+        let mut remote = Remote::new(Client::shared(shared, &name, options, features, *acks));
         let mut text = Vec::new();
         answer(line, &mut remote, &mut text);
         drop(remote);
         {
-            let mut ends = lock(&self.ends);
-            self.owed = ends.tally.owed(self.talk.acks);
-            if self.owed == 0 {
-                let rest = ends.from_stub.rest();
-                ends.debugger_gets(&rest).map_err(|_| End::Debugger)?;
+            let mut links = lock(&self.links);
+            self.unanswered = links.tally.unanswered(*acks);
+            if self.unanswered == 0 {
+                let rest = links.from_stub.rest();
+                links.send_to_debugger(&rest).map_err(|_| End::Debugger)?;
             }
         }
-        self.tell(&text)
+        self.send_text(&text)
     }
 
-    /// Answers a line by text.
-    fn tell(&mut self, text: &[u8]) -> Result<(), End> {
-        self.own = line::answer(text).into();
+    /// Sends text as the answer to a line.
+    fn send_text(&mut self, text: &[u8]) -> Result<(), End> {
+        self.unacknowledged = line::answer(text).into();
         self.tries = 0;
-        self.send_own()
+        self.send_unacknowledged()
     }
 
-    /// Sends what is ours: one packet, where each is to be acknowledged.
-    fn send_own(&mut self) -> Result<(), End> {
-        let mut ends = lock(&self.ends);
-        let gone = |_| End::Debugger;
-        if self.talk.acks {
-            self.tries = self.tries.saturating_add(1);
+    /// Sends packets of the bridge: one at a time, where each is acknowledged.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts tries")]
+    fn send_unacknowledged(&mut self) -> Result<(), End> {
+        let mut links = lock(&self.links);
+        let closed = |_| End::Debugger;
+        if self.conversation.acks {
+            self.tries += 1;
             if self.tries > TRIES {
-                self.own.clear();
+                self.unacknowledged.clear();
             }
-            if let Some(frame) = self.own.front() {
-                ends.debugger_gets(frame).map_err(gone)?;
+            if let Some(frame) = self.unacknowledged.front() {
+                links.send_to_debugger(frame).map_err(closed)?;
             }
             return Ok(());
         }
-        while let Some(frame) = self.own.pop_front() {
-            ends.debugger_gets(&frame).map_err(gone)?;
-            if !self.own.is_empty() && ends.receive_from_debugger().map_err(|_| End::Debugger)? {
-                self.own = cut(&self.own);
+        while let Some(frame) = self.unacknowledged.pop_front() {
+            links.send_to_debugger(&frame).map_err(closed)?;
+            if !self.unacknowledged.is_empty() && links.receive_from_debugger().map_err(|_| End::Debugger)? {
+                self.unacknowledged = cut(&self.unacknowledged);
             }
         }
         Ok(())
     }
 }
 
-/// What is left to send of an answer that the debugger has interrupted: that it was, and the end.
+/// What is still sent of an answer that the debugger has interrupted: a note of that, and the end.
 fn cut(left: &VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
-    // The last one is the end alone.
     match left.len() {
         0 => VecDeque::new(),
+        // The last one is the end alone.
         1 => left.clone(),
         _ => line::answer(b"\ntx-trace: the rest is not shown: the debugger has interrupted it\n").into(),
     }
 }
 
-fn stub_gone(error: TransportError) -> End {
+/// A token that the stub has sent to the debugger.
+fn note_reply(conversation: &mut Conversation, kind: &Kind) {
+    if let Kind::Packet(body) = kind {
+        conversation.reply(&body.data);
+    }
+}
+
+fn stub_closed(error: TransportError) -> End {
     End::Stub(match error {
         TransportError::Closed(why) => why,
         TransportError::Io(why) => format!(": {why}"),
         TransportError::Timeout => ": it takes no bytes".to_owned(),
     })
-}
-
-fn broken(error: std::io::Error) -> End {
-    End::Stub(format!(": {error}"))
 }

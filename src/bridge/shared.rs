@@ -1,31 +1,31 @@
-//! The stub's link, lent to a client of our own while the debugger waits for the answer to its line.
+//! The stub's link as a transport for the bridge's own client, while the debugger waits for the answer to its line.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::relay::Ends;
+use super::relay::Links;
 use crate::rsp::packet::Kind;
 use crate::rsp::transport::{Transport, TransportError};
 
-/// Takes the two links; a panic elsewhere does not make them worse.
-pub fn lock(ends: &Arc<Mutex<Ends>>) -> MutexGuard<'_, Ends> {
-    ends.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the two links, also after a panic elsewhere: they are valid in any state.
+pub fn lock(links: &Arc<Mutex<Links>>) -> MutexGuard<'_, Links> {
+    links.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stub as our own client sees it. What is for the debugger goes on to the debugger.
+/// The stub's link for the bridge's own client. What the stub sends to the debugger meanwhile is forwarded.
 pub struct SharedLink {
-    ends: Arc<Mutex<Ends>>,
-    /// Bytes for the client that it has not fetched yet.
+    links: Arc<Mutex<Links>>,
+    /// Bytes for the client that it has not received yet.
     ready: Vec<u8>,
 }
 
 impl SharedLink {
-    pub fn new(ends: Arc<Mutex<Ends>>) -> Self {
-        Self { ends, ready: Vec::new() }
+    pub fn new(links: Arc<Mutex<Links>>) -> Self {
+        Self { links, ready: Vec::new() }
     }
 }
 
-/// What the stub was asked on our behalf, and what it has answered.
+/// The packets of the bridge's own client, counted.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
     sent: usize,
@@ -34,55 +34,60 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Answers that may still come although nobody waits for them.
-    pub fn owed(self, acks: bool) -> usize {
-        let from_debugger = if acks { self.acked } else { self.sent };
-        from_debugger.saturating_sub(self.answered)
+    /// Answers that may still come, though the client does not wait for them any more.
+    pub fn unanswered(self, acks: bool) -> usize {
+        let taken = if acks { self.acked } else { self.sent };
+        // A stub may send more packets than it was asked for.
+        taken.saturating_sub(self.answered)
+    }
+
+    #[allow(clippy::arithmetic_side_effects, reason = "counts packets that were sent and received")]
+    fn count(&mut self, kind: &Kind) {
+        match kind {
+            Kind::Ack => self.acked += 1,
+            Kind::Packet(_) => self.answered += 1,
+            _ => {}
+        }
+    }
+
+    #[allow(clippy::arithmetic_side_effects, reason = "counts packets that were sent")]
+    fn count_sent(&mut self, bytes: &[u8]) {
+        // In a body `$` is escaped.
+        self.sent += bytes.iter().filter(|b| **b == b'$').count();
     }
 }
 
 impl Transport for SharedLink {
     fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError> {
-        let mut ends = lock(&self.ends);
-        // In a body `$` is escaped.
-        let packets = bytes.iter().filter(|b| **b == b'$').count();
-        ends.tally.sent = ends.tally.sent.saturating_add(packets);
-        ends.stub.send(bytes, deadline)
+        let mut links = lock(&self.links);
+        links.tally.count_sent(bytes);
+        links.stub.send(bytes, deadline)
     }
 
     fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError> {
-        let mut ends = lock(&self.ends);
-        loop {
-            if !self.ready.is_empty() {
-                let count = self.ready.len().min(buf.len());
-                for (to, from) in buf.iter_mut().zip(self.ready.drain(..count)) {
-                    *to = from;
-                }
-                return Ok(count);
-            }
-            if ends.receive_from_debugger()? {
+        let mut links = lock(&self.links);
+        while self.ready.is_empty() {
+            if links.receive_from_debugger()? {
                 return Err(TransportError::Io("the debugger has interrupted it".into()));
             }
             let mut bytes = [0; 16 << 10];
-            // Never long: the debugger may interrupt. Whoever waits for the stub asks again.
-            let count = ends.stub.receive(&mut bytes, deadline)?;
-            ends.from_stub.push(bytes.get(..count).unwrap_or_default());
-            while let Some((kind, raw, begun)) = ends.from_stub.token() {
-                match kind {
-                    Kind::Notification(_) => ends.debugger_gets(&raw).map_err(TransportError::Io)?,
-                    // Its beginning is with the debugger already.
-                    _ if begun => ends.debugger_gets(&raw).map_err(TransportError::Io)?,
-                    kind => {
-                        let tally = &mut ends.tally;
-                        match kind {
-                            Kind::Ack => tally.acked = tally.acked.saturating_add(1),
-                            Kind::Packet(_) => tally.answered = tally.answered.saturating_add(1),
-                            _ => {}
-                        }
-                        self.ready.extend_from_slice(&raw);
-                    }
+            // The client's deadlines are short, so that the debugger's interrupt is seen in time.
+            let count = links.stub.receive(&mut bytes, deadline)?;
+            links.from_stub.push(bytes.get(..count).unwrap_or_default());
+            while let Some((kind, raw, begun)) = links.from_stub.token() {
+                // A notification, or the rest of a token whose beginning was forwarded.
+                if begun || matches!(kind, Kind::Notification(_)) {
+                    links.send_to_debugger(&raw).map_err(TransportError::Io)?;
+                } else {
+                    links.tally.count(&kind);
+                    self.ready.extend_from_slice(&raw);
                 }
             }
         }
+        let count = self.ready.len().min(buf.len());
+        for (to, from) in buf.iter_mut().zip(self.ready.drain(..count)) {
+            *to = from;
+        }
+        Ok(count)
     }
 }

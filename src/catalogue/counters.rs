@@ -7,7 +7,7 @@ use super::table::{number, rows};
 /// A counter that an event feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
-    /// The report that it stands in.
+    /// The report that contains it.
     pub report: &'static str,
     /// Its name.
     pub name: &'static str,
@@ -45,7 +45,7 @@ impl Adds {
     #[must_use]
     pub fn of(self, words: &[u64], doubtful: u8) -> Option<u64> {
         let word = |n: usize| {
-            let sound = u32::try_from(n).ok().and_then(|n| doubtful.checked_shr(n)).is_none_or(|bits| bits & 1 == 0);
+            let sound = doubtful.checked_shr(n as u32).is_none_or(|bits| bits & 1 == 0);
             words.get(n).copied().filter(|_| sound)
         };
         match self {

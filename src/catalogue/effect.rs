@@ -1,4 +1,4 @@
-//! What an event does, so that nothing to the right of the catalogue needs to know ids.
+//! What an event does, so that no code that interprets events needs to know ids.
 
 use crate::abi::Addr;
 
@@ -15,25 +15,25 @@ pub enum Effect {
     IsrEnter,
     /// An interrupt ends.
     IsrExit,
-    /// A lock is asked for.
+    /// A lock is requested.
     Acquire,
     /// A lock is given back.
     Release,
     /// Something is put into an object: a message, a count, flags, memory.
     Put,
-    /// Something is asked of an object.
+    /// Something is requested from an object.
     Get,
-    /// An object comes to be.
+    /// An object is created.
     Create,
-    /// An object ceases to be.
+    /// An object is deleted.
     Delete,
     /// The application leaves a mark.
     Mark,
     /// A thread has used up its time slice.
     Slice,
-    /// The caller may lose its core here; the event does not name to whom.
+    /// The caller may lose its core here; the event does not name the next thread.
     Yield,
-    /// Somebody asks that a thread's wait be given up.
+    /// A call ends another thread's wait.
     Abort,
     /// A thread ends: it neither runs nor waits any more.
     End,
@@ -101,8 +101,9 @@ impl Effects {
 
     /// The effects as a catalogue file writes them.
     #[must_use]
+    #[expect(clippy::arithmetic_side_effects, reason = "counts words of an event")]
     pub fn to_text(&self) -> String {
-        let number = |word: usize| word.saturating_add(1);
+        let number = |word: usize| word + 1;
         let high = self.high.map_or_else(String::new, |h| format!("+{}", number(h)));
         let parts: Vec<String> =
             self.list.iter().map(|(e, f)| format!("{}:{}{high}", e.name(), f.map_or(0, number))).collect();
@@ -137,12 +138,6 @@ impl Effects {
         self.high
     }
 
-    /// True where two words together name what some effect acts on.
-    #[must_use]
-    pub const fn takes_two(&self) -> bool {
-        self.high.is_some()
-    }
-
     /// The target that this word and another name together.
     #[must_use]
     pub fn named_with(&self, word: usize, words: &[u64]) -> Option<Addr> {
@@ -154,7 +149,7 @@ impl Effects {
     /// What this effect acts on: the address of an object or a context, as events and contexts name it. `None` where it
     /// has no such effect, or acts on the running context.
     #[must_use]
-    pub fn target(&self, effect: Effect, words: &[u64]) -> Option<Addr> {
+    pub(super) fn target(&self, effect: Effect, words: &[u64]) -> Option<Addr> {
         let low = *words.get(self.word(effect)?)?;
         Some(match self.high.and_then(|h| words.get(h)) {
             Some(high) => low & 0xFFFF_FFFF | high << 32,

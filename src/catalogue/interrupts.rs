@@ -12,8 +12,8 @@ impl Catalogue {
             .filter_map(|def| {
                 let enters = def.effects.has(Effect::IsrEnter);
                 let chosen = def.effects.word(if enters { Effect::IsrEnter } else { Effect::IsrExit })?;
-                let told = def.fields.iter().position(|f| f.as_ref().is_some_and(|f| f.kind == ArgKind::System));
-                let number = match told.filter(|_| processor) {
+                let system = def.fields.iter().position(|f| f.as_ref().is_some_and(|f| f.kind == ArgKind::System));
+                let number = match system.filter(|_| processor) {
                     Some(word) => Number::Processor(word),
                     None => Number::Chosen(chosen),
                 };

@@ -117,7 +117,7 @@ impl EventDef {
 
 impl std::ops::Index<DefId> for Catalogue {
     type Output = EventDef;
-    /// Total: a foreign number gives the unknown definition.
+    /// Never panics: a number of another catalogue gives the unknown definition.
     fn index(&self, id: DefId) -> &EventDef {
         self.def(id).unwrap_or_else(|| table::unknown())
     }

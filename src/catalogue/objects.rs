@@ -31,7 +31,7 @@ pub enum Show {
     Hex,
     /// In decimal.
     Dec,
-    /// In decimal, and 0 says something too: elsewhere it stands for what was not recorded.
+    /// In decimal, and 0 is a value too: in other parameters it means that nothing was recorded.
     Flag,
 }
 
@@ -44,7 +44,7 @@ impl ObjectType {
         // A queue that was there before the trace is registered with the words that it holds, and without the size
         // of its messages.
         if self.name == "queue" && second == 0 {
-            let words = first.checked_div(word).filter(|_| first.checked_rem(word) == Some(0));
+            let words = first.checked_div(word).filter(|_| first.is_multiple_of(word));
             return words.filter(|n| *n > 0).map(|n| ("capacity", n, Show::Dec)).into_iter().collect();
         }
         let each = self.short.iter().zip(values);
@@ -65,7 +65,7 @@ pub fn threadx_object(code: u32) -> Option<&'static ObjectType> {
     types().iter().find(|t| t.code == code)
 }
 
-/// Start and size of a thread's stack, where its registration tells them.
+/// Start and size of a thread's stack, where its registration has them.
 #[must_use]
 pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {
     // Another system's registry may give the same code to something else.

@@ -1,5 +1,5 @@
-//! What QNX's instrumented kernel records. An event is told by class and number, by the release of the system, and by
-//! how much was recorded: `fast` (two words) or `wide`. So several definitions share a name and an id.
+//! What QNX's instrumented kernel records. The meaning of an event depends on its class and number, on the release of the
+//! system, and on how much was recorded: `fast` (two words) or `wide`. So several definitions share a name and an id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +14,12 @@ const KERNEL_CALL: u16 = 2;
 const USER: u16 = 6;
 /// Numbers that an application's event can have.
 const USER_IDS: u32 = 1024;
-/// Words that are named where nobody knows what they mean.
+/// Number of words that get a name where their meaning is not known.
 const UNKNOWN_WORDS: usize = 8;
 /// The first word of a kernel call that failed.
 const FAILED: u64 = 0xFFFF_FFFF;
 /// The fewest characters that are taken for text.
-const LEAST_TEXT: usize = 3;
+const MIN_TEXT: usize = 3;
 
 /// Names of the classes by their number in memory.
 const CLASSES: [&str; 12] =
@@ -79,7 +79,7 @@ impl QnxEvents {
     }
 
     /// The definition of an event of this release (64 is 6.4), class, number and payload of 32-bit words; `is_text`
-    /// tells whether the payload holds characters, and is asked only of an application's event.
+    /// returns whether the payload holds characters, and is called only for an application's event.
     #[must_use]
     pub fn find(
         &self,
@@ -118,17 +118,11 @@ impl QnxEvents {
 
 /// True where words hold characters that can be printed, up to a zero byte, and nothing behind it.
 #[must_use]
-pub fn looks_like_text(bytes: impl Iterator<Item = u8>) -> bool {
-    let (mut characters, mut ended) = (0usize, false);
-    for byte in bytes {
-        match byte {
-            0 => ended = true,
-            _ if ended => return false,
-            b'\t' | b'\n' | b'\r' | b' '..=b'~' => characters = characters.saturating_add(1),
-            _ => return false,
-        }
-    }
-    characters >= LEAST_TEXT
+#[expect(clippy::arithmetic_side_effects, reason = "counts characters")]
+pub fn looks_like_text(mut bytes: impl Iterator<Item = u8>) -> bool {
+    let printable = |byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    let characters = bytes.by_ref().take_while(|b| *b != 0).try_fold(0usize, |n, b| printable(b).then_some(n + 1));
+    characters.is_some_and(|n| n >= MIN_TEXT) && bytes.all(|b| b == 0)
 }
 
 struct Reader {
@@ -144,8 +138,9 @@ impl Reader {
         self.defs.push(def);
     }
 
+    /// The number of the next definition.
     fn next(&self) -> DefId {
-        DefId(u32::try_from(self.defs.len()).unwrap_or(u32::MAX))
+        DefId(self.defs.len() as u32)
     }
 
     fn row(&mut self, row: &[&str]) {

@@ -1,5 +1,5 @@
 //! What each definition does, with the payload words that it acts on: computed once, then found by the number of the
-//! definition. Whoever interprets events reads a role, and never searches effects or field names event by event.
+//! definition. Code that interprets events reads roles; it never searches effects or field names for each event.
 
 use super::{ArgKind, Catalogue, Effect, EventDef, Product};
 use crate::trace::DefId;
@@ -65,7 +65,7 @@ pub struct Role {
     pub isr_exit: bool,
     /// A thread ends.
     pub end: bool,
-    /// A mark of the application: whoever inserts it is in no call.
+    /// A mark of the application: the context that inserts it is in no call.
     pub is_mark: bool,
     /// A call of a product above the kernel: it may wait more than once.
     pub is_above_kernel: bool,
@@ -87,7 +87,7 @@ pub struct Role {
     pub priority: Word,
     /// The object that the call acts on.
     pub object: Word,
-    /// A lock that is asked for.
+    /// A lock that is requested.
     pub acquire: Word,
     /// A lock that is given back.
     pub release: Word,
@@ -97,7 +97,7 @@ pub struct Role {
     pub own_count: Word,
     /// The object that something is put into.
     pub put: Word,
-    /// The object that something is asked of.
+    /// The object that something is requested from.
     pub get: Word,
     /// An object that is deleted.
     pub delete: Word,
@@ -140,7 +140,7 @@ impl Role {
         let either = |a: Word, b: Word| if a.is_some() { a } else { b };
         let (state, wait) = (kind(ArgKind::State), named("wait_option"));
         let ended = names(def, state).iter().filter(|(_, w)| block && ENDED.contains(&w.as_str()));
-        let bit = |(code, _): &(u64, String)| u32::try_from(*code).ok().and_then(|c| 1u64.checked_shl(c)).unwrap_or(0);
+        let bit = |(code, _): &(u64, String)| u32::try_from(*code).ok().and_then(|code| 1u64.checked_shl(code));
         Self {
             moves: ready
                 || block
@@ -180,7 +180,7 @@ impl Role {
             abort: word(Effect::Abort),
             high: Word::at(effects.high()),
             forever: names(def, wait).iter().find(|(_, w)| w == "forever").map(|(v, _)| *v),
-            ended: ended.map(bit).fold(0, |all, bit| all | bit),
+            ended: ended.filter_map(bit).fold(0, |all, bit| all | bit),
         }
     }
 
@@ -216,7 +216,7 @@ impl Roles {
     #[must_use]
     #[inline]
     pub fn get(&self, def: DefId) -> Option<&Role> {
-        self.0.get(usize::try_from(def.0).ok()?)
+        self.0.get(def.0 as usize)
     }
 
     /// True where some call states how long its caller is ready to wait: one that does not then waits for nothing.

@@ -19,17 +19,16 @@ pub struct Catalogue {
     templates: HashMap<u32, Template>,
     object_types: Option<fn(u32) -> Option<&'static ObjectType>>,
     ways: Ways,
-    /// Computed when they are asked for first.
+    /// Computed at the first use.
     roles: OnceLock<Roles>,
 }
 
-/// Ways of a system that its events do not show.
+/// Conventions of a system that its events do not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ways {
     /// A larger number is a more urgent priority.
     pub larger_is_urgent: bool,
-    /// A lock that is free is taken, and given back to nobody, without an event: who has it is told only while somebody
-    /// waits.
+    /// A lock without waiting threads is taken and given back without an event: its owner is known only while a thread waits.
     pub quiet_locks: bool,
     /// A processor without work runs a thread.
     pub idle_is_thread: bool,
@@ -48,46 +47,22 @@ pub enum Names {
 /// The definition of an id that no table knows.
 pub(super) fn unknown() -> &'static EventDef {
     static UNKNOWN: OnceLock<EventDef> = OnceLock::new();
-    UNKNOWN.get_or_init(|| EventDef {
-        id: 0,
-        name: String::new(),
-        macro_name: String::new(),
-        product: Product::User,
-        class: String::new(),
-        fields: Vec::new(),
-        effects: Effects::default(),
-        late: 0,
-        unused: false,
-        label: String::new(),
-    })
+    UNKNOWN.get_or_init(|| EventDef::new(0, String::new(), Product::User, String::new()))
 }
 
 impl Catalogue {
     /// A catalogue of these definitions; a later one of the same id replaces an earlier one.
     #[must_use]
     pub fn new(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
-        let mut all = Self {
-            defs: Vec::with_capacity(defs.len()),
-            by_id: HashMap::new(),
-            enumerations,
-            user: None,
-            templates: HashMap::new(),
-            object_types: None,
-            ways: Ways::default(),
-            roles: OnceLock::new(),
-        };
-        for def in defs {
-            all.put(def);
-        }
+        let mut all = Self::listed(Vec::new(), enumerations);
+        defs.into_iter().for_each(|def| all.put(def));
         all
     }
 
     /// Adds a definition, or replaces the one of the same id.
     pub fn put(&mut self, def: EventDef) {
         self.roles = OnceLock::new();
-        if let Some(old) = self.by_id.get(&def.id).copied()
-            && let Some(place) = usize::try_from(old.0).ok().and_then(|i| self.defs.get_mut(i))
-        {
+        if let Some(place) = self.by_id.get(&def.id).and_then(|old| self.defs.get_mut(old.0 as usize)) {
             *place = def;
             return;
         }
@@ -106,11 +81,10 @@ impl Catalogue {
 
     /// Gives the definition of this name another id, where there is one: a program has numbered it.
     pub fn renumber(&mut self, name: &str, id: u32) {
-        let Some(place) = self.defs.iter().position(|d| d.name == name) else { return };
-        if let (Some(def), Ok(number)) = (self.defs.get_mut(place), u32::try_from(place)) {
+        if let Some((number, def)) = (0..).map(DefId).zip(&mut self.defs).find(|(_, def)| def.name == name) {
             self.by_id.remove(&def.id);
             def.id = id;
-            self.by_id.insert(id, DefId(number));
+            self.by_id.insert(id, number);
         }
     }
 
@@ -127,21 +101,14 @@ impl Catalogue {
         self.object_types.and_then(|of| of(code))
     }
 
-    /// The same for a system in which a larger number is a more urgent priority.
-    #[must_use]
-    pub fn with_larger_urgent(mut self) -> Self {
-        self.ways.larger_is_urgent = true;
-        self
-    }
-
-    /// The same for a system of these ways.
+    /// The same for a system with these conventions.
     #[must_use]
     pub fn with_ways(mut self, ways: Ways) -> Self {
         self.ways = ways;
         self
     }
 
-    /// The system's ways.
+    /// The system's conventions.
     #[must_use]
     pub const fn ways(&self) -> Ways {
         self.ways
@@ -183,7 +150,7 @@ impl Catalogue {
         if self.is_user_id(id) { format!("user_{id}") } else { format!("event_{id}") }
     }
 
-    /// Adds what somebody says of an event of the application.
+    /// Adds what a file or an ELF says about an event of the application.
     ///
     /// # Errors
     /// With the reason, where the id is the system's own.
@@ -203,21 +170,15 @@ impl Catalogue {
         }
         let class = self.user.as_ref().map_or("", |(_, class)| *class);
         self.put(EventDef {
-            id: event.id,
-            name: event.name.clone(),
-            macro_name: String::new(),
-            product: Product::User,
-            class: class.to_owned(),
             fields: event.fields.clone(),
             effects: Effects::mark(),
-            late: 0,
-            unused: false,
             label: event.alias.clone(),
+            ..EventDef::new(event.id, event.name.clone(), Product::User, class.to_owned())
         });
         Ok(())
     }
 
-    /// The sentence in which an event of the application tells its arguments, where somebody wrote one.
+    /// The sentence with the arguments of an event of the application, where its definition has one.
     #[must_use]
     pub fn template(&self, id: u32) -> Option<&Template> {
         self.templates.get(&id)
@@ -242,8 +203,8 @@ impl Catalogue {
     #[must_use]
     pub fn listed(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
         let mut by_id = HashMap::new();
-        for (number, def) in defs.iter().enumerate() {
-            by_id.entry(def.id).or_insert(DefId(u32::try_from(number).unwrap_or(u32::MAX)));
+        for (number, def) in (0..).map(DefId).zip(&defs) {
+            by_id.entry(def.id).or_insert(number);
         }
         Self {
             defs,
@@ -267,7 +228,7 @@ impl Catalogue {
     /// The definition of this number.
     #[must_use]
     pub fn def(&self, id: DefId) -> Option<&EventDef> {
-        self.defs.get(usize::try_from(id.0).ok()?)
+        self.defs.get(id.0 as usize)
     }
 
     /// The definition of this name.
@@ -283,7 +244,7 @@ impl Catalogue {
 
     /// All definitions with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (DefId, &EventDef)> {
-        self.defs.iter().enumerate().map(|(i, d)| (DefId(u32::try_from(i).unwrap_or(u32::MAX)), d))
+        (0..).map(DefId).zip(&self.defs)
     }
 
     /// The enumeration of this name.
@@ -297,20 +258,8 @@ impl Catalogue {
 /// test counts the rows of our own tables).
 pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
-    let width = lines.next().map_or(0, |head| cells(head, 0).len());
-    lines.map(move |l| cells(l, width)).filter(move |r| r.len() == width)
-}
-
-/// The cells of a line: most are short, so that a search for the next tab costs more than a look at each byte.
-fn cells(line: &str, about: usize) -> Vec<&str> {
-    let mut cells = Vec::with_capacity(about);
-    let mut rest = line;
-    while let Some((cell, more)) = rest.bytes().position(|b| b == b'\t').and_then(|tab| rest.split_at_checked(tab)) {
-        cells.push(cell);
-        rest = more.get(1..).unwrap_or_default();
-    }
-    cells.push(rest);
-    cells
+    let width = lines.next().map_or(0, |head| head.split('\t').count());
+    lines.map(|line| line.split('\t').collect::<Vec<_>>()).filter(move |row| row.len() == width)
 }
 
 /// A number as tables write it: decimal, or hexadecimal behind `0x`.
@@ -362,16 +311,13 @@ fn read_events(text: &str, enumerations: &[Arc<Enumeration>]) -> Vec<EventDef> {
         };
         let (Ok(id), Some(product)) = (id.parse(), Product::parse(product)) else { continue };
         list.push(EventDef {
-            id,
-            name: (*name).to_owned(),
             macro_name: (*macro_name).to_owned(),
-            product,
-            class: (*class).to_owned(),
             fields: [i1, i2, i3, i4].iter().map(|f| read_field(f, enumerations)).collect(),
             effects: Effects::parse(effects).unwrap_or_default(),
             late: word_set(late),
             unused: *unused == "unused",
             label: (*label).to_owned(),
+            ..EventDef::new(id, (*name).to_owned(), product, (*class).to_owned())
         });
     }
     list
@@ -385,16 +331,17 @@ mod tests {
     #[test]
     fn the_table_is_whole() {
         let all = Catalogue::threadx(Names::Duo);
-        assert_eq!(all.iter().count(), 650);
-        let count = |p| all.iter().filter(|d| d.product == p).count();
-        assert_eq!(
-            (count(Product::Tx), count(Product::Fx), count(Product::Nx), count(Product::Ux)),
-            (88, 73, 175, 314)
-        );
+        // Each row begins with its id.
+        let table = include_str!("threadx.tsv").lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit()));
+        let count = table.count();
+        assert_eq!(all.iter().count(), count, "ids are unique, and each row is read");
         let mut names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 650, "names are unique");
+        assert_eq!(names.len(), count, "names are unique");
+        for product in [Product::Tx, Product::Fx, Product::Nx, Product::Ux] {
+            assert!(all.iter().any(|d| d.product == product));
+        }
     }
 
     #[test]

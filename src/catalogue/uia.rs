@@ -26,10 +26,12 @@ pub struct Declared {
 #[must_use]
 pub fn uia_events() -> &'static [Declared] {
     static ALL: OnceLock<Vec<Declared>> = OnceLock::new();
-    ALL.get_or_init(|| rows(include_str!("uia.tsv")).enumerate().filter_map(|(i, row)| read(i, &row)).collect())
+    ALL.get_or_init(|| {
+        (FIRST_DECLARED..).zip(rows(include_str!("uia.tsv"))).filter_map(|(id, row)| read(id, &row)).collect()
+    })
 }
 
-fn read(index: usize, row: &[&'static str]) -> Option<Declared> {
+fn read(id: u32, row: &[&'static str]) -> Option<Declared> {
     let [name, module, event, mask, fields, effects, specs] = row else { return None };
     Some(Declared {
         module,
@@ -40,12 +42,7 @@ fn read(index: usize, row: &[&'static str]) -> Option<Declared> {
             fields: fields.split_whitespace().map(|f| read_field(f, &[])).collect(),
             effects: Effects::parse(effects).unwrap_or_default(),
             label: (*mask).to_owned(),
-            ..EventDef::new(
-                FIRST_DECLARED.checked_add(u32::try_from(index).ok()?)?,
-                (*name).to_owned(),
-                Product::Kernel,
-                (*module).to_owned(),
-            )
+            ..EventDef::new(id, (*name).to_owned(), Product::Kernel, (*module).to_owned())
         },
     })
 }

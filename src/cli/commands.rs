@@ -24,8 +24,8 @@ pub struct Row {
     pub about: &'static str,
     /// The reports that it prints.
     pub reports: &'static [Name],
-    /// What `--format` may be; none without that option.
-    pub formats: &'static [Format],
+    /// What `--format` may be.
+    pub formats: Formats,
     /// A monitor line may ask for it: it only reads, and it ends by itself.
     pub monitor: bool,
     /// Adds its options to the command.
@@ -34,8 +34,27 @@ pub struct Row {
     request: fn(&Row, &ArgMatches) -> Result<Request, Error>,
 }
 
-const REPORT_FORMATS: &[Format] = &[Format::Table, Format::Json, Format::Csv, Format::Md];
-const EVENT_FORMATS: &[Format] = &[Format::Table, Format::Json, Format::Csv];
+/// What a command prints, which decides its formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Formats {
+    /// Neither events nor reports: it has no `--format`.
+    None,
+    /// Events.
+    Events,
+    /// Reports.
+    Reports,
+}
+
+impl Formats {
+    /// True where `--format` may be this.
+    pub fn has(self, format: Format) -> bool {
+        match self {
+            Self::None => false,
+            Self::Events => format.has_events(),
+            Self::Reports => true,
+        }
+    }
+}
 
 /// The newest events that `last` prints without N.
 const LAST: Amount = Amount::Events(20);
@@ -48,21 +67,21 @@ pub static COMMANDS: &[Row] = &[
         request::read(row, take(m)?, Ask::Show(Vec::new()))
     }),
     Row {
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         ..read("info", "What was found: source, layout, clock, kernel, and whether ELF and memory match", |row, m| {
             request::read(row, take(m)?, Ask::Info)
         })
     },
     Row {
         reports: &[Name::Use],
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         options: options::<Objects>,
         ..read("objects", "The objects that the trace registered: threads, queues, mutexes and the rest", |row, m| {
             request::objects(row, take(m)?)
         })
     },
     Row {
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         options: options::<Threads>,
         ..read(
             "threads",
@@ -83,14 +102,14 @@ pub static COMMANDS: &[Row] = &[
     report("latency", "From ready to running, interrupts, repeating events, spans between events", &[Name::Latency]),
     report("report", "All reports", &Name::ALL),
     Row {
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         ..other("events", "The catalogue of events: ids, names, fields", options::<Events>, |_, m| {
             events::request(take(m)?)
         })
     },
     Row {
         reports: &Name::ALL,
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         ..other(
             "follow",
             "New events as they come: while the target runs, or by short halts",
@@ -111,7 +130,7 @@ pub static COMMANDS: &[Row] = &[
         |_, m| serve::request(take(m)?),
     ),
     Row {
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         ..other(
             "control",
             "The state of the trace, and the few writes to it: show, on, off, only, pause, resume, mark",
@@ -126,7 +145,7 @@ pub static COMMANDS: &[Row] = &[
         |_, m| bridge::request(take(m)?),
     ),
     Row {
-        formats: EVENT_FORMATS,
+        formats: Formats::Events,
         ..other("demo", "Reads a built-in dead target, without hardware", options::<Demo>, |row, m| {
             demo::request(row, take(m)?)
         })
@@ -173,21 +192,21 @@ type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;
 
 /// A command that reads a target and prints events.
 const fn read(name: &'static str, about: &'static str, request: ToRequest) -> Row {
-    Row { monitor: true, formats: EVENT_FORMATS, ..other(name, about, options::<Read>, request) }
+    Row { monitor: true, formats: Formats::Events, ..other(name, about, options::<Read>, request) }
 }
 
 /// A command that prints reports.
 const fn report(name: &'static str, about: &'static str, reports: &'static [Name]) -> Row {
     Row {
         reports,
-        formats: REPORT_FORMATS,
+        formats: Formats::Reports,
         options: options::<Reports>,
         ..read(name, about, |row, m| request::reports(row, take(m)?))
     }
 }
 
 const fn other(name: &'static str, about: &'static str, options: fn(Command) -> Command, request: ToRequest) -> Row {
-    Row { name, about, reports: &[], formats: &[], monitor: false, options, request }
+    Row { name, about, reports: &[], formats: Formats::None, monitor: false, options, request }
 }
 
 fn options<A: Args>(command: Command) -> Command {
@@ -338,7 +357,8 @@ mod tests {
     fn page() -> String {
         let mut text = "# Commands\n\n<!-- Made of the table in src/cli/commands.rs: UPDATE_GOLDEN=1 cargo test --lib commands -->\n\n| command | does | `--format` | monitor line |\n|---|---|---|---|\n".to_owned();
         for row in COMMANDS {
-            let formats: Vec<&str> = row.formats.iter().map(|f| f.name()).collect();
+            let formats = Format::ALL.into_iter().filter(|f| row.formats.has(*f)).map(Format::name);
+            let formats: Vec<&str> = formats.collect();
             let monitor = if row.monitor { "yes" } else { "" };
             let _ = writeln!(text, "| `{}` | {} | {} | {monitor} |", row.name, cell(row.about), formats.join(" "));
         }
@@ -397,7 +417,7 @@ mod tests {
         for row in COMMANDS {
             let command = row.command();
             let format = command.get_opts().find(|a| a.get_id() == "format");
-            assert_eq!(format.is_some(), !row.formats.is_empty(), "{}", row.name);
+            assert_eq!(format.is_some(), row.formats != Formats::None, "{}", row.name);
             assert!(!row.monitor || format.is_some(), "{}", row.name);
         }
         // Every id on the list is one that a command has.

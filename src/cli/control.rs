@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::control::{self, Action, Change, Checked, State};
 use crate::error::Error;
 use crate::mem::Region;
-use crate::output::{self, Format, NoNames};
+use crate::output::{self, NoNames, Reader};
 use crate::report::Report;
 use crate::rsp::Endpoint;
 use crate::rsp::transport::{self, deadline_in};
@@ -297,14 +297,14 @@ fn confirm(session: &mut Session<'_>, stdio: bool, diagnostics: &Diagnostics) ->
 }
 
 fn print(done: &Done, output: &Output, mut sink: Sink<'_>, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-    if done.as_table || output.format != Format::Table {
+    if done.as_table || output.format.reader() != Reader::Terminal {
         let options = sink.table_options(output);
         let mut writer = output::report_writer(output.format, &mut sink, &options, Width::W4, &NoNames);
         writer.report(&done.report)?;
         writer.finish(&done.issues)?;
     }
     sink.finish()?;
-    if output.format != Format::Json {
+    if !output.format.has_issues() {
         diagnostics.issues(&done.issues);
     }
     Ok(done.outcome)

@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
 use super::Outcome;
 use super::diagnostics::Diagnostics;
-use super::options::{self, EventsFormat};
+use super::options;
 use super::request::{Output, Request, Task, enum_names, variable};
 use super::sink::Sink;
 use crate::abi::Width;
@@ -15,7 +17,7 @@ use crate::catalogue::{Catalogue, Names, Product};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format;
-use crate::output::{self, Format, NoNames};
+use crate::output::{self, NoNames, Reader};
 use crate::query::{self, Filters, Key};
 use crate::report::Report;
 use crate::session::{self, events::EventNames};
@@ -37,20 +39,41 @@ struct Events {
     text: Option<ToText>,
 }
 
-/// One of the formats that `--events` reads.
+/// A format of the list.
+#[derive(Debug, Clone, Copy)]
+pub enum Format {
+    /// That of a report.
+    Report(output::Format),
+    /// One that `--events` reads.
+    Text(ToText),
+}
+
 type ToText = fn(&UserEvents) -> String;
+
+/// The formats that `--events` reads, each with its help.
+const TEXTS: [(&str, &str, ToText); 2] = [
+    ("tsv", "The application's events as `--events` reads them", UserEvents::to_tsv),
+    ("trxc", "The application's events as TraceX reads them", UserEvents::to_trxc),
+];
+
+/// What `--format` takes.
+pub fn formats() -> impl TypedValueParser<Value = Format> {
+    let reports = output::Format::ALL.into_iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
+    let texts = TEXTS.into_iter().map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(reports.chain(texts)).map(|typed| {
+        let text = TEXTS.into_iter().find(|(name, ..)| *name == typed);
+        let report = || Format::Report(output::Format::parse(&typed).unwrap_or_default());
+        text.map_or_else(report, |(.., text)| Format::Text(text))
+    })
+}
 
 /// Of what was typed.
 pub fn request(e: options::Events) -> Result<Request, Error> {
     let format = e.format_in.or_else(|| format::ALL.first().copied());
     let format = format.ok_or_else(|| Error::usage(Code::FormatIn, "no format is built in"))?;
-    let (printed, text): (_, Option<ToText>) = match e.format {
-        EventsFormat::Table => (Format::Table, None),
-        EventsFormat::Json => (Format::Json, None),
-        EventsFormat::Csv => (Format::Csv, None),
-        EventsFormat::Md => (Format::Md, None),
-        EventsFormat::Tsv => (Format::Table, Some(UserEvents::to_tsv)),
-        EventsFormat::Trxc => (Format::Table, Some(UserEvents::to_trxc)),
+    let (printed, text) = match e.format {
+        Format::Report(format) => (format, None),
+        Format::Text(text) => (output::Format::default(), Some(text)),
     };
     if text.is_some() && !e.user {
         return Err(Error::usage(Code::Usage, "--format tsv and trxc are of the application's events: add --user"));
@@ -104,7 +127,7 @@ impl Events {
             names.all_from_elf(&elf, catalogue)?;
         }
         diagnostics.issues(names.issues());
-        for how in names.told().iter().filter(|_| self.user) {
+        for how in names.sources().iter().filter(|_| self.user) {
             diagnostics.say(how);
         }
         Ok(names)
@@ -143,7 +166,7 @@ impl Events {
 fn print(report: &Report, output: &Output, sink: &mut Sink<'_>) -> Result<(), Error> {
     let mut report = report.clone();
     let options = sink.table_options(output);
-    if output.format == Format::Table {
+    if output.format.reader() == Reader::Terminal {
         // As with events: three columns in 80, one more from 120, all from 200.
         report.truncate_columns(match options.width {
             ..120 => 3,

@@ -18,7 +18,6 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
 use crate::follow::{First, Follower, Halts, How, interrupted};
-use crate::output::Format;
 use crate::query::{Amount, Filters, Key};
 use crate::session::{Inputs, Session};
 
@@ -65,8 +64,8 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
     if every.is_some() && report.is_empty() {
         return Err(usage("--every goes with --report"));
     }
-    if output.format == Format::Md && report.is_empty() {
-        return Err(usage("--format md is for reports; events come as table, json or csv"));
+    if !output.format.has_events() && report.is_empty() {
+        return Err(request::only_reports(output.format));
     }
     let filters = request::filters(which)?;
     let until = (!until.is_empty()).then(|| ends(&filters, &until)).transpose()?;

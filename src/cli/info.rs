@@ -40,7 +40,7 @@ pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
         build_id: session.elf().and_then(|e| e.build_id()).map(hex),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: session.is_live(),
-        events: session.event_names().told().to_vec(),
+        events: session.event_names().sources().to_vec(),
     }
 }
 
@@ -61,10 +61,8 @@ impl Info {
         for (what, value) in self.rows(view) {
             report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
         }
-        if format == Format::Json {
-            crate::output::write_trace(out, view)?;
-        }
         let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+        writer.begin(view)?;
         writer.report(&report)?;
         writer.finish(&view.trace.issues)
     }

@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use super::commands::{self, COMMANDS, MONITOR_OPTIONS, Typed};
 use super::diagnostics::Diagnostics;
 use super::options::Color;
-use super::request::{Clock, Output, Request};
+use super::request::{self, Clock, Output, Request};
 use super::{Outcome, Refusal, option_files};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{self, Format};
+use crate::output::Format;
 use crate::session::{Borrowed, Session, TargetInfo};
 
 /// The longest line, in bytes.
@@ -62,8 +62,9 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     })?;
     if let Some(id) = typed.ids().iter().find(|id| !MONITOR_OPTIONS.contains(&id.as_str())) {
         return Err(refuse(format!(
-            "`--{}` is not taken from a monitor line: it takes a command, filters, and --format table or json",
-            id.replace('_', "-")
+            "`--{}` is not taken from a monitor line: it takes a command, filters, and --format {}",
+            id.replace('_', "-"),
+            request::one_of(formats())
         )));
     }
     let Request { task, output } = typed.request()?;
@@ -73,8 +74,8 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
             file.display()
         )));
     }
-    if !matches!(output.format, Format::Table | Format::Json) {
-        return Err(refuse("a monitor line prints --format table or json".to_owned()));
+    if !output.format.is_for_monitor() {
+        return Err(refuse(format!("a monitor line prints --format {}", request::one_of(formats()))));
     }
     Ok(Some(Request { task, output: Output { path: None, color: Color::Never, ..output } }))
 }
@@ -82,12 +83,12 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
 /// Answers what stands behind `tx-trace` in a monitor line: data, and the diagnostics below it.
 pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
-    let mut json = false;
+    let mut format = Format::default();
     let diagnostics = Diagnostics::buffer();
     let answer = parse(line).and_then(|request| match request {
         None => Ok(help(&mut bounded)?),
         Some(Request { task, output }) => {
-            json = output.format == Format::Json;
+            format = output.format;
             let session = Session::over(program.info.clone(), memory);
             task.answer(program, session, &output, &mut bounded, &diagnostics)
         }
@@ -96,16 +97,13 @@ pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Wr
         Ok(outcome) => outcome,
         Err(_) if bounded.full => Outcome::Done,
         Err(error) => {
-            if json {
-                // Nothing can be done about a buffer that is full.
-                let _ = output::write_error(&mut bounded, &error);
-            }
+            // Nothing can be done about a buffer that is full.
+            let _ = format.write_error(&mut bounded, &error);
             diagnostics.error(&error)
         }
     };
     let _ = bounded.write_to(out);
-    // JSON holds its issues itself.
-    if !json {
+    if !format.has_issues() {
         let _ = out.write_all(diagnostics.into_text().as_bytes());
     }
     if bounded.full {
@@ -120,10 +118,16 @@ fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().filter(|row| row.monitor).map(|row| row.name)
 }
 
+/// The formats that a monitor line may ask for.
+fn formats() -> impl Iterator<Item = Format> {
+    Format::ALL.into_iter().filter(|f| f.is_for_monitor())
+}
+
 fn help(out: &mut dyn Write) -> io::Result<Outcome> {
     let option = |id: &&str| format!("--{}", if *id == "usage" { "use" } else { *id }.replace('_', "-"));
     let options: Vec<String> = MONITOR_OPTIONS.iter().filter(|id| **id != "words").map(option).collect();
-    writeln!(out, "monitor tx-trace COMMAND [N|SEQ] [FILTERS] [--format table|json]\n")?;
+    let formats: Vec<&str> = formats().map(Format::name).collect();
+    writeln!(out, "monitor tx-trace COMMAND [N|SEQ] [FILTERS] [--format {}]\n", formats.join("|"))?;
     wrapped(out, "commands:", names())?;
     wrapped(out, "options: ", options.iter().map(String::as_str))?;
     writeln!(out, "\n`tx-trace COMMAND --help` in a shell explains them.")?;
@@ -204,7 +208,7 @@ mod tests {
         else {
             panic!("a plain line")
         };
-        assert_eq!((output.format, output.width, output.path), (Format::Json, Some(120), None));
+        assert_eq!((output.format.name(), output.width, output.path), ("json", Some(120), None));
         assert!(parse("threads --all").is_ok());
         assert!(parse("objects --use").is_ok() && parse("latency --every tick --span a..b").is_ok());
         assert!(parse("last 5ms --previous --tracex").is_err_and(|f| f.message.contains("--tracex")));

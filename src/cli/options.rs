@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+use super::events;
 use super::values::{self, Place, Rate};
 use crate::analysis::Name;
 use crate::catalogue::Names;
@@ -251,17 +252,12 @@ pub struct Printing {
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Md]
+        &Self::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Table => "For people",
-            Self::Json => "JSON Lines",
-            Self::Csv => "Comma-separated values",
-            Self::Md => "Markdown, of reports",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
+        let of = if self.has_events() { "" } else { ", of reports" };
+        Some(PossibleValue::new(self.name()).help(format!("{}{of}", self.help())))
     }
 }
 
@@ -301,28 +297,10 @@ pub struct Events {
     #[arg(long, value_name = "STACK", default_value = "duo", value_parser = values::netx)]
     pub netx: Names,
     /// How to print; tsv and trxc are of the application's events
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: EventsFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = events::formats())]
+    pub format: events::Format,
     #[command(flatten)]
     pub printing: Printing,
-}
-
-/// Formats of a list of events.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EventsFormat {
-    /// For people
-    #[default]
-    Table,
-    /// JSON Lines
-    Json,
-    /// Comma-separated values
-    Csv,
-    /// Markdown
-    Md,
-    /// The application's events as `--events` reads them
-    Tsv,
-    /// The application's events as TraceX reads them
-    Trxc,
 }
 
 /// Options of `dump`.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::read::{Answer, Ask, Question, start_of};
-use super::request::Output;
+use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
 use crate::analysis::Outcomes;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{self, EventSink, Flow, Format, Show, TableOptions, TimeFrom, View, Window};
+use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Position, Query};
 use crate::session::{Loaded, Session};
 use crate::trace::{Event, Issue, Severity, Trace};
@@ -59,11 +59,11 @@ pub fn answer(
             any
         }
     };
-    if let (Ask::Last(_), Format::Table) = (&question.ask, format) {
+    if let (Ask::Last(_), Reader::Terminal) = (&question.ask, format.reader()) {
         now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    if format != Format::Json {
+    if !format.has_issues() {
         diagnostics.issues(&trace.issues);
     }
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
@@ -98,7 +98,7 @@ fn event_writer<'w>(
     sink: &'w mut Sink<'_>,
     options: &TableOptions,
 ) -> Result<Box<dyn EventSink + 'w>, Error> {
-    output::event_sink(format, sink, options).ok_or_else(|| Error::usage(Code::Usage, "--format md is for reports"))
+    output::event_sink(format, sink, options).ok_or_else(|| request::only_reports(format))
 }
 
 /// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.
@@ -159,30 +159,28 @@ impl<'a> Selection<'a> {
         sink: &mut Sink<'_>,
     ) -> Result<bool, Error> {
         let mut window = Window::default();
-        let (mut first, mut last) = (u64::MAX, 0);
-        self.visit(&mut |event| {
-            window.add(event);
-            (first, last) = (first.min(event.seq), last.max(event.seq));
-            ControlFlow::Continue(())
-        });
-        options.time = self.time;
-        if format == Format::Table && options.width >= output::WIDEST {
-            options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
+        if format.reader() == Reader::Terminal {
+            self.visit(&mut |event| {
+                window.add(event);
+                ControlFlow::Continue(())
+            });
+            if options.width >= output::WIDEST {
+                let (first, last) = (window.first_seq, window.seq);
+                options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
+            }
         }
+        options.time = self.time;
         let mut writer = event_writer(format, sink, &options)?;
         writer.begin(view, &window)?;
-        let mut written = Ok(());
-        self.visit(&mut |event| match writer.event(view, event) {
-            Ok(Flow::More) => ControlFlow::Continue(()),
-            Ok(Flow::Enough) => ControlFlow::Break(()),
-            Err(e) => {
-                written = Err(e);
-                ControlFlow::Break(())
-            }
+        let (mut any, mut written) = (false, Ok(()));
+        self.visit(&mut |event| {
+            any = true;
+            written = writer.event(view, event);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         written?;
         writer.finish(view, &view.trace.issues)?;
-        Ok(window.events > 0)
+        Ok(any)
     }
 }
 
@@ -208,7 +206,7 @@ fn show(
             }),
         }
     }
-    let mut writer: Box<dyn EventSink + '_> = if format == Format::Table {
+    let mut writer: Box<dyn EventSink + '_> = if format.reader() == Reader::Terminal {
         let seqs = || events.iter().map(|e: &Event| e.seq);
         let (first, last) = (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0));
         let outcomes = Outcomes::of(view.trace, view.catalogue, first, last);
@@ -219,9 +217,7 @@ fn show(
     };
     writer.begin(view, &Window::of(events.iter().copied()))?;
     for event in &events {
-        if writer.event(view, event)? == Flow::Enough {
-            break;
-        }
+        writer.event(view, event)?;
     }
     writer.finish(view, &view.trace.issues)?;
     drop(writer);

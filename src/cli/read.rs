@@ -12,7 +12,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
-use crate::output::{self, Format};
+use crate::output;
 use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
 use crate::session::{Inputs, Loaded, Session};
 
@@ -72,7 +72,7 @@ impl Task for Question {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.inputs);
-        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format == Format::Md;
+        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
         let read = |session: &mut Session<'static>| {
             let mut answer = self.read(session)?;
             answer.origin = is_report.then(|| reports::Origin::of(session));

@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::{self, Format};
+use crate::output::Format;
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, Session, SourceSpec, TraceInput};
@@ -120,8 +120,8 @@ impl Output {
 
     /// Of the options of a command, in a format that it has.
     pub fn of(row: &Row, typed: options::Output) -> Result<Self, Error> {
-        if !row.formats.contains(&typed.format) {
-            return Err(Error::usage(Code::Usage, "--format md is for reports; events come as table, json or csv"));
+        if !row.formats.has(typed.format) {
+            return Err(only_reports(typed.format));
         }
         Ok(Self::new(typed.format, typed.printing))
     }
@@ -131,12 +131,30 @@ impl Output {
         if error.code == Code::BrokenPipe {
             return Outcome::Done;
         }
-        let json = self.format == Format::Json && self.path.as_deref().is_none_or(sink::is_device);
+        let with_data = self.format.has_issues() && self.path.as_deref().is_none_or(sink::is_device);
         // In a debugger's own session there is nowhere to print to but stderr.
-        if json && let Ok(mut out) = Sink::open(self, None) {
-            drop(output::write_error(&mut out, error).map(|()| out.finish()));
+        if with_data && let Ok(mut out) = Sink::open(self, None) {
+            drop(self.format.write_error(&mut out, error).map(|()| out.finish()));
         }
         diagnostics.error(error)
+    }
+}
+
+/// The refusal of a format that has no events.
+pub fn only_reports(format: Format) -> Error {
+    let others = one_of(Format::ALL.into_iter().filter(|f| f.has_events()));
+    Error::usage(Code::Usage, format!("--format {} is for reports; events come as {others}", format.name()))
+}
+
+/// `table, json or csv`
+pub fn one_of(formats: impl Iterator<Item = Format>) -> String {
+    let names: Vec<&str> = formats.map(Format::name).collect();
+    match names.split_last() {
+        Some((last, [first, others @ ..])) => {
+            let others: String = others.iter().map(|name| format!(", {name}")).collect();
+            format!("{first}{others} or {last}")
+        }
+        _ => names.concat(),
     }
 }
 

@@ -17,8 +17,8 @@ use crate::cpu::Architecture;
 use crate::elf::Machine;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
-use crate::kernel::{self, Breadth, Kernel};
-use crate::output::{Format, InMemory, View, report_writer};
+use crate::kernel::{self, Detail, Kernel};
+use crate::output::{InMemory, Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Session};
 use crate::trace::{Issue, Trace};
 
@@ -130,12 +130,12 @@ fn print(
     let names = SymbolNames::whole(session, arm);
     let options = sink.table_options(output);
     let format = output.format;
-    let breadth = match format {
-        Format::Table => Breadth::People { width: options.width, all },
-        Format::Md => Breadth::People { width: usize::MAX, all },
-        Format::Json | Format::Csv => Breadth::Everything,
+    let detail = match format.reader() {
+        Reader::Terminal => Detail::Summary { width: options.width, all },
+        Reader::Page => Detail::Summary { width: usize::MAX, all },
+        Reader::Program => Detail::Full,
     };
-    let reports = kernel::reports(&found.kernel, breadth);
+    let reports = kernel::reports(&found.kernel, detail);
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);
     if let Some(loaded) = &found.loaded {
@@ -148,7 +148,7 @@ fn print(
     writer.finish(&found.issues)?;
     drop(writer);
     sink.finish()?;
-    if format != Format::Json {
+    if !format.has_issues() {
         diagnostics.issues(&found.issues);
     }
     Ok(printing::outcome(Outcome::Done, &found.issues, output))

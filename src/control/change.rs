@@ -82,13 +82,14 @@ pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(),
     for change in changes {
         unchanged(memory, change).map_err(|why| Failed { why, undone: true })?;
     }
-    for (done, change) in changes.iter().enumerate() {
+    let mut done: Vec<&Change> = Vec::new();
+    for change in changes {
+        done.push(change);
         if let Err(why) = write(memory, change.address, &change.bytes) {
-            let done: Vec<&Change> = changes.iter().take(done.saturating_add(1)).collect();
             return Err(take_back(memory, &done, true, why));
         }
     }
-    // What somebody else has written since is theirs, and is not written over.
+    // What another has written since is not written over.
     let (ours, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|c| holds(memory, c.address, &c.bytes));
     match others.first() {
         Some(change) => {
@@ -118,7 +119,7 @@ fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), E
 fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, why: String) -> Failed {
     let (mut undone, mut touched) = (all, changes.len() > 1);
     for earlier in changes.iter().rev() {
-        // What was refused at once is as it was: no write of ours is needed there, and none may be taken.
+        // What was refused at once is unchanged: it needs no write, and the target may take none there.
         if !holds(memory, earlier.address, &earlier.before) {
             touched = true;
             undone &= write(memory, earlier.address, &earlier.before).is_ok();

@@ -4,7 +4,7 @@
 //! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
 
 use super::change::{Change, Target};
-use super::owners::{self, Owner, Owners, around, overlap, within};
+use super::owners::{self, Owner, Owners, around};
 use super::plan::{Plan, sound};
 use super::state::State;
 use crate::abi::{Addr, Width};
@@ -158,7 +158,7 @@ impl<'a> Ground<'a> {
         self.symbols(region, |name, symbol| match change.target {
             Target::Variable(meant) => name == meant && symbol.start == region.start,
             // That of a trace buffer holds its header too.
-            Target::Slot | Target::Copy => within(Region { start: layout.header, len: 1 }, symbol),
+            Target::Slot | Target::Copy => symbol.contains(layout.header),
         })?;
         free(self.owners.blocks(), region)?;
         self.mask(layout, change)?;
@@ -168,7 +168,7 @@ impl<'a> Ground<'a> {
     /// The rules for a buffer that the kernel is to use.
     fn allow_buffer(&self, region: Region) -> Result<(), Refusal> {
         aligned(region, Width::W4)?;
-        self.symbols(region, |_, symbol| within(region, symbol))?;
+        self.symbols(region, |_, symbol| region.is_within(symbol))?;
         free(self.owners.blocks(), region)?;
         free(&self.owners.stacks, region)?;
         self.ram(region)
@@ -186,7 +186,7 @@ impl<'a> Ground<'a> {
         if let Some(address) = own.map(|own| self.at_run_time(own.address)).filter(|a| *a != region.start) {
             return Err(Refusal::wrong(format!("is not where the ELF has it, {address:#x}")));
         }
-        let other = |s: &&Symbol| s.name != name && overlap(region, Region { start: s.address, len: s.size.max(1) });
+        let other = |s: &&Symbol| s.name != name && region.overlaps(Region { start: s.address, len: s.size.max(1) });
         if let Some(s) = self.variables.iter().find(other) {
             return Err(Refusal::of_symbol(&s.name, s.address, s.size));
         }
@@ -199,7 +199,7 @@ impl<'a> Ground<'a> {
     /// What is taken for the mask of events must not be a pointer of the kernel.
     fn mask(&self, layout: &TraceLayout, change: &Change) -> Result<(), Refusal> {
         let value = layout.endian.word(layout.word, &change.before, 0).unwrap_or(0);
-        let in_trace = within(Region { start: value, len: 1 }, layout.region());
+        let in_trace = layout.region().contains(value);
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.target == Target::Variable(ENABLE_BITS);
         if is_mask && is_pointer {
@@ -222,16 +222,16 @@ impl<'a> Ground<'a> {
     }
 
     fn at_run_time(&self, linked: Addr) -> Addr {
-        self.elf.map_or(linked, |(elf, load)| linked.wrapping_add(load) & elf.width().max())
+        self.elf.map_or(linked, |(elf, load)| elf.width().moved(linked, load))
     }
 
     fn as_linked(&self, address: Addr) -> Addr {
-        self.elf.map_or(address, |(elf, load)| address.wrapping_sub(load) & elf.width().max())
+        self.elf.map_or(address, |(elf, load)| elf.width().moved_back(address, load))
     }
 
     /// Memory that can be written: nothing says that it cannot, and something shows that it can.
     fn ram(&self, region: Region) -> Result<(), Refusal> {
-        if self.flash.iter().any(|f| overlap(*f, region)) {
+        if self.flash.iter().any(|f| f.overlaps(region)) {
             return Err(Refusal::not_ram(
                 "lies in flash or ROM, as the stub's memory map says",
                 "a dump that is served cannot be written; else give the --elf of the program that runs",
@@ -246,7 +246,7 @@ impl<'a> Ground<'a> {
             None => {}
         }
         let known = self.layout.iter().map(TraceLayout::region).chain(self.owners.registered.iter().map(|o| o.region));
-        let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| within(region, ram));
+        let shown = known.map(around).chain(self.ranges.iter().copied()).any(|ram| region.is_within(ram));
         if shown {
             return Ok(());
         }
@@ -267,7 +267,7 @@ fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
 
 /// Fails where one of these lies there.
 fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
-    match owners.into_iter().find(|o| overlap(o.region, region)) {
+    match owners.into_iter().find(|o| o.region.overlaps(region)) {
         Some(Owner { what, region }) => {
             Err(Refusal::wrong(format!("lies in {what} ({} bytes at {:#x})", region.len, region.start)))
         }

@@ -21,13 +21,13 @@ pub fn bits_of(name: &str) -> Result<u64, String> {
     if asked == "all" {
         return Ok(classes().fold(0, |all, (bit, _)| all | bit));
     }
-    let fits = |class: &str| {
+    let is_meant = |class: &str| {
         let short = short(class);
         let (product, bare) = short.split_once('_').unwrap_or(("", &short));
         let user = short == "tx_user";
         asked == short || asked == bare || asked == product && !user
     };
-    let bits = classes().filter(|(_, class)| fits(class)).fold(0, |all, (bit, _)| all | bit);
+    let bits = classes().filter(|(_, class)| is_meant(class)).fold(0, |all, (bit, _)| all | bit);
     if bits != 0 {
         return Ok(bits);
     }

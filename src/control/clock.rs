@@ -5,7 +5,6 @@
 
 use super::change::{Change, Target};
 use super::mark::Insertion;
-use super::plan::bytes;
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, SHF_ALLOC, SHF_EXECINSTR};
 use crate::error::Error;
@@ -70,8 +69,8 @@ fn simulated(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<Optio
     let change = Change {
         target: Target::Variable(SIMULATED_TIME),
         address,
-        bytes: bytes(next, layout.endian, width),
-        before: bytes(time, layout.endian, width),
+        bytes: layout.endian.bytes(width, next),
+        before: layout.endian.bytes(width, time),
         what: format!("{SIMULATED_TIME} {time:#x} -> {next:#x}"),
     };
     let note = "its stamp is the kernel's simulated time".to_owned();
@@ -114,7 +113,8 @@ pub fn inserts_with_cycles(elf: &Elf) -> bool {
                 _ if variables.contains(&value) => &mut of_trace,
                 _ => return,
             };
-            list.extend(elf.covering(section.addr.saturating_add(offset)).map(|f| f.address));
+            let function = section.addr.checked_add(offset).and_then(|at| elf.covering(at));
+            list.extend(function.map(|f| f.address));
         });
     }
     of_counter.iter().any(|function| of_trace.contains(function))

@@ -2,7 +2,7 @@
 
 use super::change::{Change, Target};
 use super::clock;
-use super::plan::{Plan, advance, bytes, not_inserting};
+use super::plan::{Plan, advance, not_inserting};
 use super::state::{State, word_at};
 use crate::abi::{Addr, Width};
 use crate::code::Code;
@@ -60,7 +60,7 @@ impl Insertion<'_> {
         let stamp = clock::stamp(&mut self, current)?;
         let mut notes: Vec<String> = who.note.into_iter().chain([stamp.note]).collect();
         let words = [who.thread, who.priority, id, stamp.value, i1, i2, i3, i4];
-        let entry: Vec<u8> = words.into_iter().flat_map(|w| bytes(w, layout.endian, layout.word)).collect();
+        let entry: Vec<u8> = words.into_iter().flat_map(|w| layout.endian.bytes(layout.word, w)).collect();
         let before = self.memory.read_bytes(current, entry.len());
         let before = before.map_err(|e| e.explain("the slot of the next event"))?.to_vec();
         let slot = layout.slot_of(current);

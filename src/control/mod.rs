@@ -1,7 +1,7 @@
 //! The few writes to a ThreadX trace: which events are inserted, whether any are, and a mark.
 //!
-//! [`State::read`] looks, [`plan`] says what would be written, [`check`] whether each address may be written, and [`apply`]
-//! writes it and reads it back. What is not sound is never written to.
+//! [`State::read`] reads the state, [`plan`] makes the writes, [`check`] has every rule for their addresses, and [`apply`]
+//! writes them and reads them back. A trace that is not sound is never written to.
 
 mod change;
 mod check;

@@ -1,4 +1,4 @@
-//! What the target's memory holds already: control blocks, stacks, flash. Read before something is written to it.
+//! What the target's memory already holds: control blocks, stacks, flash. Read before anything is written to it.
 
 use super::state::State;
 use crate::abi::{Addr, Width};
@@ -21,20 +21,10 @@ pub struct Owner {
 const RAM_UNIT: u64 = 1024;
 
 /// No control block is longer, whatever debug information says.
-const LONGEST: u64 = 4096;
+const MAX_BLOCK: u64 = 4096;
 
 /// The most bytes of a write that are searched for control blocks.
-const MOST: u64 = 64 << 10;
-
-/// True where two stretches share a byte.
-pub const fn overlap(a: Region, b: Region) -> bool {
-    a.start < b.start.saturating_add(b.len) && b.start < a.start.saturating_add(a.len)
-}
-
-/// True where all of `inner` lies in `outer`.
-pub const fn within(inner: Region, outer: Region) -> bool {
-    outer.start <= inner.start && inner.start.saturating_add(inner.len) <= outer.start.saturating_add(outer.len)
-}
+const MAX_SEARCHED: u64 = 64 << 10;
 
 /// Control blocks and stacks.
 #[derive(Debug, Default)]
@@ -61,7 +51,7 @@ impl Owners {
         let mut owners = Self { stacks: state.stacks.iter().map(stack).collect(), ..Self::default() };
         let near = |at: &&Addr| {
             let block = Region { start: **at, len: longest };
-            writes.iter().any(|write| overlap(block, around(*write)))
+            writes.iter().any(|write| block.overlaps(around(*write)))
         };
         let id = Width::W8.bytes();
         let wanted: Vec<(Addr, usize)> = state.registered.iter().filter(near).map(|at| (*at, id)).collect();
@@ -70,11 +60,11 @@ impl Owners {
             owners.registered.extend(blocks.max_by_key(|b| b.len).map(|block| block.owner(*at)));
         }
         for write in writes {
-            let start = write.start.saturating_sub(longest);
+            let farthest = write.start.saturating_sub(longest);
             // A block does not begin before its memory does.
-            let before = [start, around(*write).start.max(start)].into_iter().find_map(|start| {
-                let own = write.len.clamp(id as u64, MOST);
-                let len = usize::try_from(write.start.saturating_sub(start).saturating_add(own)).ok()?;
+            let before = [farthest, around(*write).start.max(farthest)].into_iter().find_map(|start| {
+                let own = write.len.clamp(id as u64, MAX_SEARCHED);
+                let len = usize::try_from(write.start.checked_sub(start)?.checked_add(own)?).ok()?;
                 Some((start, memory.read_bytes(start, len).ok()?))
             });
             if let Some((start, bytes)) = before {
@@ -93,8 +83,7 @@ impl Owners {
     fn find(&mut self, start: Addr, bytes: &[u8], memory: &mut dyn Memory, layouts: &[Layout]) {
         for layout in layouts {
             let word = layout.shape.word;
-            for offset in (0..bytes.len()).step_by(4) {
-                let at = start.saturating_add(offset as u64);
+            for (at, offset) in (start..).step_by(4).zip((0..bytes.len()).step_by(4)) {
                 let Some(block) = bytes.get(offset..).and_then(|rest| Block::at(layout, rest)) else { continue };
                 if self.blocks().any(|known| known.region.start == at) {
                     continue;
@@ -145,8 +134,8 @@ fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
     let word = state.layout.map(|l| l.word);
     let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
     all.retain(|layout| word.is_none_or(|word| layout.shape.word == word));
-    let by_debug = Layout::told(session.symbols(), state.endian, state.pointer);
-    if let Some(by_debug) = by_debug.filter(|layout| layout.head_len() <= LONGEST) {
+    let by_debug = Layout::declared(session.symbols(), state.endian, state.pointer);
+    if let Some(by_debug) = by_debug.filter(|layout| layout.head_len() <= MAX_BLOCK) {
         all.sort_by_key(Layout::head_len);
         all.truncate(1);
         all.push(by_debug);
@@ -156,10 +145,10 @@ fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
 
 /// The memory that cannot end between its parts: whole units around it.
 pub fn around(region: Region) -> Region {
-    let end = region.start.saturating_add(region.len);
-    let start = region.start.saturating_sub(region.start.checked_rem(RAM_UNIT).unwrap_or(0));
-    let end = end.checked_next_multiple_of(RAM_UNIT).unwrap_or(u64::MAX);
-    Region { start, len: end.saturating_sub(start) }
+    let start = region.start & !(RAM_UNIT - 1);
+    // Past the end of the address space there is none.
+    let last = Region { len: region.len.max(1), ..region }.last().map_or(Addr::MAX, |last| last | (RAM_UNIT - 1));
+    Region::between(start, last).unwrap_or(Region { start, len: u64::MAX })
 }
 
 /// What the stub calls flash or ROM. What it calls RAM is no proof: OpenOCD calls everything else so.

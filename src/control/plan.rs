@@ -4,7 +4,7 @@ use super::change::{Change, Target};
 use super::clock::inserts_with_cycles;
 use super::mark::Insertion;
 use super::state::{State, Variable};
-use crate::abi::{Endian, Width};
+use crate::abi::Endian;
 use crate::catalogue::mask_names;
 use crate::code::Code;
 use crate::error::Error;
@@ -41,16 +41,6 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// What is to be said beside them.
     pub notes: Vec<String>,
-}
-
-/// The bytes of a word.
-pub fn bytes(value: u64, endian: Endian, width: Width) -> Vec<u8> {
-    let little = value.to_le_bytes();
-    let mut bytes = little.get(..width.bytes()).unwrap_or(&little).to_vec();
-    if endian == Endian::Big {
-        bytes.reverse();
-    }
-    bytes
 }
 
 /// Says what an action would write.
@@ -166,8 +156,8 @@ fn set(name: &'static str, variable: Variable, new: u64, endian: Endian, what: S
     Change {
         target: Target::Variable(name),
         address: variable.address,
-        bytes: bytes(new, endian, variable.width),
-        before: bytes(variable.value, endian, variable.width),
+        bytes: endian.bytes(variable.width, new),
+        before: endian.bytes(variable.width, variable.value),
         what,
     }
 }
@@ -200,8 +190,8 @@ pub fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change
     let copy = Change {
         target: Target::Copy,
         address: layout.current_at(),
-        bytes: bytes(value, layout.endian, layout.word),
-        before: bytes(before, layout.endian, layout.word),
+        bytes: layout.endian.bytes(layout.word, value),
+        before: layout.endian.bytes(layout.word, before),
         what: format!("the header's current pointer {before:#x} -> {value:#x}"),
     };
     Ok([pointer(state, next)?, copy])

@@ -36,7 +36,7 @@ pub struct State {
     pub found: Vec<&'static str>,
     /// Those that it has not.
     pub missing: Vec<&'static str>,
-    /// Why nothing is known of the kernel's variables: nobody names them. A trace may be there all the same.
+    /// Why nothing is known of the kernel's variables: no symbols name them. A trace may be there all the same.
     pub unnamed: Option<&'static str>,
     /// The kernel's version string.
     pub version: Option<String>,
@@ -76,7 +76,7 @@ pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Wi
     })
 }
 
-/// Where the trace is, as whoever reads its events finds it; in words why it is nowhere.
+/// Where the trace is, found as for reading its events; in words why it is not found.
 fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
     match session.locate() {
         Ok((_, at)) => Ok(Ok(at.header)),
@@ -85,7 +85,7 @@ fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
     }
 }
 
-/// Why nobody names the kernel's variables.
+/// Why no symbols name the kernel's variables.
 fn unnamed(session: &Session<'_>) -> Option<&'static str> {
     if TRACE.into_iter().any(|name| session.symbols().lookup(name).is_some()) {
         return None;
@@ -221,8 +221,8 @@ impl State {
             // Clearing the pointer within an insertion makes the kernel go on from 0, one entry after the other.
             self.ran_from_zero = place != 0 && place < first && place.is_multiple_of(layout.entry_size() as u64);
             let why = if self.ran_from_zero {
-                "; so it stands where the pointer was cleared (a pause) in the middle of an insertion and the kernel went \
-                 on from 0, writing events over what lies there, often its vectors"
+                "; the pointer was cleared (a pause) in the middle of an insertion, and the kernel went on from 0, writing \
+                 events over what lies there, often its vectors"
             } else {
                 ""
             };
@@ -237,22 +237,24 @@ impl State {
         let first = word_at(memory, copy, layout.endian, layout.word)?;
         self.used = if first == 0 { layout.slot_at(copy) } else { Some(layout.capacity) };
         let total = layout.objects.min(MAX_OBJECTS);
-        let length = usize::try_from(total).unwrap_or(0).saturating_mul(layout.object_size());
-        let bytes = memory.read_bytes(layout.registry, length).map_err(|e| e.explain("the registry"))?;
-        let mut live = 0_u64;
+        let length = usize::try_from(total).ok().and_then(|total| total.checked_mul(layout.object_size()));
+        let bytes = memory.read_bytes(layout.registry, length.unwrap_or(usize::MAX));
+        let bytes = bytes.map_err(|e| e.explain("the registry"))?;
+        let mut free = total;
         for entry in bytes.chunks_exact(layout.object_size()) {
             let Ok((_, object)) = header::entry(entry, layout.endian, layout.word, layout.name_size) else { break };
             if object.kind == 0 || object.available != 0 {
                 continue;
             }
-            live = live.saturating_add(1);
+            // There are no more entries than `total`.
+            free = free.saturating_sub(1);
             if layout.word == self.pointer {
                 self.registered.push(object.pointer);
                 let stack = Region { start: object.param1, len: object.param2 };
                 self.stacks.extend((object.kind == THREAD).then_some((object.pointer, stack)));
             }
         }
-        self.registry = Some((total, total.saturating_sub(live)));
+        self.registry = Some((total, free));
         Ok(())
     }
 

@@ -1,15 +1,15 @@
-//! Where code lies, by the program: what is elsewhere is no return address.
+//! Where a program's code lies: an address elsewhere is no return address.
 
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::elf::{Elf, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR};
 
 /// The most stretches that are kept.
-const MOST: usize = 1024;
+const MAX_STRETCHES: usize = 1024;
 
 /// The stretches of memory that hold a program's code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodeRanges {
-    /// First and last address of each, in order; empty where nothing tells.
+    /// First and last address of each, in order; empty where they are not known.
     stretches: Vec<(Addr, Addr)>,
 }
 
@@ -25,12 +25,12 @@ impl CodeRanges {
             let segments = elf.segments().filter(|s| s.kind == PT_LOAD && s.flags & PF_X != 0 && s.memsz > 0);
             all = segments.map(|s| (s.vaddr, s.memsz)).collect();
         }
-        let max = elf.width().max();
-        let moved = |(start, size): (Addr, u64)| {
-            let start = start.wrapping_add(offset) & max;
-            (start, start.saturating_add(size.saturating_sub(1)))
+        // What passes the end of the address space is none of the program's code.
+        let moved = |(start, len): (Addr, u64)| {
+            let start = elf.width().moved(start, offset);
+            Some((start, Region { start, len }.last()?))
         };
-        Self::new(all.into_iter().map(moved).collect())
+        Self::new(all.into_iter().filter_map(moved).collect())
     }
 
     /// From first and last addresses; what overlaps or adjoins becomes one. More than can be kept is nothing known.
@@ -39,17 +39,19 @@ impl CodeRanges {
         let mut stretches: Vec<(Addr, Addr)> = Vec::new();
         for (first, last) in all {
             match stretches.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+                Some(before) if first.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
+                    before.1 = before.1.max(last);
+                }
                 _ => stretches.push((first, last)),
             }
         }
-        if stretches.len() > MOST {
+        if stretches.len() > MAX_STRETCHES {
             stretches.clear();
         }
         Self { stretches }
     }
 
-    /// Whether code lies at `address`; `None` where nothing tells where code lies.
+    /// Whether code lies at `address`; `None` where it is not known where code lies.
     #[must_use]
     pub fn holds(&self, address: Addr) -> Option<bool> {
         let within = |(first, last): &(Addr, Addr)| (*first..=*last).contains(&address);
@@ -71,7 +73,7 @@ impl CodeRanges {
             let (first, last) = part.split_once('-')?;
             Some((number(first)?, number(last)?)).filter(|(first, last)| first <= last)
         };
-        let all: Option<Vec<_>> = text.split_whitespace().take(MOST.saturating_add(1)).map(one).collect();
+        let all: Option<Vec<_>> = text.split_whitespace().take(MAX_STRETCHES + 1).map(one).collect();
         Self::new(all.unwrap_or_default())
     }
 }

@@ -115,19 +115,6 @@ impl Frames {
         Ok(saved)
     }
 
-    /// The most bytes from a saved stack pointer on that [`Frames::read`] reads.
-    #[must_use]
-    pub const fn most_bytes(&self) -> u64 {
-        match self.architecture {
-            Architecture::CortexM => 204,
-            Architecture::Arm => 332,
-            Architecture::Aarch64 => 800,
-            Architecture::Riscv32 => 128,
-            Architecture::Riscv64 => 256,
-            Architecture::X86 | Architecture::X86_64 => 0,
-        }
-    }
-
     fn saved(&self, stack: &mut Stack<'_>) -> Result<Saved, SavedError> {
         match self.architecture {
             Architecture::CortexM => cortex_m::saved(stack, self.baseline),
@@ -137,19 +124,6 @@ impl Frames {
             Architecture::X86 | Architecture::X86_64 => Err(SavedError::NoLayout(self.architecture.name())),
         }
     }
-}
-
-/// The registers that a thread left at its saved stack pointer, where only the processor is known.
-///
-/// # Errors
-/// As [`Frames::read`].
-pub fn saved(
-    architecture: Architecture,
-    endian: Endian,
-    memory: &mut dyn Memory,
-    stack_pointer: Addr,
-) -> Result<Saved, SavedError> {
-    Frames::new(architecture, endian).read(memory, stack_pointer, &CodeRanges::default())
 }
 
 /// A stack from a saved pointer upwards, read word by word.
@@ -174,10 +148,11 @@ impl Stack<'_> {
     }
 
     /// The word so many bytes behind the next.
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in a frame, by the tables of each architecture")]
     pub(super) fn peek(&mut self, width: Width, behind: usize) -> Result<u64, SavedError> {
-        let offset = self.offset.saturating_add(behind);
-        self.need(offset.saturating_add(width.bytes()))?;
-        Ok(self.endian.word(width, &self.bytes, offset).unwrap_or_default())
+        let offset = self.offset + behind;
+        self.need(offset + width.bytes())?;
+        self.endian.word(width, &self.bytes, offset).ok_or_else(|| self.no_frame("it is cut short".to_owned()))
     }
 
     /// The next word.
@@ -188,8 +163,9 @@ impl Stack<'_> {
     }
 
     /// Leaves out so many bytes.
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in a frame, by the tables of each architecture")]
     pub(super) fn skip(&mut self, bytes: usize) {
-        self.offset = self.offset.saturating_add(bytes);
+        self.offset += bytes;
     }
 
     /// The next words, into the registers of these names.
@@ -224,6 +200,7 @@ impl Stack<'_> {
     ///
     /// # Errors
     /// Where nothing says so, and the return address leaves it open.
+    #[allow(clippy::arithmetic_side_effects, reason = "sizes of frames, by the tables of each architecture")]
     pub(super) fn float_bytes(
         &mut self,
         floats: Option<bool>,
@@ -235,7 +212,7 @@ impl Stack<'_> {
             return Ok((if floats { size } else { 0 }, None));
         }
         let plain = self.peek(width, behind)?;
-        let with = self.peek(width, size.saturating_add(behind)).unwrap_or_default();
+        let with = self.peek(width, size + behind).unwrap_or_default();
         let taken = |what: &str| Some(format!("taken to hold {what} registers: so its return address is code"));
         let why = match (self.code.holds(plain), self.code.holds(with)) {
             (Some(true), Some(false)) => return Ok((0, taken("no floating-point"))),
@@ -248,3 +225,7 @@ impl Stack<'_> {
             .no_frame(format!("whether it holds floating-point registers is not known, {why} ({plain:#x}, {with:#x})")))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests;

@@ -28,7 +28,7 @@ pub fn from_notes(
             registers.belong_to(lwp, base);
         }
         Architecture::X86_64 => registers.belong_to(lwp, None),
-        // Bare metal: whoever wrote the core numbered its CPUs.
+        // Bare metal: the number is that of a CPU.
         _ => {}
     }
     Some(registers)
@@ -46,7 +46,7 @@ pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
 /// them into cores as they came: the order in which the status register makes sense is taken. For a Cortex-M QEMU
 /// writes the status word of the other profiles: that is no xPSR, which is unknown then.
 #[must_use]
-pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
+pub(super) fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
     let (width, order) = (architecture.width(), words(architecture.model().note));
     let (pid, start) = head(width);
     let lwp = endian.u32(desc, pid)?;
@@ -72,22 +72,20 @@ pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) ->
 pub fn to_prstatus(registers: &Registers, endian: Endian, lwp: u32, signal: u16) -> Vec<u8> {
     let (width, order) = (registers.architecture().width(), words(registers.architecture().model().note));
     let (pid, start) = head(width);
-    // Readers of cores want one word behind the registers.
-    let size = order.clone().count().saturating_add(1).saturating_mul(width.bytes()).saturating_add(start);
-    let mut desc = vec![0; size];
-    let mut put = |at: usize, len: usize, value: u64| {
-        let Some(place) = at.checked_add(len).and_then(|end| desc.get_mut(at..end)) else { return };
-        let bytes = value.to_le_bytes();
-        place.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-        if endian == Endian::Big {
-            place.reverse();
+    let mut desc = vec![0; start];
+    let mut put = |at: usize, width: usize, value: u64| {
+        let bytes = value.to_le_bytes().into_iter().take(width);
+        let place = desc.iter_mut().skip(at).take(width);
+        match endian {
+            Endian::Little => place.zip(bytes).for_each(|(to, from)| *to = from),
+            Endian::Big => place.zip(bytes.rev()).for_each(|(to, from)| *to = from),
         }
     };
     put(0, 4, signal.into());
     put(12, 2, signal.into());
     put(pid, 4, lwp.into());
-    for (name, at) in order.zip((start..).step_by(width.bytes())) {
-        put(at, width.bytes(), name.and_then(|name| registers.get(name)).unwrap_or(0));
-    }
+    let values = order.map(|name| name.and_then(|name| registers.get(name)).unwrap_or(0));
+    // Readers of cores need one word behind the registers.
+    desc.extend(values.chain([0]).flat_map(|value| endian.bytes(width, value)));
     desc
 }

@@ -14,12 +14,14 @@ pub fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>
     let old = arm && bytes.len() >= arm::OLD_G;
     let read = |endian: Endian| {
         let mut registers = Registers::of(architecture, Origin::Read);
-        let mut at = 0usize;
+        let mut rest = bytes;
         for register in architecture.registers().iter().filter(|r| r.group == Group::General) {
-            let from = if old && register.number() == Some(arm::STATUS) { arm::OLD_STATUS } else { at };
-            at = at.saturating_add(register.bytes());
-            let known = bytes.get(from..from.saturating_add(register.bytes()));
-            let known: Option<Vec<u8>> = known.and_then(|bytes| bytes.iter().copied().collect());
+            if old && register.number() == Some(arm::STATUS) {
+                rest = bytes.get(arm::OLD_STATUS..).unwrap_or_default();
+            }
+            let (own, behind) = rest.split_at_checked(register.bytes()).unwrap_or_default();
+            rest = behind;
+            let known: Option<Vec<u8>> = own.iter().copied().collect();
             let value = known.and_then(|bytes| match register.bits {
                 32 => endian.u32(&bytes, 0).map(u64::from),
                 64 => endian.u64(&bytes, 0),

@@ -111,7 +111,7 @@ pub(super) const fn bank(group: Group, kind: Kind, bits: u16, first: Place, name
     Bank { group, kind, bits, first, names }
 }
 
-/// Names between blanks; `-` is a word that is none of ours.
+/// Names between blanks; `-` is a word without a register.
 pub(super) fn words(names: &'static str) -> impl Iterator<Item = Option<&'static str>> + Clone {
     names.split_ascii_whitespace().map(|name| (name != "-").then_some(name))
 }
@@ -141,14 +141,15 @@ pub(super) struct Model {
 
 impl Model {
     /// Every register, in the order of a `g` packet.
+    #[allow(clippy::arithmetic_side_effects, reason = "numbers and addresses from the tables of each architecture")]
     pub(super) fn expand(&self) -> Vec<Register> {
         let own = if self.width == Width::W4 { 32 } else { 64 };
         let of = |bank: &'static Bank| {
             bank.names.split_ascii_whitespace().zip(0u16..).map(move |(name, index)| Register {
                 name,
                 place: match bank.first {
-                    Place::Number(first) => Place::Number(first.saturating_add(index)),
-                    Place::Memory(first) => Place::Memory(first.saturating_add(u64::from(index << 2))),
+                    Place::Number(first) => Place::Number(first + index),
+                    Place::Memory(first) => Place::Memory(first + u64::from(index) * 4),
                     Place::Name => Place::Name,
                 },
                 bits: if bank.bits == 0 { own } else { bank.bits },

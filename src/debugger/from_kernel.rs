@@ -24,8 +24,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// Puts the registers of the CPUs and the kernel's threads together. `endian` is the byte order where neither says
-    /// it.
+    /// From the registers of the CPUs and the kernel's threads. `endian` is the byte order where neither gives one.
     #[must_use]
     pub fn new(stop: Stop, kernel: Option<&Kernel>, endian: Option<Endian>) -> Self {
         let Stop { frames, mut cpus, .. } = stop;

@@ -1,5 +1,5 @@
-//! WHAT A DEBUGGER IS SHOWN of a target that stopped: the kernel's threads with their registers, and the documents that
-//! describe both. Whoever speaks the remote protocol uses this; nothing here knows a packet.
+//! What a debugger sees of a stopped target: the kernel's threads with their registers, and the documents that describe
+//! both. Knows no packets.
 
 mod describe;
 mod from_kernel;

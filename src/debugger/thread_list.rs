@@ -21,20 +21,20 @@ pub struct Thread {
     pub id: u64,
     /// Its name; hostile text.
     pub name: String,
-    /// What else there is to say of it, in one line; hostile text.
+    /// A remark in one line; hostile text.
     pub extra: String,
     /// Its registers, as far as they are known.
     pub registers: Option<Registers>,
 }
 
-/// A thread in the list: its texts are fit for a terminal.
+/// A thread in the list, its texts escaped.
 #[derive(Debug)]
 pub struct ListedThread {
     /// Its number.
     pub id: usize,
     /// Its name, escaped.
     pub name: String,
-    /// What else there is to say of it, escaped.
+    /// A remark, escaped.
     pub extra: String,
     registers: Option<Registers>,
 }
@@ -49,8 +49,8 @@ impl ListedThread {
     }
 }
 
-/// What is said of a thread that is given a program counter.
-const NO_PC: &str = "where it stands is not known: pc 0 is there for GDB, which attaches to nothing without one";
+/// The remark on a thread that is given a program counter.
+const NO_PC: &str = "its position is not known: pc 0 is given, as GDB attaches to nothing without one";
 
 /// All that debuggers ask about threads.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub struct ThreadList {
 }
 
 impl ThreadList {
-    /// At least one thread is always there: a debugger without any takes the target for gone.
+    /// The list has at least one thread: without any a debugger takes the target for gone.
     #[must_use]
     pub fn new(architecture: Option<Architecture>, endian: Endian, threads: Vec<Thread>) -> Self {
         let mut threads = numbered(threads, architecture);
@@ -178,15 +178,10 @@ impl ThreadList {
 /// Threads with their numbers and registers: those of another processor have no place in what is described.
 fn numbered(threads: Vec<Thread>, architecture: Option<Architecture>) -> Vec<ListedThread> {
     let own = threads.iter().all(|t| t.id <= MAX_ID);
-    let (mut listed, mut taken, mut next) = (Vec::new(), HashSet::new(), 1usize);
+    let (mut listed, mut taken, mut free) = (Vec::new(), HashSet::new(), 1usize..);
     for thread in threads.into_iter().take(MAX_THREADS) {
         let id = usize::try_from(thread.id).ok().filter(|id| own && *id != 0 && !taken.contains(id));
-        let id = id.unwrap_or_else(|| {
-            while taken.contains(&next) {
-                next = next.saturating_add(1);
-            }
-            next
-        });
+        let Some(id) = id.or_else(|| free.find(|number| !taken.contains(number))) else { break };
         taken.insert(id);
         let registers = thread.registers.filter(|r| Some(r.architecture()) == architecture);
         listed.push(ListedThread { id, name: text(&thread.name), extra: text(&thread.extra), registers });

@@ -1,4 +1,4 @@
-//! What an ARM program says of the processor it was built for: `.ARM.attributes`, by the ABI's "Addenda".
+//! The processor that an ARM program was built for: `.ARM.attributes`, by the ABI's "Addenda".
 //!
 //! ```text
 //! 'A'  { u32 length, vendor NUL, { tag 1 (file), u32 length, { tag, value }... }... }...
@@ -16,7 +16,7 @@ const TAG_CPU_ARCH_PROFILE: u64 = 7;
 const TAG_COMPATIBILITY: u64 = 32;
 
 impl Elf {
-    /// True for a program that says it is for ARM's M profile (Cortex-M); false where it does not say.
+    /// True for a program whose attributes name ARM's M profile (Cortex-M); false where they name none.
     #[must_use]
     pub fn is_m_profile(&self) -> bool {
         let mut m = false;
@@ -29,7 +29,7 @@ impl Elf {
         m
     }
 
-    /// True for a program that says it is for the small instruction set of the M profile: ARMv6-M, ARMv8-M baseline.
+    /// True for a program whose attributes name the small instruction set of the M profile: ARMv6-M, ARMv8-M baseline.
     #[must_use]
     pub fn is_arm_baseline(&self) -> bool {
         let mut baseline = false;
@@ -42,7 +42,7 @@ impl Elf {
             return;
         }
         let Some(section) = self.sections().find(|s| s.kind == SHT_ARM_ATTRIBUTES) else { return };
-        attributes(&self.section_bytes(&section), |from| self.endian.u32(from, 0), each);
+        attributes(&self.section_bytes(&section), |from| self.endian().u32(from, 0), each);
     }
 }
 
@@ -67,11 +67,11 @@ fn uleb(rest: &mut &[u8]) -> Option<u64> {
 }
 
 fn string(rest: &mut &[u8]) {
-    let len = rest.iter().position(|b| *b == 0).map_or(rest.len(), |end| end.saturating_add(1));
+    let len = rest.split_inclusive(|b| *b == 0).next().map_or(0, <[u8]>::len);
     cut(rest, len);
 }
 
-/// Hands every attribute of the file that is a number to `each`. Damage ends the walk.
+/// Calls `each` for every attribute of the file that is a number. Ends at damage.
 fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: impl FnMut(u64, u64)) {
     let Some((b'A', mut rest)) = section.split_first().map(|(v, r)| (*v, r)) else { return };
     while let Some(len) = u32_of(rest).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 4) {
@@ -82,9 +82,10 @@ fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: i
         while ours && !vendor.is_empty() {
             let start = vendor;
             let Some(tag) = uleb(&mut vendor) else { return };
-            let head = start.len().saturating_sub(vendor.len());
             let Some(len) = u32_of(vendor).and_then(|n| usize::try_from(n).ok()) else { return };
-            let Some(body) = len.checked_sub(head).filter(|n| *n >= 4) else { return };
+            // The length counts the tag too.
+            let body = len.checked_add(vendor.len()).and_then(|n| n.checked_sub(start.len()));
+            let Some(body) = body.filter(|n| *n >= 4) else { return };
             let mut body = cut(&mut vendor, body);
             cut(&mut body, 4);
             while tag == TAG_FILE && !body.is_empty() {
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_small_instruction_set_is_told() {
+    fn the_small_instruction_set_is_recognized() {
         let of = |bytes: &[u8]| {
             let mut w = Writer::new(false, false, 2, 40);
             w.sects = vec![sect(".ARM.attributes", 0x7000_0003, 0, 0, section(bytes, false))];
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_told_apart() {
+    fn profiles_are_distinguished() {
         let m3 = b"\x057-M\0\x06\x0a\x07M\x09\x02";
         let m0 = b"\x05Cortex-M0\0\x06\x0b";
         let a15 = b"\x057-A\0\x06\x0a\x07A\x08\x01";

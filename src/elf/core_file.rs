@@ -1,9 +1,12 @@
 //! Writing an ELF core: header, program headers, notes, and then the memory, piece by piece.
 
-use super::{Machine, PF_W, PF_X, PT_LOAD, PT_NOTE};
+use goblin::elf::header::ET_CORE;
+use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
+
+use super::Machine;
 use crate::abi::{Addr, Endian, Width};
 
-/// What a core says before its memory.
+/// What a core contains before its memory.
 #[derive(Debug, Clone)]
 pub struct CoreFile {
     /// Width of an address.
@@ -20,14 +23,11 @@ pub struct CoreFile {
     pub notes: Vec<(&'static str, u32, Vec<u8>)>,
 }
 
-/// Each is one program header of 16 bits' count.
+/// The most pieces of memory: each has a program header, and their count has 16 bits.
 pub const MAX_PIECES: usize = 0xFF00;
 
-const ET_CORE: u64 = 4;
-const PF_R: u32 = 4;
-
 impl CoreFile {
-    /// Everything that stands before the memory; `pieces` are the addresses and lengths of what follows, in their
+    /// Everything before the memory; `pieces` are the addresses and lengths of what follows, in their
     /// order, without gaps in the file. `None` where there are too many of them, or one lies outside of the addresses.
     #[must_use]
     pub fn head(&self, pieces: &[(Addr, u64)]) -> Option<Vec<u8>> {
@@ -45,7 +45,7 @@ impl CoreFile {
         let class = if self.width == Width::W4 { 1 } else { 2 };
         let order = if self.endian == Endian::Little { 1 } else { 2 };
         out.bytes.extend_from_slice(&[0x7F, b'E', b'L', b'F', class, order, 1, self.osabi, 0, 0, 0, 0, 0, 0, 0, 0]);
-        out.put(ET_CORE, 2);
+        out.put(ET_CORE.into(), 2);
         out.put(self.machine.0.into(), 2);
         out.put(1, 4);
         out.word(0)?;
@@ -93,7 +93,7 @@ impl Out {
     fn put(&mut self, value: u64, len: usize) {
         match self.endian {
             Endian::Little => self.bytes.extend(value.to_le_bytes().into_iter().take(len)),
-            Endian::Big => self.bytes.extend(value.to_be_bytes().into_iter().skip(8usize.saturating_sub(len))),
+            Endian::Big => self.bytes.extend(value.to_le_bytes().into_iter().take(len).rev()),
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     use crate::elf::{Elf, ElfKind};
 
     #[test]
-    fn what_is_written_is_read_in_every_shape() {
+    fn what_is_written_is_read_in_each_class_and_order() {
         for (width, endian) in [
             (Width::W4, Endian::Little),
             (Width::W4, Endian::Big),

@@ -1,4 +1,6 @@
-//! Files that end before what their tables name.
+//! Files without bytes that their tables name: cut short, or with debug information only.
+
+use goblin::elf::section_header::SHT_NULL;
 
 use super::{Elf, PT_LOAD, SHF_ALLOC, SHF_TLS, SHT_NOBITS, Section, Segment};
 use crate::abi::Addr;
@@ -10,23 +12,26 @@ impl Elf {
         if let Some(lost) = self.damage().first() {
             return Some(lost.clone());
         }
-        let len = u64::try_from(self.bytes().len()).unwrap_or(u64::MAX);
-        let (mut any, mut lost, mut end) = (false, 0_usize, 0);
-        for section in self.sections() {
-            any = true;
-            let past = section.offset.saturating_add(section.size);
-            if section.kind != SHT_NOBITS && section.kind != 0 && section.size > 0 && past > len {
-                lost = lost.saturating_add(1);
-                end = past.max(end);
-            }
-        }
-        if lost > 0 {
-            return Some(format!("it has {len} bytes, and {lost} of its sections reach up to {end}: it is cut short"));
-        }
+        let len = self.bytes().len() as u64;
+        let end = |(offset, size): (u64, u64)| offset.checked_add(size);
+        let outside = |part: &(u64, u64)| part.1 > 0 && end(*part).is_none_or(|end| end > len);
+        let in_file = |s: &Section| s.kind != SHT_NOBITS && s.kind != SHT_NULL;
+        let sections = self.sections().filter(in_file).map(|s| (s.offset, s.size)).filter(outside);
         // Files of debug information alone keep program headers of what is in none of their sections.
-        let loads = self.segments().filter(|s| !any && s.kind == PT_LOAD);
-        let end = loads.map(|s| s.offset.saturating_add(s.filesz)).max().filter(|end| *end > len)?;
-        Some(format!("it has {len} bytes, and its segments reach up to {end}: it is cut short"))
+        let without_sections = self.sections().next().is_none();
+        let loads = self.segments().filter(|s| without_sections && s.kind == PT_LOAD);
+        let segments = loads.map(|s| (s.offset, s.filesz)).filter(outside);
+        let (what, parts): (_, Vec<_>) = match sections.collect::<Vec<_>>() {
+            none if none.is_empty() => ("its segments".to_owned(), segments.collect()),
+            lost => (format!("{} of its sections", lost.len()), lost),
+        };
+        if parts.is_empty() {
+            return None;
+        }
+        Some(match parts.into_iter().filter_map(end).max() {
+            Some(end) => format!("it has {len} bytes, and {what} reach up to {end}: it is cut short"),
+            None => format!("it has {len} bytes, and {what} have offsets that no file has: it is damaged"),
+        })
     }
 
     /// True for a segment of a file of debug information alone (`objcopy --only-keep-debug`): its program header may name

@@ -2,6 +2,9 @@
 //!
 //! Three words (name size, descriptor size, type), then both texts, each padded to the alignment: 4 bytes,
 //! whatever the class, except where the segment says 8 (gABI; GNU property notes).
+//!
+//! Read here and not by goblin, whose notes end at the first name that is not UTF-8: one wrong bit in a name would lose all
+//! registers of a core. It also does not say where the damage is.
 
 use crate::abi::Endian;
 
@@ -12,7 +15,7 @@ pub struct Note<'a> {
     pub name: &'a [u8],
     /// Its type, which means something only together with the name.
     pub kind: u32,
-    /// What it says.
+    /// Its data.
     pub desc: &'a [u8],
 }
 
@@ -20,7 +23,7 @@ impl Note<'_> {
     /// True for `NT_GNU_BUILD_ID`.
     #[must_use]
     pub fn is_build_id(&self) -> bool {
-        self.name == b"GNU" && self.kind == 3
+        self.name == b"GNU" && self.kind == goblin::elf::note::NT_GNU_BUILD_ID
     }
 }
 
@@ -32,7 +35,7 @@ pub enum NoteError {
     Cut {
         /// Where in the notes the broken record begins.
         at: usize,
-        /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record lie.
+        /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record are wrong.
         lost: u64,
     },
     /// Segments that hold the same notes again and again.
@@ -40,15 +43,15 @@ pub enum NoteError {
     Overlap,
 }
 
-/// Walks notes; after an error it ends.
+/// Iterates over notes; ends after an error.
 #[derive(Debug, Clone)]
 pub struct Notes<'a> {
     bytes: &'a [u8],
     endian: Endian,
     align: usize,
-    at: usize,
+    /// Where the next record begins; `None` at the end.
+    at: Option<usize>,
     lost: u64,
-    done: bool,
 }
 
 impl<'a> Notes<'a> {
@@ -57,15 +60,15 @@ impl<'a> Notes<'a> {
     #[must_use]
     pub const fn new(bytes: &'a [u8], endian: Endian, align: u64, lost: u64) -> Self {
         let align = if align == 8 { 8 } else { 4 };
-        Self { bytes, endian, align, at: 0, lost, done: false }
+        Self { bytes, endian, align, at: Some(0), lost }
     }
 
-    fn parse(&self) -> Option<(Note<'a>, usize)> {
-        let word = |n: usize| self.endian.u32(self.bytes, self.at.checked_add(n)?);
-        let name_len = usize::try_from(word(0)?).ok()?;
-        let desc_len = usize::try_from(word(4)?).ok()?;
+    /// The note at `at`, and where the next one begins.
+    fn parse(&self, at: usize) -> Option<(Note<'a>, usize)> {
+        let word = |n: usize| self.endian.u32(self.bytes, at.checked_add(n)?);
+        let (name_len, desc_len) = (usize::try_from(word(0)?).ok()?, usize::try_from(word(4)?).ok()?);
         let kind = word(8)?;
-        let name_at = self.at.checked_add(12)?;
+        let name_at = at.checked_add(12)?;
         let name_end = name_at.checked_add(name_len)?;
         let name = self.bytes.get(name_at..name_end)?;
         let name = name.split(|&b| b == 0).next().unwrap_or(&[]);
@@ -81,24 +84,14 @@ impl<'a> Iterator for Notes<'a> {
     type Item = Result<Note<'a>, NoteError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        let at = self.at.take()?;
+        let rest = self.bytes.get(at..).unwrap_or(&[]);
         // Some writers pad the segment with zeros: no record is all zero.
         if self.lost == 0 && (rest.is_empty() || (rest.len() < 12 && rest.iter().all(|&b| b == 0))) {
-            self.done = true;
             return None;
         }
-        match self.parse() {
-            Some((note, next)) => {
-                self.at = next;
-                Some(Ok(note))
-            }
-            None => {
-                self.done = true;
-                Some(Err(NoteError::Cut { at: self.at, lost: self.lost }))
-            }
-        }
+        let Some((note, next)) = self.parse(at) else { return Some(Err(NoteError::Cut { at, lost: self.lost })) };
+        self.at = Some(next);
+        Some(Ok(note))
     }
 }

@@ -1,15 +1,18 @@
 //! Symbols of an ELF file: found by comparing bytes in one pass, remembered by name; never listed in full.
 //!
-//! Which symbol a name means, where several bear it: a global one before a weak one before a local one
+//! Which symbol a name means, where several have it: a global one before a weak one before a local one
 //! (`-flto` makes all of ThreadX's names local, so local counts), `.symtab` before `.dynsym`, then the first.
-//! What has no address of its own is no answer: undefined and common symbols, thread-local ones, names of
+//! What has no address of its own is not found: undefined and common symbols, thread-local ones, names of
 //! files and sections, and every symbol of a file that is not linked (`ET_REL`).
+//!
+//! goblin reads the entries. The names are compared here: goblin's string table checks every name ahead of use, and a
+//! program of 200 MB may have 600,000.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use goblin::container::Container;
-use goblin::elf::sym::Sym;
+use goblin::elf::section_header::{SHN_ABS, SHN_COMMON, SHN_UNDEF, SHN_XINDEX};
+use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_LOPROC, STT_NOTYPE, STT_OBJECT, Sym, Symtab};
 
 use super::{Elf, ElfKind, Machine, SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, string_at, string_is};
 use crate::abi::{Addr, Endian, Width};
@@ -45,7 +48,7 @@ pub struct ElfSymbol {
     pub address: Addr,
     /// Size in bytes; 0 where the linker does not know.
     pub size: u64,
-    /// False where [`Elf::covering`] took the distance to the next symbol for the size.
+    /// False where the linker gives no size, and [`Elf::covering`] takes the distance to the next symbol.
     pub sized: bool,
     /// What it names.
     pub kind: SymbolKind,
@@ -53,7 +56,7 @@ pub struct ElfSymbol {
     pub binding: Binding,
 }
 
-/// What was looked up before, and the index for addresses once it was needed.
+/// The symbols that were searched for, and the index of addresses once it was needed.
 #[derive(Default)]
 pub(super) struct SymbolCache {
     names: Mutex<HashMap<String, Option<ElfSymbol>>>,
@@ -76,123 +79,68 @@ struct Place {
 }
 
 impl Place {
-    /// Of several at one address the least stays.
+    /// Of several at one address the least is kept.
     const fn order(&self) -> (u8, u8, u32) {
         (self.rank, self.table, self.name)
     }
 }
 
 /// A symbol table and its names.
-struct Names<'a> {
+struct Table<'a> {
+    symbols: Symtab<'a>,
+    names: &'a [u8],
     entries: &'a [u8],
-    width: Width,
+    entry_size: usize,
     endian: Endian,
-    strings: &'a [u8],
+    width: Width,
 }
 
-impl<'a> Names<'a> {
-    /// What each half of a long table gives, in their order: two looks at once take half the time. A short one is one part.
-    fn by_halves<T: Send>(&self, look: impl Fn(&Names<'a>) -> T + Sync) -> Vec<T> {
-        let middle = match self.width {
-            Width::W4 => (self.entries.len() / 32).saturating_mul(16),
-            Width::W8 => (self.entries.len() / 48).saturating_mul(24),
-        };
-        let Some((one, two)) = self.entries.split_at_checked(middle).filter(|_| self.entries.len() > LONG) else {
-            return vec![look(self)];
-        };
-        let part = |entries| Names { entries, ..*self };
-        std::thread::scope(|scope| {
-            let there = std::thread::Builder::new().spawn_scoped(scope, || look(&part(two)));
-            let here = look(&part(one));
-            // Where there was no thread to be had, this one does it.
-            let there = there.ok().and_then(|there| there.join().ok()).unwrap_or_else(|| look(&part(two)));
-            vec![here, there]
-        })
-    }
-
-    /// The symbols, in the order of the table. A program of 200 MB may have 600000, and nearly all are passed over by a
-    /// look at one field: an entry's fields are taken from their places (gABI, `Elf32_Sym` and `Elf64_Sym`), and what
-    /// nobody asks for costs nothing.
+impl Table<'_> {
+    /// Number and `st_name` of each entry, read at its place (gABI). Nearly all entries are rejected by this field or the
+    /// next, and reading whole ones makes the first line of `last` a sixth later.
     #[inline]
-    fn symbols(&self) -> impl Iterator<Item = Sym> {
-        let (narrow, wide) = match self.width {
-            Width::W4 => (self.entries, &[][..]),
-            Width::W8 => (&[][..], self.entries),
-        };
-        let (narrow, wide) = (narrow.as_chunks::<16>().0, wide.as_chunks::<24>().0);
-        let big = self.endian == Endian::Big;
-        let narrow = narrow.iter().map(move |e| {
-            let [n0, n1, n2, n3, v0, v1, v2, v3, s0, s1, s2, s3, st_info, st_other, x0, x1] = *e;
-            Sym {
-                st_name: word([n0, n1, n2, n3], big) as usize,
-                st_value: word([v0, v1, v2, v3], big).into(),
-                st_size: word([s0, s1, s2, s3], big).into(),
-                st_info,
-                st_other,
-                st_shndx: half([x0, x1], big).into(),
-            }
-        });
-        let wide = wide.iter().map(move |e| {
-            let [n0, n1, n2, n3, st_info, st_other, x0, x1, value @ .., s0, s1, s2, s3, s4, s5, s6, s7] = *e;
-            Sym {
-                st_name: word([n0, n1, n2, n3], big) as usize,
-                st_info,
-                st_other,
-                st_shndx: half([x0, x1], big).into(),
-                st_value: long(value, big),
-                st_size: long([s0, s1, s2, s3, s4, s5, s6, s7], big),
-            }
-        });
-        narrow.chain(wide)
+    fn name_offsets(&self) -> impl Iterator<Item = (usize, usize)> {
+        let entries = self.entries.chunks_exact(self.entry_size).enumerate();
+        entries.filter_map(|(number, entry)| Some((number, self.endian.u32(entry, 0)? as usize)))
+    }
+
+    /// Number and `st_value` of each entry. It is at 4 in the entries of 32 bits, and at 8 in those of 64.
+    #[inline]
+    fn values(&self) -> impl Iterator<Item = (usize, u64)> {
+        let entries = self.entries.chunks_exact(self.entry_size).enumerate();
+        entries.filter_map(|(number, entry)| Some((number, self.endian.word(self.width, entry, self.width.bytes())?)))
     }
 }
 
-const fn half(bytes: [u8; 2], big: bool) -> u16 {
-    if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
-}
+/// `STT_ARM_TFUNC` of old ARM tools: a function of Thumb code.
+const STT_ARM_TFUNC: u8 = STT_LOPROC;
 
-const fn word(bytes: [u8; 4], big: bool) -> u32 {
-    if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-}
-
-const fn long(bytes: [u8; 8], big: bool) -> u64 {
-    if big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
-}
-
-const fn container(width: Width) -> Container {
-    match width {
-        Width::W4 => Container::Little,
-        Width::W8 => Container::Big,
-    }
-}
-
-/// Bytes of a symbol table from which a second thread is worth its start.
-const LONG: usize = 1 << 20;
 /// How far back an address is searched among nested symbols.
 const NESTING: usize = 256;
 /// The most entries that [`Elf::symbols_with_prefix`] returns.
 const MANY: usize = 4096;
 /// The most symbols that [`Elf::sharing`] gives from each table.
 const SHARING: usize = 16;
-const SHN_UNDEF: usize = 0;
-const SHN_ABS: usize = 0xFFF1;
-const SHN_COMMON: usize = 0xFFF2;
-const SHN_XINDEX: usize = 0xFFFF;
+/// Bit of a rank: the linker gives no size.
+const UNSIZED: u8 = 8;
+/// Bit of a rank: a label, neither a function nor a variable.
+const LABEL: u8 = 4;
 
 impl Elf {
     /// `.symtab` and `.dynsym`, as far as they are in the file.
-    fn tables(&self) -> impl Iterator<Item = Names<'_>> + '_ {
+    fn tables(&self) -> impl Iterator<Item = Table<'_>> + '_ {
         let linked = self.kind() != ElfKind::Object;
         [SHT_SYMTAB, SHT_DYNSYM].into_iter().filter_map(move |kind| {
             let section = self.sections().find(|s| linked && s.kind == kind)?;
-            let entry = u64::try_from(Sym::size(container(self.width))).ok()?;
-            // 0 is what careless writers leave; any other step is not a symbol table we know.
-            if section.entsize != 0 && section.entsize != entry {
+            let size = Sym::size(self.ctx.container);
+            // Some writers leave 0; any other size is not a symbol table that we know.
+            if section.entsize != 0 && section.entsize != size as u64 {
                 return None;
             }
-            let names = self.section_at_index(usize::try_from(section.link).ok()?)?;
-            let (entries, strings) = (self.section_slice(&section), self.section_slice(&names));
-            Some(Names { entries, width: self.width, endian: self.endian, strings })
+            let names = self.section_slice(self.sections.get(section.link as usize)?);
+            let entries = self.section_slice(&section);
+            let symbols = Symtab::parse(entries, 0, entries.len().checked_div(size)?, self.ctx).ok()?;
+            Some(Table { symbols, names, entries, entry_size: size, endian: self.endian(), width: self.width() })
         })
     }
 
@@ -223,40 +171,25 @@ impl Elf {
         names.iter().map(|n| known.get(*n).cloned().flatten()).collect()
     }
 
-    /// One pass for all of `wanted`. Most symbols are dismissed by their first bytes.
+    /// One pass for all of `wanted`.
     fn search(&self, wanted: &[&str]) -> Vec<Option<ElfSymbol>> {
-        let sieve = Sieve::new(wanted);
-        let mut best: Vec<Option<ElfSymbol>> = vec![None; wanted.len()];
-        let keep = |best: &mut [Option<ElfSymbol>], at: usize, symbol: ElfSymbol| {
-            if let Some(slot) = best.get_mut(at)
-                && slot.as_ref().is_none_or(|best| symbol.binding > best.binding)
-            {
-                *slot = Some(symbol);
-            }
-        };
+        let filter = NameFilter::new(wanted);
+        let mut found: Vec<Option<ElfSymbol>> = vec![None; wanted.len()];
         for table in self.tables() {
-            let parts = table.by_halves(|part| {
-                let mut best: Vec<Option<ElfSymbol>> = vec![None; wanted.len()];
-                for sym in part.symbols().filter(|sym| sieve.may_be(part.strings, sym.st_name)) {
-                    for (at, name) in wanted.iter().enumerate() {
-                        if string_is(part.strings, sym.st_name, name.as_bytes())
-                            && let Some(symbol) = self.defined(&sym, name.as_bytes())
-                        {
-                            keep(&mut best, at, symbol);
-                        }
+            for (number, offset) in table.name_offsets() {
+                for at in filter.candidates(table.names, offset) {
+                    if let (Some(name), Some(best)) = (wanted.get(*at), found.get_mut(*at))
+                        && string_is(table.names, offset, name.as_bytes())
+                        && let Some(sym) = table.symbols.get(number)
+                        && let Some(symbol) = self.defined(&sym, name.as_bytes())
+                        && best.as_ref().is_none_or(|best| symbol.binding > best.binding)
+                    {
+                        *best = Some(symbol);
                     }
                 }
-                best
-            });
-            for part in parts {
-                part.into_iter().enumerate().for_each(|(at, symbol)| {
-                    if let Some(symbol) = symbol {
-                        keep(&mut best, at, symbol);
-                    }
-                });
             }
         }
-        best
+        found
     }
 
     /// Every defined symbol whose name begins so, in the order of the tables; at most 4096.
@@ -268,9 +201,9 @@ impl Elf {
             if !found.is_empty() {
                 break;
             }
-            let begins = |sym: &Sym| table.strings.get(sym.st_name..).is_some_and(|s| s.starts_with(prefix.as_bytes()));
-            let symbols = table.symbols().filter(begins);
-            found.extend(symbols.filter_map(|s| self.defined(&s, string_at(table.strings, s.st_name))).take(MANY));
+            let begins = |sym: &Sym| table.names.get(sym.st_name..).is_some_and(|s| s.starts_with(prefix.as_bytes()));
+            let symbols = table.symbols.iter().filter(begins);
+            found.extend(symbols.filter_map(|s| self.defined(&s, string_at(table.names, s.st_name))).take(MANY));
         }
         found
     }
@@ -283,28 +216,27 @@ impl Elf {
     }
 
     fn class(&self, sym: &Sym) -> Option<(SymbolKind, Binding)> {
-        if matches!(sym.st_shndx, SHN_UNDEF | SHN_COMMON) {
+        if matches!(section_number(sym), SHN_UNDEF | SHN_COMMON) {
             return None;
         }
         let kind = match sym.st_type() {
-            0 => SymbolKind::None,
-            1 => SymbolKind::Object,
-            // STT_GNU_IFUNC; STT_ARM_TFUNC of old ARM tools.
-            2 | 10 => SymbolKind::Function,
-            13 if self.machine() == Machine::ARM => SymbolKind::Function,
+            STT_NOTYPE => SymbolKind::None,
+            STT_OBJECT => SymbolKind::Object,
+            STT_FUNC | STT_GNU_IFUNC => SymbolKind::Function,
+            STT_ARM_TFUNC if self.machine() == Machine::ARM => SymbolKind::Function,
             _ => return None,
         };
         let binding = match sym.st_bind() {
-            0 => Binding::Local,
-            2 => Binding::Weak,
+            STB_LOCAL => Binding::Local,
+            STB_WEAK => Binding::Weak,
             _ => Binding::Global,
         };
         Some((kind, binding))
     }
 
-    /// On ARM bit 0 of a function tells Thumb; it is no part of the address.
+    /// On ARM bit 0 of a function means Thumb; it is no part of the address.
     fn address(&self, sym: &Sym) -> Addr {
-        let function = matches!(sym.st_type(), 2 | 10 | 13);
+        let function = matches!(sym.st_type(), STT_FUNC | STT_GNU_IFUNC | STT_ARM_TFUNC);
         if function && self.machine() == Machine::ARM { sym.st_value & !1 } else { sym.st_value }
     }
 
@@ -328,9 +260,10 @@ impl Elf {
         let mut found: Vec<ElfSymbol> = Vec::new();
         for (number, table) in self.tables().enumerate() {
             let places = table
-                .symbols()
+                .symbols
+                .iter()
                 .filter(|sym| self.address(sym) < end)
-                .filter_map(|sym| self.place(&sym, table.strings, number, &sections));
+                .filter_map(|sym| self.place(&sym, table.names, number, &sections));
             let shares = |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
             found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(SHARING));
         }
@@ -343,50 +276,37 @@ impl Elf {
     #[must_use]
     pub fn starting_at(&self, addresses: &[Addr]) -> Vec<Option<ElfSymbol>> {
         let sections = self.section_ends();
-        let mut places: Vec<(Addr, Option<Place>)> = addresses.iter().map(|a| (*a, None)).collect();
-        places.sort_unstable_by_key(|(address, _)| *address);
-        places.dedup_by_key(|(address, _)| *address);
-        let first = |a: Option<Place>, b: Option<Place>| a.into_iter().chain(b).min_by_key(Place::order);
-        let mut sieve = Bits::default();
-        places.iter().for_each(|(address, _)| sieve.add(*address));
+        let filter = Bits::of(addresses);
+        let mut places: BTreeMap<Addr, Option<Place>> = addresses.iter().map(|a| (*a, None)).collect();
         for (number, table) in self.tables().enumerate() {
-            let parts = table.by_halves(|part| {
-                let mut best: Vec<Option<Place>> = vec![None; places.len()];
-                for sym in part.symbols() {
-                    let address = self.address(&sym);
-                    if sieve.may_have(address)
-                        && let Ok(at) = places.binary_search_by_key(&address, |(address, _)| *address)
-                        && let Some(place) = self.place(&sym, part.strings, number, &sections)
-                        && let Some(slot) = best.get_mut(at)
-                    {
-                        *slot = first(*slot, Some(place));
-                    }
-                }
-                best
-            });
-            for (at, place) in parts.into_iter().flat_map(|part| part.into_iter().enumerate()) {
-                if let Some((_, best)) = places.get_mut(at) {
-                    *best = first(*best, place);
+            for (number_in_table, value) in table.values() {
+                // On ARM a function may have the Thumb bit.
+                if (filter.may_have(value) || filter.may_have(value & !1))
+                    && let Some(sym) = table.symbols.get(number_in_table)
+                    && let Some(best) = places.get_mut(&self.address(&sym))
+                    && let Some(place) = self.place(&sym, table.names, number, &sections)
+                    && best.as_ref().is_none_or(|best| place.order() < best.order())
+                {
+                    *best = Some(place);
                 }
             }
         }
         let found = |address: &Addr| {
-            let at = places.binary_search_by_key(address, |(address, _)| *address).ok()?;
-            let place = places.get(at)?.1.filter(|place| place.start < place.end)?;
+            let place = places.get(address)?.filter(|place| place.start < place.end)?;
             self.placed(&place)
         };
         addresses.iter().map(found).collect()
     }
 
     /// Flags and end of every section.
-    fn section_ends(&self) -> Vec<(u64, Addr)> {
+    fn section_ends(&self) -> Vec<(u32, Addr)> {
         self.sections().map(|s| (s.flags, s.addr.saturating_add(s.size))).collect()
     }
 
     /// The symbol of a place.
     fn placed(&self, place: &Place) -> Option<ElfSymbol> {
         let table = self.tables().nth(usize::from(place.table))?;
-        let name = string_at(table.strings, usize::try_from(place.name).ok()?);
+        let name = string_at(table.names, place.name as usize);
         Some(ElfSymbol {
             name: String::from_utf8_lossy(name).into_owned(),
             address: place.start,
@@ -402,9 +322,7 @@ impl Elf {
         let sections = self.section_ends();
         let mut places: Vec<Place> = Vec::new();
         for (number, table) in self.tables().enumerate() {
-            for sym in table.symbols() {
-                places.extend(self.place(&sym, table.strings, number, &sections));
-            }
+            places.extend(table.symbols.iter().filter_map(|sym| self.place(&sym, table.names, number, &sections)));
         }
         // Of several at one address the best stays: sized, typed, widely visible, from the first table.
         places.sort_unstable_by_key(|p| (p.start, p.order()));
@@ -425,97 +343,101 @@ impl Elf {
         places
     }
 
-    fn place(&self, sym: &Sym, strings: &[u8], table: usize, sections: &[(u64, Addr)]) -> Option<Place> {
+    /// Where a symbol is; `None` for one that is not in the target's memory.
+    fn place(&self, sym: &Sym, names: &[u8], table: usize, sections: &[(u32, Addr)]) -> Option<Place> {
         let (kind, binding) = self.class(sym)?;
-        let (flags, section_end) = match sym.st_shndx {
+        let (flags, section_end) = match section_number(sym) {
             SHN_ABS => return None,
             SHN_XINDEX => (SHF_ALLOC, Addr::MAX),
-            index => *sections.get(index)?,
+            index => *sections.get(index as usize)?,
         };
         let label = kind == SymbolKind::None;
         if flags & SHF_ALLOC == 0 || (label && flags & SHF_EXECINSTR == 0) {
             return None;
         }
         // `$t`, `$d`, `$x` mark code and data for disassemblers; `.L` is a compiler's own.
-        if label && matches!(strings.get(sym.st_name), None | Some(0 | b'$' | b'.')) {
+        if label && matches!(names.get(sym.st_name), None | Some(0 | b'$' | b'.')) {
             return None;
         }
         let start = self.address(sym);
-        let sized = sym.st_size != 0;
-        let mut rank = match binding {
+        let (end, unsized_bit) = match sym.st_size {
+            0 => (section_end, UNSIZED),
+            size => (start.saturating_add(size), 0),
+        };
+        let seen = match binding {
             Binding::Global => 0,
             Binding::Weak => 1,
             Binding::Local => 2,
         };
-        if label {
-            rank |= 4;
-        }
-        if !sized {
-            rank |= UNSIZED;
-        }
-        let end = if sized { start.saturating_add(sym.st_size) } else { section_end };
+        let rank = seen | unsized_bit | if label { LABEL } else { 0 };
         let name = u32::try_from(sym.st_name).ok()?;
         Some(Place { start, end, reach: 0, name, table: u8::try_from(table).ok()?, rank, kind, binding })
     }
 }
 
-const UNSIZED: u8 = 8;
+/// `st_shndx`, in the type of goblin's constants.
+const fn section_number(sym: &Sym) -> u32 {
+    sym.st_shndx as u32
+}
 
-/// Tells by the first bytes of a name that it is none of those wanted.
-struct Sieve {
+/// Finds which of the wanted names a symbol can have, by the first bytes of its name: most have none of them.
+struct NameFilter {
     mask: u64,
-    heads: Vec<u64>,
     bits: Bits,
-    len: usize,
+    by_head: HashMap<u64, Vec<usize>>,
 }
 
-impl Sieve {
+impl NameFilter {
     fn new(wanted: &[&str]) -> Self {
-        let len = wanted.iter().map(|w| w.len()).min().unwrap_or(0).min(8);
-        let mut full = [0u8; 8];
-        full.iter_mut().take(len).for_each(|b| *b = 0xFF);
-        let mask = u64::from_le_bytes(full);
-        let mut heads: Vec<u64> = wanted.iter().map(|w| head(w.as_bytes()) & mask).collect();
-        heads.sort_unstable();
-        heads.dedup();
-        let mut bits = Bits::default();
-        heads.iter().for_each(|head| bits.add(*head));
-        Self { mask, heads, bits, len }
+        let len = wanted.iter().map(|w| w.len()).min().unwrap_or(0);
+        let mut mask = [0xFF; 8];
+        mask.iter_mut().skip(len).for_each(|b| *b = 0);
+        let mask = u64::from_le_bytes(mask);
+        let mut by_head: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, name) in wanted.iter().enumerate() {
+            by_head.entry(head(name.as_bytes()) & mask).or_default().push(at);
+        }
+        let bits = Bits::of(by_head.keys());
+        Self { mask, bits, by_head }
     }
 
+    /// Positions of the wanted names that begin as the string at `offset` does.
     #[inline]
-    fn may_be(&self, strings: &[u8], offset: usize) -> bool {
-        let Some(rest) = strings.get(offset..) else { return false };
-        if rest.len() < self.len {
-            return false;
+    fn candidates(&self, names: &[u8], offset: usize) -> &[usize] {
+        let head = names.get(offset..).map_or(0, head) & self.mask;
+        if !self.bits.may_have(head) {
+            return &[];
         }
-        let head = head(rest) & self.mask;
-        self.bits.may_have(head) && self.heads.contains(&head)
+        self.by_head.get(&head).map_or(&[], Vec::as_slice)
     }
 }
 
-/// A set of numbers that is sure of what it has not: four bits of each number's product tell the word, six the bit.
-#[derive(Default)]
-struct Bits([u64; 16]);
+/// A set of numbers that may report one that it does not have, and never misses one (a Bloom filter).
+struct Bits([u64; 64]);
 
 impl Bits {
-    const fn place(number: u64) -> (usize, u32) {
-        // Fibonacci hashing: 2^64 divided by the golden ratio.
-        let product = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        ((product >> 60) as usize, (product >> 54) as u32 & 63)
+    fn of<'n>(numbers: impl IntoIterator<Item = &'n u64>) -> Self {
+        let mut bits = [0; 64];
+        for number in numbers {
+            let (word, bit) = Self::place(*number);
+            if let Some(word) = bits.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        Self(bits)
     }
 
-    fn add(&mut self, number: u64) {
-        let (word, bit) = Self::place(number);
-        if let Some(word) = self.0.get_mut(word) {
-            *word |= 1 << bit;
-        }
+    /// Word and bit of a number.
+    const fn place(number: u64) -> (usize, u64) {
+        // Fibonacci hashing: 2^64 divided by the golden ratio.
+        let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
     }
 
     #[inline]
     fn may_have(&self, number: u64) -> bool {
         let (word, bit) = Self::place(number);
-        self.0.get(word).is_some_and(|word| word >> bit & 1 != 0)
+        self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 }
 

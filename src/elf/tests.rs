@@ -40,7 +40,7 @@ fn header_in_both_classes_and_orders() {
     assert_eq!(described, "32-bit big-endian PowerPC");
 }
 
-/// Every section was looked at for every segment: a file of 5 MB took minutes.
+/// Every section was compared with every segment: a file of 5 MB took minutes.
 #[test]
 fn as_many_segments_as_sections_took_time_squared() {
     let mut w = Writer::new(false, false, 2, 40);
@@ -57,7 +57,7 @@ fn as_many_segments_as_sections_took_time_squared() {
 }
 
 #[test]
-fn what_is_not_elf_says_so() {
+fn what_is_not_elf_is_refused_with_the_reason() {
     let good = program(false, false, 2, 40, vec![]).build();
     assert_eq!(Elf::open(b"PK\x03\x04".to_vec()).unwrap_err(), ElfError::NotElf);
     assert_eq!(Elf::open(vec![]).unwrap_err(), ElfError::NotElf);
@@ -250,7 +250,7 @@ fn notes_and_build_id() {
 }
 
 #[test]
-fn notes_of_an_object_file_stand_in_sections() {
+fn notes_of_an_object_file_are_in_sections() {
     let mut w = Writer::new(false, false, 1, 40);
     w.notes = vec![("GNU", 3, vec![7; 20])];
     let note = w.note_bytes();
@@ -288,17 +288,25 @@ fn lying_headers_are_bounded() {
     let lying = Elf::open(bad).unwrap();
     assert!(lying.segments().count() < 100);
     assert_eq!(lying.damage().len(), 1, "{:?}", lying.damage());
-    // e_phentsize 0.
+    // e_phentsize 0: the size of a program header is known.
     let mut bad = good.clone();
     bad[0x2A..0x2C].copy_from_slice(&[0, 0]);
-    assert_eq!(Elf::open(bad).unwrap().segments().count(), 0);
+    assert!(Elf::open(bad).unwrap().segments().eq(elf.segments()));
+    // e_phoff 0: there is no table, whatever e_phnum is.
+    let mut bad = good.clone();
+    bad[0x1C..0x20].copy_from_slice(&[0; 4]);
+    let without = Elf::open(bad).unwrap();
+    assert_eq!((without.segments().count(), without.damage().len()), (0, 0));
     // e_shnum 0 and section 0 claims 4 billion.
     let mut bad = good.clone();
     bad[0x30..0x32].copy_from_slice(&[0, 0]);
     bad[shoff + 20..shoff + 24].copy_from_slice(&[0xFF; 4]);
-    let lying = Elf::open(bad).unwrap();
+    let lying = Elf::open(bad.clone()).unwrap();
     assert_eq!(lying.sections().count(), elf.sections().count());
     assert_eq!(lying.symbol("a").unwrap().address, 0x2000);
+    // The same in a file that is large enough for more headers than any file has.
+    bad.resize(11 << 20, 0);
+    assert_eq!(Elf::open(bad).unwrap().sections().count(), MAX_HEADERS);
     // e_shoff past the end.
     let mut bad = good.clone();
     bad[0x20..0x24].copy_from_slice(&[0xF0, 0xFF, 0xFF, 0xFF]);
@@ -404,11 +412,11 @@ fn what_begins_at_an_address_is_what_covers_it() {
     }
 }
 
-/// A long table is looked at in halves: what is found, and which of several, is as in one look.
+/// What is found in a long table, and which of several symbols, is the same as in a short one.
 #[test]
 fn a_long_table_is_as_a_short_one() {
     for (wide, big) in SHAPES {
-        // An odd number, so that one half is longer; what counts stands at both ends and on both sides of the middle.
+        // The symbols that count are at both ends and around the middle.
         let mut syms = vec![sym("filler", 0x1030, 1, LOCAL_FUNC, 1); 66_001];
         let last = syms.len() - 1;
         for (at, symbol) in [
@@ -433,4 +441,19 @@ fn a_long_table_is_as_a_short_one() {
         let at: Vec<_> = at.iter().map(|s| s.as_ref().map(|s| s.name.as_str())).collect();
         assert_eq!(at, [Some("both"), Some("both"), Some("filler"), Some("twice"), None]);
     }
+}
+
+/// A section whose end is behind all numbers was said to reach up to 18446744073709551615.
+#[test]
+fn an_end_that_no_file_has_was_printed() {
+    let mut w = program(true, false, 2, 62, vec![]);
+    let cut = |w: &Writer| open(w).cut_short();
+    assert_eq!(cut(&w), None);
+    w.sects[0].size = Some(u64::MAX);
+    let text = cut(&w).unwrap();
+    assert!(text.ends_with("1 of its sections have offsets that no file has: it is damaged"), "{text}");
+    w.sects[1] = sect(".data", 1, 3, 0x2000, vec![]);
+    w.sects[1].size = Some(1 << 20);
+    let text = cut(&w).unwrap();
+    assert!(text.contains("2 of its sections reach up to 10"), "{text}");
 }

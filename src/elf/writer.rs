@@ -137,12 +137,46 @@ impl Writer {
     }
 
     pub fn build(&self) -> Vec<u8> {
-        let (ehsize, phsize, shsize) = if self.wide { (64, 56, 64) } else { (52, 32, 40) };
         let mut segs = self.segs.clone();
         if !self.notes.is_empty() {
             let note = Seg { kind: 4, bytes: self.note_bytes(), align: 1, memsz: Some(0), ..Seg::default() };
             segs.insert(0, note);
         }
+        let sects = self.all_sections();
+        let (ehsize, phsize) = if self.wide { (64, 56) } else { (52, 32) };
+        // Header, program headers, loads, notes, sections, section headers.
+        let body_at = ehsize + phsize * segs.len();
+        let mut body = vec![];
+        let mut place = |bytes: &[u8], align: usize| {
+            body.resize(body.len().next_multiple_of(align), 0);
+            let at = body_at + body.len();
+            body.extend(bytes);
+            at as u64
+        };
+        let mut seg_at = vec![0; segs.len()];
+        for notes in [false, true] {
+            for (seg, at) in segs.iter().zip(&mut seg_at).filter(|(seg, _)| (seg.kind == 4) == notes) {
+                *at = place(&seg.bytes, 4);
+            }
+        }
+        let sect_at: Vec<u64> = sects.iter().map(|s| place(&s.bytes, 8)).collect();
+        let shoff = place(&[], 8);
+
+        let mut out = self.header(segs.len(), sects.len(), if sects.is_empty() { 0 } else { shoff });
+        for (s, at) in segs.iter().zip(&seg_at) {
+            self.program_header(&mut out, s, *at);
+        }
+        out.extend(body);
+        let mut name = 0;
+        for (s, at) in sects.iter().zip(&sect_at) {
+            self.section_header(&mut out, s, name, *at);
+            name += s.name.len() as u64 + 1;
+        }
+        out
+    }
+
+    /// The sections, those of symbols and names among them; none where there is nothing to say in them.
+    fn all_sections(&self) -> Vec<Sect> {
         let mut sects = vec![sect("", 0, 0, 0, vec![])];
         sects.extend(self.sects.clone());
         for (syms, name, strings, kind) in
@@ -156,83 +190,58 @@ impl Writer {
                 sects.push(sect(strings, 3, 0, 0, names));
             }
         }
-        let with_sections = sects.len() > 1;
-        if with_sections {
-            let mut names: Vec<u8> = vec![];
-            sects.push(sect(".shstrtab", 3, 0, 0, vec![]));
-            for s in &sects {
-                names.extend(s.name.as_bytes());
-                names.push(0);
-            }
-            sects.last_mut().unwrap().bytes = names;
+        if sects.len() == 1 {
+            return vec![];
         }
-        // Bytes: header, program headers, loads, notes, sections, section headers.
-        let mut body_at = ehsize + phsize * segs.len();
-        let mut body = vec![];
-        let mut seg_at = vec![0; segs.len()];
-        let notes_last =
-            (0..segs.len()).filter(|&i| segs[i].kind != 4).chain((0..segs.len()).filter(|&i| segs[i].kind == 4));
-        for i in notes_last {
-            body.resize(body.len().next_multiple_of(4), 0);
-            seg_at[i] = body_at + body.len();
-            body.extend(&segs[i].bytes);
-        }
-        let mut sect_at = vec![0; sects.len()];
-        for (i, s) in sects.iter().enumerate() {
-            body.resize(body.len().next_multiple_of(8), 0);
-            sect_at[i] = body_at + body.len();
-            body.extend(&s.bytes);
-        }
-        body.resize(body.len().next_multiple_of(8), 0);
-        body_at += body.len();
-        let shoff = if with_sections { body_at } else { 0 };
+        sects.push(sect(".shstrtab", 3, 0, 0, vec![]));
+        let names = sects.iter().flat_map(|s| s.name.bytes().chain([0])).collect();
+        sects.last_mut().unwrap().bytes = names;
+        sects
+    }
 
+    fn header(&self, segs: usize, sects: usize, shoff: u64) -> Vec<u8> {
+        let (ehsize, phsize, shsize) = if self.wide { (64, 56, 64) } else { (52, 32, 40) };
         let mut out = vec![0x7F, b'E', b'L', b'F', 1 + u8::from(self.wide), 1 + u8::from(self.big), 1, 0];
         out.resize(16, 0);
         self.put(&mut out, self.kind.into(), 2);
         self.put(&mut out, self.machine.into(), 2);
         self.put(&mut out, 1, 4);
         self.word(&mut out, self.entry);
-        self.word(&mut out, if segs.is_empty() { 0 } else { ehsize as u64 });
-        self.word(&mut out, shoff as u64);
+        self.word(&mut out, if segs == 0 { 0 } else { ehsize });
+        self.word(&mut out, shoff);
         self.put(&mut out, 0, 4);
-        for n in [ehsize, phsize, segs.len(), shsize, if with_sections { sects.len() } else { 0 }] {
-            self.put(&mut out, n as u64, 2);
-        }
-        self.put(&mut out, if with_sections { sects.len() as u64 - 1 } else { 0 }, 2);
-        for (s, at) in segs.iter().zip(&seg_at) {
-            let filesz = s.filesz.unwrap_or(s.bytes.len() as u64);
-            let memsz = s.memsz.unwrap_or(filesz);
-            let offset = s.offset.unwrap_or(*at as u64);
-            self.put(&mut out, s.kind.into(), 4);
-            if self.wide {
-                self.put(&mut out, s.flags.into(), 4);
-            }
-            for n in [offset, s.vaddr, s.paddr.unwrap_or(s.vaddr), filesz, memsz] {
-                self.word(&mut out, n);
-            }
-            if !self.wide {
-                self.put(&mut out, s.flags.into(), 4);
-            }
-            self.word(&mut out, s.align);
-        }
-        out.extend(body);
-        if with_sections {
-            let mut name = 0;
-            for (s, at) in sects.iter().zip(&sect_at) {
-                self.put(&mut out, name, 4);
-                name += s.name.len() as u64 + 1;
-                self.put(&mut out, s.kind.into(), 4);
-                for n in [s.flags, s.addr, *at as u64, s.size.unwrap_or(s.bytes.len() as u64)] {
-                    self.word(&mut out, n);
-                }
-                self.put(&mut out, s.link.into(), 4);
-                self.put(&mut out, 0, 4);
-                self.word(&mut out, 4);
-                self.word(&mut out, s.entsize);
-            }
+        for n in [ehsize, phsize, segs as u64, shsize, sects as u64, sects.saturating_sub(1) as u64] {
+            self.put(&mut out, n, 2);
         }
         out
+    }
+
+    fn program_header(&self, out: &mut Vec<u8>, s: &Seg, at: u64) {
+        let filesz = s.filesz.unwrap_or(s.bytes.len() as u64);
+        let memsz = s.memsz.unwrap_or(filesz);
+        self.put(out, s.kind.into(), 4);
+        if self.wide {
+            self.put(out, s.flags.into(), 4);
+        }
+        for n in [s.offset.unwrap_or(at), s.vaddr, s.paddr.unwrap_or(s.vaddr), filesz, memsz] {
+            self.word(out, n);
+        }
+        if !self.wide {
+            self.put(out, s.flags.into(), 4);
+        }
+        self.word(out, s.align);
+    }
+
+    fn section_header(&self, out: &mut Vec<u8>, s: &Sect, name: u64, at: u64) {
+        self.put(out, name, 4);
+        self.put(out, s.kind.into(), 4);
+        for n in [s.flags, s.addr, at, s.size.unwrap_or(s.bytes.len() as u64)] {
+            self.word(out, n);
+        }
+        self.put(out, s.link.into(), 4);
+        self.put(out, 0, 4);
+        self.word(out, 4);
+        self.word(out, s.entsize);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the target is looked at: while it runs, by short halts, or where a debugger holds it.
+//! How the target is read: while it runs, by short halts, or where a debugger holds it.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::transport::{deadline_in, remaining};
-use crate::rsp::{Before, Client, RspError, Stop};
+use crate::rsp::{Before, Client, Stop};
 use crate::session::Session;
 
-/// How the target is looked at.
+/// How the target is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// While it runs.
     Running,
-    /// Halted for each look, which comes after it ran for so long.
+    /// Halted for each read, after it ran for so long.
     Halting(Duration),
     /// It is halted, and a debugger holds it.
     Held,
 }
 
-/// How long the target was halted for us.
+/// How long the target was halted by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Halts {
     /// How often.
@@ -33,21 +33,18 @@ pub struct Halts {
 
 impl Halts {
     /// A halt ends that began at `since`, if there was one.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts halts and the time that has passed")]
     pub fn end(&mut self, since: Option<Instant>) {
         if let Some(since) = since {
             let time = since.elapsed();
-            self.count = self.count.saturating_add(1);
+            self.count += 1;
             self.longest = self.longest.max(time);
-            self.total = self.total.saturating_add(time);
+            self.total += time;
         }
     }
 }
 
-fn absence(e: &RspError) -> Error {
-    Error::from(e.clone())
-}
-
-/// Brings the target to where it can be looked at.
+/// Brings the target to a state in which it can be read.
 pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Error> {
     if !session.is_live() {
         return Err(Error::failed(
@@ -71,7 +68,7 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Error> {
                 format!("{name}: this stub reads no memory while the target runs"),
                 "--halt-every 500ms halts it shortly for each look; openocd:HOST:PORT (OpenOCD's Tcl port) and qmp:HOST:PORT|PATH (QEMU) read without a halt",
             )),
-            Err(error) => Err(absence(&error)),
+            Err(error) => Err(error.into()),
         },
         (How::Halting(_), None) => Err(Error::failed(
             Code::Usage,
@@ -82,7 +79,7 @@ pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Error> {
     }
 }
 
-/// Following lets the target run, and evidence may be lost by that.
+/// Following lets the target run, by which evidence may be lost.
 fn stays_halted(name: &str, client: &mut Client) -> Error {
     let why = match client.before() {
         Before::Halted => "the target is halted",
@@ -95,17 +92,17 @@ fn stays_halted(name: &str, client: &mut Client) -> Error {
     )
 }
 
-/// Where the target is halted for each look: lets it run.
+/// Where the target is halted for each read: lets it run.
 pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) -> Result<(), Error> {
     if let (How::Halting(_), Some(client)) = (how, session.remote_mut().map(Remote::client_mut)) {
         let since = client.halted_by_us();
-        client.resume().map_err(|e| absence(&e))?;
+        client.resume()?;
         halts.end(since);
     }
     Ok(())
 }
 
-/// Waits until the next look.
+/// Waits until the next read.
 pub(super) fn wait(
     session: &mut Session<'_>,
     how: How,
@@ -117,10 +114,10 @@ pub(super) fn wait(
     let client = session.remote_mut().map(Remote::client_mut);
     match (how, client) {
         (How::Halting(every), Some(client)) => {
-            let stop = client.watch(deadline_in(every)).map_err(|e| absence(&e))?;
+            let stop = client.watch(deadline_in(every))?;
             match stop {
                 Some(stop) => Ok(Some(stop)),
-                None => match client.halt().map_err(|e| absence(&e))? {
+                None => match client.halt()? {
                     Stop::Asked => Ok(None),
                     stop => Ok(Some(stop)),
                 },
@@ -129,7 +126,7 @@ pub(super) fn wait(
         (How::Running, Some(client)) => {
             let deadline = deadline_in(pause);
             loop {
-                if let Some(stop) = client.watch(deadline).map_err(|e| absence(&e))? {
+                if let Some(stop) = client.watch(deadline)? {
                     return Ok(Some(stop));
                 }
                 let left = remaining(deadline);

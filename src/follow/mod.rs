@@ -1,10 +1,10 @@
-//! NEW EVENTS AS THEY COME: reads a trace again and again, and hands out what was inserted since the last time.
+//! New events as they come: reads a trace again and again, and returns what was inserted since the last time.
 //!
-//! Nothing is shown that may be torn, nothing twice, and what was lost is counted as exactly as the ring shows. The
-//! format reads ([`crate::format::Follow`]); this room keeps what goes on from one read to the next: the place, the
-//! numbers of events and contexts, the time, and the pace.
+//! No event is shown that may be torn, none twice, and lost events are counted as exactly as the ring shows. The
+//! format reads ([`crate::format::Follow`]); this room keeps the state between two reads: the place, the numbers of
+//! events and contexts, the time, and the pace.
 
-mod gather;
+mod interval;
 mod link;
 mod number;
 mod pace;
@@ -13,7 +13,7 @@ mod saved;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub use gather::Gather;
+pub use interval::Interval;
 pub use link::{Halts, How};
 pub use pace::Pace;
 pub use saved::Saved;
@@ -22,16 +22,17 @@ use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent, Follow, Lost};
+use crate::rsp::transport::{deadline_in, remaining};
 use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Session};
 use crate::trace::{ContextKind, Event, Issue, Known, Place, Trace};
 
 use number::Numbers;
 
-/// Events that are looked at first, to know the clock by.
+/// Events that are read first, to detect the clock.
 const SAMPLE: u64 = 256;
 /// From so many events on a clock that steps by one each time is taken for a count of events.
-const COUNTED: usize = 9;
+const COUNTED: u64 = 9;
 /// The most threads without a name that are remembered as such.
 const NAMELESS: usize = 256;
 
@@ -46,9 +47,9 @@ pub enum First {
     All,
 }
 
-/// What was inserted since the last look.
+/// What was inserted since the last read.
 pub struct Update {
-    /// The trace that the events are of. Its contexts keep their numbers from look to look.
+    /// The trace that the events are of. Its contexts keep their numbers from read to read.
     pub trace: Trace,
     /// The new events, numbered on from the ones before.
     pub events: Vec<Event>,
@@ -109,7 +110,7 @@ pub struct Follower {
     how: How,
     halts: Halts,
     pace: Pace,
-    /// How many slots behind the cursor were seen in the look before, and waited for.
+    /// How many slots behind the cursor were held back by the read before.
     seen: u64,
     /// Events that wait for words that the kernel fills in late, and the cursor behind them.
     held: Option<(Update, Box<dyn Follow>)>,
@@ -119,7 +120,7 @@ pub struct Follower {
     nameless: Vec<u64>,
 }
 
-/// Lets the target run for a while, as it does between two looks: its trace may come.
+/// Lets the target run for a while, as between two reads: its trace may be enabled then.
 ///
 /// # Errors
 /// [`Error`] where the link fails, or the target ends.
@@ -173,7 +174,7 @@ impl Follower {
             counts: counts(&events),
             nameless: Vec::new(),
         };
-        this.learn(&trace, events.len());
+        this.learn(&trace, events.len() as u64);
         let shown = match first {
             First::Now => 0,
             First::Newest(n) => usize::try_from(n).unwrap_or(usize::MAX),
@@ -216,13 +217,13 @@ impl Follower {
         &self.session
     }
 
-    /// How long the target was halted for us. A halt that has not ended is not among them.
+    /// How long the target was halted by us, without a halt that has not ended.
     #[must_use]
     pub const fn halts(&self) -> &Halts {
         &self.halts
     }
 
-    /// Counts on from these halts, which came before.
+    /// Counts on from these halts.
     pub const fn add_to(&mut self, halts: Halts) {
         self.halts = halts;
     }
@@ -234,7 +235,7 @@ impl Follower {
     pub fn poll(&mut self) -> Result<Update, Error> {
         let mut batch = self.session.read_new(self.cursor.as_ref(), false)?;
         let has_gap = batch.lost.count > 0 || batch.restarted;
-        // What was read and waited is shown, and the gap comes behind it.
+        // What was read and held back is shown first, and the gap behind it.
         if let Some(update) = if has_gap { self.rest() } else { None } {
             return Ok(Update { more: true, ..update });
         }
@@ -246,7 +247,7 @@ impl Follower {
             trace = self.session.decode(&batch, &mut self.catalogue, &self.options)?;
             self.remember_nameless(&trace);
         }
-        self.learn(&trace, usize::try_from(trace.len()).unwrap_or(0));
+        self.learn(&trace, trace.len());
         let slots = trace.about.held.saturating_sub(batch.known);
         self.pace.saw(slots, batch.lost.count > 0);
         let (known, events): (Vec<Event>, Vec<Event>) = trace.events().partition(|e| e.seq < batch.known);
@@ -262,30 +263,32 @@ impl Follower {
         Ok(update)
     }
 
-    /// Takes the events out again from the first on that waits for words that come late. None waits twice, nor where the
-    /// ring fills fast. `after` is the place behind all of the `slots` that were read; the number of those that stay is
-    /// returned.
+    /// Holds events back, from the first on whose words the kernel fills in late. None is held back twice, nor where the
+    /// ring fills fast. `after` is the place behind all of the `slots` that were read; returns how many of them stay.
     fn hold_late(&mut self, update: &mut Update, after: Box<dyn Follow>, slots: u64) -> u64 {
         let (base, seen) = (self.numbers.seq, std::mem::take(&mut self.seen));
         let fast = update.more || self.how == How::Held || slots > self.cursor.capacity() / 8;
-        let is_late = |e: &Event| !fast && e.doubtful != 0 && e.seq.saturating_sub(base) >= seen;
+        // Numbers go on from `base`, one for each of the `slots`.
+        let slot = |e: &Event| e.seq.saturating_sub(base);
+        let is_late = |e: &Event| !fast && e.doubtful != 0 && slot(e) >= seen;
         let first = update.events.iter().position(is_late);
         let late = first.and_then(|index| {
-            let shown = update.events.get(index)?.seq.saturating_sub(base);
-            Some((index, shown, after.back(slots.saturating_sub(shown))?))
+            let shown = slot(update.events.get(index)?);
+            let held = slots.checked_sub(shown)?;
+            Some((index, shown, held, after.back(held)?))
         });
-        let Some((index, shown, cursor)) = late else {
+        let Some((index, shown, held, cursor)) = late else {
             self.cursor = after;
             return slots;
         };
         let events = update.events.split_off(index);
-        self.held = Some((Update::of(gather::shell(&update.trace), events), after));
-        self.seen = slots.saturating_sub(shown);
+        self.held = Some((Update::of(interval::shell(&update.trace), events), after));
+        self.seen = held;
         self.cursor = cursor;
         shown
     }
 
-    /// The events that still wait: there will be no other look.
+    /// The events that are held back: nothing more is read.
     pub fn rest(&mut self) -> Option<Update> {
         let (update, cursor) = self.held.take()?;
         self.cursor = cursor;
@@ -322,7 +325,7 @@ impl Follower {
     }
 
     /// What the stamps of many events show of the clock holds for the few of one batch.
-    fn learn(&mut self, trace: &Trace, events: usize) {
+    fn learn(&mut self, trace: &Trace, events: u64) {
         let clock = &trace.clock;
         if self.options.direction.is_none() && clock.direction_known == Known::Detected && events >= COUNTED {
             self.options.direction = Some(clock.direction);
@@ -339,7 +342,7 @@ impl Follower {
         let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
         let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
         let trace = loaded.trace;
-        // What damage left of the trace that was followed is no other one: its events would be shown twice.
+        // What damage left of the trace that was followed is not another trace: its events would be shown twice.
         if trace.issues.iter().any(|issue| issue.code == Code::HeaderMended) {
             return Err(Error::not_found(
                 Code::TraceChanged,
@@ -360,7 +363,7 @@ impl Follower {
         Ok(update)
     }
 
-    /// Looks whether the trace is there again: as it was, or another one.
+    /// Reads a trace that was gone: it is there again, as it was or as another one.
     ///
     /// # Errors
     /// [`Error`] where it is not.
@@ -376,7 +379,7 @@ impl Follower {
         if error.code == Code::TraceChanged || elsewhere { self.restart() } else { Err(error) }
     }
 
-    /// Goes to the target again after the link was lost. The place stays: what was lost meanwhile shows.
+    /// Connects to the target again after the link was lost. The place stays, so that events lost meanwhile are counted.
     ///
     /// # Errors
     /// [`Error`] where it is not there.
@@ -385,7 +388,7 @@ impl Follower {
         link::start(&mut self.session, self.how)
     }
 
-    /// Where the target is halted for each look: lets it run until the next one.
+    /// Where the target is halted for each read: lets it run until the next one.
     ///
     /// # Errors
     /// [`Error`] where the link fails.
@@ -401,7 +404,7 @@ impl Follower {
         let_run(&mut self.session, self.how, time, &mut self.halts)
     }
 
-    /// Waits until it is time to look again; where the target is halted for each look it runs meanwhile.
+    /// Waits until it is time to read again; where the target is halted for each read it runs meanwhile.
     ///
     /// # Errors
     /// [`Error`] where the link fails.
@@ -409,7 +412,7 @@ impl Follower {
         link::wait(&mut self.session, self.how, self.pace.pause(), &mut self.halts)
     }
 
-    /// Hands out the client, to leave the target by: nothing more is read.
+    /// Gives the client back, to leave the target: nothing more is read.
     pub fn release(&mut self) -> Option<Client> {
         self.session.disconnect()
     }
@@ -421,21 +424,19 @@ pub fn interrupted() -> bool {
     INTERRUPT.load(Ordering::Relaxed)
 }
 
-/// Sleeps, and looks for Ctrl-C meanwhile.
+/// Sleeps until the time is over or Ctrl-C is pressed.
 pub fn pause(time: Duration) {
     const SLICE: Duration = Duration::from_millis(50);
-    let mut left = time;
-    while !left.is_zero() && !interrupted() {
-        let now = left.min(SLICE);
-        std::thread::sleep(now);
-        left = left.saturating_sub(now);
+    let deadline = deadline_in(time);
+    while !remaining(deadline).is_zero() && !interrupted() {
+        std::thread::sleep(remaining(deadline).min(SLICE));
     }
 }
 
 /// True for a clock that counts events: it shows how many are missing.
 fn counts(events: &[Event]) -> bool {
     let mut steps = events.iter().skip(1);
-    events.len() >= COUNTED && steps.all(|e| e.delta == Some(1))
+    events.len() as u64 >= COUNTED && steps.all(|e| e.delta == Some(1))
 }
 
 fn cannot(loaded: &Loaded) -> Error {

@@ -1,13 +1,13 @@
-//! What goes on from one look to the next: numbers of events and contexts, and time.
+//! What goes on from one read to the next: numbers of events and contexts, and time.
 
 use super::{Gap, Update};
 use crate::format::Lost;
 use crate::trace::{Clock, ContextId, Contexts, Event, Trace};
 
 /// The most contexts that keep their numbers; more are damage.
-const MOST: usize = 1 << 16;
+const MAX_CONTEXTS: usize = 1 << 16;
 
-/// Counters over all looks.
+/// Counters over all reads.
 #[derive(Debug, Default)]
 pub struct Numbers {
     contexts: Contexts,
@@ -18,7 +18,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The newest events of the first look: the first that is shown is number 0, at 0 ticks.
+    /// The newest events of the first read: the first that is shown is number 0, at 0 ticks.
     pub fn first(&mut self, trace: Trace, events: Vec<Event>, shown: usize) -> Update {
         let mut events = events;
         let newest = events.last().copied();
@@ -72,7 +72,7 @@ impl Numbers {
         update
     }
 
-    /// Events of so many slots were handed out.
+    /// Events of so many slots were returned.
     pub fn advance(&mut self, update: &Update, slots: u64) {
         self.seq = self.seq.saturating_add(slots);
         if let Some(last) = update.events.last() {
@@ -80,7 +80,7 @@ impl Numbers {
         }
     }
 
-    /// Events that have their numbers already were handed out.
+    /// Events that have their numbers already were returned.
     pub fn emit(&mut self, update: &Update) {
         if let Some(last) = update.events.last() {
             self.seq = last.seq.saturating_add(1);
@@ -100,7 +100,7 @@ impl Numbers {
 
     /// Contexts have the numbers that they had before.
     fn adopt(&mut self, update: &mut Update) {
-        if self.contexts.len() > MOST {
+        if self.contexts.len() > MAX_CONTEXTS {
             self.contexts = Contexts::default();
             update.renamed = true;
         }

@@ -1,15 +1,15 @@
-//! How often to look: so that the ring is far from full each time, and no oftener than it has to be.
+//! How often to read: so that the ring is far from full each time, and not more often than needed.
 
 use std::time::Duration;
 
-/// The shortest pause between two looks.
-pub const SHORTEST: Duration = Duration::from_millis(1);
+/// The shortest pause between two reads.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest.
-pub const LONGEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_millis(250);
 /// The first.
 const FIRST: Duration = Duration::from_millis(16);
 
-/// The pause between looks.
+/// The pause between reads.
 #[derive(Debug, Clone)]
 pub struct Pace {
     capacity: u64,
@@ -29,15 +29,16 @@ impl Pace {
         self.pause
     }
 
-    /// A look has found so many new slots: halved where more than a quarter of the ring was new, doubled where less than
+    /// A read has found so many new slots: the pause is halved where more than a quarter of the ring was new, doubled where less than
     /// a sixteenth was.
+    #[allow(clippy::arithmetic_side_effects, reason = "at most twice LONGEST")]
     pub fn saw(&mut self, slots: u64, lost: bool) {
         if lost {
             self.pause = SHORTEST;
         } else if slots > self.capacity / 4 {
-            self.pause = self.pause.checked_div(2).unwrap_or_default().max(SHORTEST);
+            self.pause = (self.pause / 2).max(SHORTEST);
         } else if slots < self.capacity / 16 {
-            self.pause = self.pause.saturating_mul(2).min(LONGEST);
+            self.pause = (self.pause * 2).min(LONGEST);
         }
     }
 }

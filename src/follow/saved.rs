@@ -3,7 +3,7 @@
 use super::number::Numbers;
 use crate::format::Follow;
 
-/// Where following stood: the next slot, the bytes of the one before it, and the numbers of the next event.
+/// The place in the trace: the next slot, the bytes of the one before it, and the numbers of the next event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
     slot: u64,
@@ -29,10 +29,10 @@ impl Saved {
     /// Parses what [`Saved`] was written as.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        const MOST: usize = 1024;
+        const MAX_DIGITS: usize = 1024;
         let mut parts = text.split(':');
         let slot = parts.next()?.parse().ok()?;
-        let digits = parts.next().filter(|d| d.len() <= MOST && d.is_ascii() && d.len().is_multiple_of(2))?;
+        let digits = parts.next().filter(|d| d.len() <= MAX_DIGITS && d.is_ascii() && d.len().is_multiple_of(2))?;
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         let before = digits.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>()?;
         let seq = parts.next()?.parse().ok()?;

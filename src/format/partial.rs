@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::mem::Memory;
 
-/// The bytes of a range from its start on, as far as they can be read: by the source's own list of regions, or by
-/// halving.
+/// The longest part of a range that begins at its start and can be read. Its end is taken from the source's own list of
+/// regions, or found by halving.
 ///
 /// # Errors
 /// Where the source itself fails. `what` is the range, for a message.
@@ -20,22 +20,27 @@ pub fn prefix(memory: &mut dyn Memory, start: Addr, len: usize, what: &str) -> R
         return Ok(bytes);
     }
     if let Some(regions) = memory.regions() {
-        let end = regions.iter().fold(start, |end, r| {
-            let behind = r.start.saturating_add(r.len);
-            if r.start <= end && end < behind { behind } else { end }
+        // Bytes from the start on, over all regions that follow each other without a gap.
+        let readable = regions.iter().fold(0u64, |readable, r| {
+            let next = start.checked_add(readable).and_then(|end| end.checked_sub(r.start));
+            next.and_then(|inside| r.len.checked_sub(inside))
+                .and_then(|more| readable.checked_add(more))
+                .unwrap_or(readable)
         });
-        let there = usize::try_from(end.saturating_sub(start)).map_or(len, |there| there.min(len));
+        let there = usize::try_from(readable).map_or(len, |there| there.min(len));
         if let Some(bytes) = read(memory, there)? {
             return Ok(bytes);
         }
     }
     let (mut best, mut low, mut high) = (Bytes::from(Vec::new()), 0, len);
-    while high.saturating_sub(low) > 1 {
+    loop {
         let middle = usize::midpoint(low, high);
+        if middle == low {
+            return Ok(best);
+        }
         match read(memory, middle)? {
             Some(bytes) => (low, best) = (middle, bytes),
             None => high = middle,
         }
     }
-    Ok(best)
 }

@@ -7,7 +7,7 @@ pub const NOBODY: ContextId = ContextId(u32::MAX);
 /// Interrupts that interrupt each other on one processor; more are a mistake.
 const MAX_DEPTH: usize = 64;
 
-/// A processor, as far as the events tell.
+/// One processor, as far as the events until here show it.
 #[derive(Debug, Default, Clone)]
 pub struct Running {
     /// The thread that runs, or that was interrupted.
@@ -17,7 +17,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Who runs, and whom that interrupted.
+    /// The context that runs, and the one that it interrupted.
     pub fn now(&self) -> (Option<ContextId>, Option<ContextId>) {
         match self.interrupts.split_last() {
             Some((isr, outer)) => (Some(*isr), outer.last().copied().or(self.thread)),

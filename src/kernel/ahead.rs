@@ -3,8 +3,8 @@
 //! Over a probe each read on its own costs a round trip, and the lists of a kernel are chains of pointers. Here all of
 //! them are followed at once, in both directions and from all that names an entry: first the kernel's variables, then in
 //! each round the control blocks that the last round named, with names, the lowest bytes of stacks and saved frames of
-//! those that are known. Nothing is judged here. A source with latency remembers the bytes, and whoever asks for them
-//! next is answered from there.
+//! those that are known. Nothing is checked here. A source with latency has a cache, from which the reads that follow are
+//! answered.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 use super::layout::{Kind, Layout};
 use super::{About, THREAD_ID, stack};
 use crate::abi::{Addr, Width};
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 
 /// Parts of one round that are at most so many bytes apart are one read: bytes cost less than packets.
 const GAP: u64 = 512;
 /// The most bytes of such a read.
 const MAX_READ: u64 = 64 << 10;
-/// The most bytes in all: they are held together for a moment, and whoever needs more reads it then.
+/// The most bytes in all: they are held in memory together. What is beyond that is read when it is needed.
 const MAX_BYTES: u64 = 64 << 20;
 /// The most reads in all.
 const MAX_TASKS: usize = 1 << 16;
@@ -27,7 +27,7 @@ const FRAME: u64 = 288;
 /// Bytes of a name that are read at a time.
 const NAME: u64 = 16;
 
-/// What a read is of, and so what it leads to.
+/// What is read, and so what it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum What {
     /// A pointer to a control block: of a thread where there is no kind.
@@ -61,7 +61,7 @@ struct Ahead {
 /// Reads ahead what [`super::Kernel::read`] and [`super::Kernel::place`] are going to ask for, as far as it can be known.
 pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
     let Some((endian, pointer)) = about.endian.zip(about.pointer) else { return };
-    let certain = Layout::told(about.symbols, endian, pointer).map(|layout| vec![layout]);
+    let certain = Layout::declared(about.symbols, endian, pointer).map(|layout| vec![layout]);
     let layouts = certain.unwrap_or_else(|| Layout::measured(Some(endian), Some(pointer)));
     let mut ahead =
         Ahead { layouts: layouts.into(), stacks: about.stacks, seen: HashSet::new(), queue: Vec::new(), bytes: 0 };
@@ -73,7 +73,8 @@ pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
         let failed = |(range, answer): (&(Addr, usize), Result<_, _>)| answer.is_err().then_some(*range);
         let failed: HashSet<(Addr, usize)> = wanted.iter().zip(answers).filter_map(failed).collect();
         for task in tasks {
-            let range = (task.at, usize::try_from(task.len).unwrap_or(usize::MAX));
+            let Ok(len) = usize::try_from(task.len) else { continue };
+            let range = (task.at, len);
             if failed.contains(&range) {
                 continue;
             }
@@ -88,19 +89,21 @@ pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
 
 /// The reads of one round, neighbours as one.
 fn merged(tasks: &[Task]) -> Vec<(Addr, usize)> {
-    let mut parts: Vec<(Addr, Addr)> = tasks.iter().filter_map(|t| Some((t.at, t.at.checked_add(t.len)?))).collect();
+    let region = |task: &Task| Region { start: task.at, len: task.len };
+    let mut parts: Vec<(Addr, Addr)> =
+        tasks.iter().map(region).filter_map(|region| Some((region.start, region.last()?))).collect();
     parts.sort_unstable();
     let mut all: Vec<(Addr, Addr)> = Vec::new();
-    for (start, end) in parts {
+    for (start, last) in parts {
         match all.last_mut() {
-            Some((first, last)) if start.saturating_sub(*last) <= GAP && end.saturating_sub(*first) <= MAX_READ => {
-                *last = end.max(*last);
+            Some((first, before)) if start.saturating_sub(*before) <= GAP && last.abs_diff(*first) < MAX_READ => {
+                *before = last.max(*before);
             }
-            _ => all.push((start, end)),
+            _ => all.push((start, last)),
         }
     }
-    let len = |(start, end): (Addr, Addr)| Some((start, usize::try_from(end.checked_sub(start)?).ok()?));
-    all.into_iter().filter_map(len).collect()
+    let read = |(start, last)| Some((start, usize::try_from(Region::between(start, last)?.len).ok()?));
+    all.into_iter().filter_map(read).collect()
 }
 
 const fn bytes(width: Width) -> u64 {
@@ -119,9 +122,8 @@ impl Ahead {
         }
         for name in ["_tx_thread_current_ptr", "_tx_thread_execute_ptr"] {
             let Some(symbol) = lookup(name) else { continue };
-            for core in 0..symbol.size.checked_div(bytes(pointer)).unwrap_or(1).clamp(1, super::globals::CORES) {
-                let at = core.checked_mul(bytes(pointer)).and_then(|offset| symbol.address.checked_add(offset));
-                self.push(at, bytes(pointer), What::Pointer(None));
+            for at in super::globals::each_core(&symbol, pointer) {
+                self.push(Some(at), bytes(pointer), What::Pointer(None));
             }
         }
         for name in ["_tx_thread_system_state", "_txm_module_manager_loaded_list_ptr"] {
@@ -135,8 +137,8 @@ impl Ahead {
     }
 
     fn push(&mut self, at: Option<Addr>, len: u64, what: What) {
-        let total = self.bytes.saturating_add(len);
-        if let Some(at) = at.filter(|at| *at != 0 && len > 0 && total <= MAX_BYTES)
+        let total = self.bytes.checked_add(len).filter(|total| len > 0 && *total <= MAX_BYTES);
+        if let Some((at, total)) = at.filter(|at| *at != 0).zip(total)
             && self.seen.insert((at, what))
         {
             self.bytes = total;
@@ -177,15 +179,16 @@ impl Ahead {
     /// The next bytes of a stack that has `rest` more.
     fn fill(&mut self, at: Option<Addr>, rest: u64, step: u64) {
         let len = step.min(rest);
-        self.push(at, len, What::Fill(rest.saturating_sub(len), step.saturating_mul(2)));
+        // The step doubles up to `MAX_READ`.
+        self.push(at, len, What::Fill(rest.saturating_sub(len), step << 1));
     }
 
     fn thread(&mut self, layout: &Layout, read: &[u8]) {
         let get = |name: &str| layout.thread.get(read, layout.shape.endian, name);
         let (start, size) = (get("tx_thread_stack_start"), get("tx_thread_stack_size"));
-        let end = start.zip(size).and_then(|(start, size)| start.checked_add(size));
+        let own = start.zip(size).map(|(start, len)| Region { start, len });
         // Under a layout that is not this kernel's the members of a stack contradict each other.
-        let last = end.and_then(|end| end.checked_sub(1));
+        let last = own.and_then(Region::last);
         if get("tx_thread_id") != Some(THREAD_ID) || layout.is_inferred() && get("tx_thread_stack_end") != last {
             return;
         }
@@ -199,10 +202,11 @@ impl Ahead {
         if !self.stacks || get("tx_thread_linux_thread_id").is_some_and(|id| id != 0) {
             return;
         }
-        self.fill(start, size.unwrap_or(0).min(stack::MOST), stack::STEP);
-        let saved = get("tx_thread_stack_ptr").filter(|sp| start.is_some_and(|start| *sp >= start));
-        let room = saved.zip(end).and_then(|(saved, end)| end.checked_sub(saved));
-        self.push(saved, room.unwrap_or(0).min(FRAME), What::Value);
+        let Some(own) = own else { return };
+        self.fill(start, own.len.min(stack::MAX), stack::STEP);
+        if let Some((saved, into)) = get("tx_thread_stack_ptr").and_then(|sp| Some((sp, own.offset_of(sp)?))) {
+            self.push(Some(saved), own.len.saturating_sub(into).min(FRAME), What::Value);
+        }
     }
 
     fn object(&mut self, layout: &Layout, kind: Kind, read: &[u8]) {
@@ -273,7 +277,7 @@ mod tests {
         };
         let mut memory = Unused(0);
         read_ahead(&mut memory, &about);
-        // Every part is read twice: with the others of its round, and to be looked at.
+        // Every part is read twice: with the others of its round, and on its own.
         assert!(memory.0 > 1 << 20 && memory.0 <= 2 * MAX_BYTES, "{} bytes", memory.0);
     }
 }

@@ -6,6 +6,7 @@ use super::walk::Walk;
 use super::{High, Kernel, Kind, Object, Stacks, Thread};
 use crate::abi::Addr;
 use crate::code::Code;
+use crate::mem::Region;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Severity};
 
@@ -14,7 +15,7 @@ const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
 
 impl Kernel {
-    /// Everything that can be checked once objects and threads know each other.
+    /// Everything that can be checked once threads and objects are resolved.
     pub(super) fn check(&mut self, symbols: &dyn Symbols) {
         self.check_cores(symbols);
         self.check_stacks();
@@ -50,10 +51,10 @@ impl Kernel {
 
     /// A stack whose end is not where its start and size put it.
     fn stack_end(&self, thread: &Thread) -> Option<Issue> {
-        let (start, size) = thread.stack.start.zip(thread.stack.size).filter(|_| thread.stacks == Stacks::Own)?;
-        let (end, last) = (thread.stack_end?, start.checked_add(size.checked_sub(1)?)?);
+        let stack = thread.stack.region().filter(|_| thread.stacks == Stacks::Own)?;
+        let (end, last, Region { start, len }) = (thread.stack_end?, stack.last()?, stack);
         let message = format!(
-            "thread {}: its stack of {size} bytes at {start:#x} ends at {last:#x}, and its control block says {end:#x}",
+            "thread {}: its stack of {len} bytes at {start:#x} ends at {last:#x}, and its control block says {end:#x}",
             thread.label()
         );
         let at =
@@ -90,11 +91,10 @@ impl Kernel {
     fn check_priorities(&mut self, own: Option<u64>) {
         let most = own.unwrap_or(MOST);
         let wild = |p: &Option<u32>| p.filter(|p| u64::from(*p) >= most);
-        // A thread in the middle of a change has its threshold there first: all three are looked at.
+        // A thread in the middle of a change has its threshold there first: all three are checked.
         let of = |t: &Thread| [t.priority, t.own_priority, t.threshold].iter().find_map(wild);
-        let mut all = self.threads.iter().filter_map(|t| Some((t, of(t)?)));
-        let Some((thread, value)) = all.next() else { return };
-        let count = all.fold(1u64, |n, _| n.saturating_add(1));
+        let all: Vec<(&Thread, u32)> = self.threads.iter().filter_map(|t| Some((t, of(t)?))).collect();
+        let Some((thread, value)) = all.first() else { return };
         let has =
             if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
         let message = format!(
@@ -102,17 +102,18 @@ impl Kernel {
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
+        let count = all.len() as u64;
         self.issues.push(issue.times(count));
     }
 
     /// Threads that are or may be of modules, whose stacks are not known.
     pub(super) fn check_modules(&mut self) {
-        let mut of = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).map(Thread::label);
-        let Some(first) = of.next() else { return };
-        let count = of.fold(1u64, |n, _| n.saturating_add(1));
+        let of: Vec<&Thread> = self.threads.iter().filter(|t| t.stacks == Stacks::Unknown).collect();
+        let Some(first) = of.first().map(|t| t.label()) else { return };
         let message = format!(
             "it is not known which stack a thread that is or may be of a module is on, its own or that for calls of the kernel, nor how much of them was used; the first is {first}"
         );
+        let count = of.len() as u64;
         self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
     }
 
@@ -165,7 +166,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         }
         issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
     }
-    let len = u64::try_from(walk.nodes.len()).unwrap_or(u64::MAX);
+    let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
         issues.push(Issue::new(Code::KernelDamaged, message));

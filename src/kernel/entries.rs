@@ -1,6 +1,8 @@
 //! Whether the functions that threads were created with are the ELF's: under that of another build their addresses lie
 //! somewhere within other functions.
 
+#![allow(clippy::arithmetic_side_effects, reason = "counts threads that are held in memory")]
+
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::elf::{Elf, Machine, SymbolKind};
@@ -24,17 +26,15 @@ impl Entries {
         let thumb = u64::from(elf.machine() == Machine::ARM);
         let mut found = Self { same: 0, compared: 0, first: None };
         for entry in entries {
-            let at = entry.wrapping_sub(load_offset) & elf.width().max() & !thumb;
+            let at = elf.width().moved_back(entry, load_offset) & !thumb;
             // What lies behind a label of unknown size need not belong to it.
             let Some(function) = elf.covering(at).filter(|f| f.kind == SymbolKind::Function && f.sized) else {
                 continue;
             };
-            found.compared = found.compared.saturating_add(1);
+            found.compared += 1;
             match at.checked_sub(function.address) {
-                Some(0) => found.same = found.same.saturating_add(1),
-                into if found.first.is_none() => {
-                    found.first = Some(format!("{}+{:#x}", function.name, into.unwrap_or(0)));
-                }
+                Some(0) => found.same += 1,
+                Some(into) if found.first.is_none() => found.first = Some(format!("{}+{into:#x}", function.name)),
                 _ => {}
             }
         }
@@ -50,7 +50,7 @@ impl Entries {
     /// True for the ELF of another build: a control block that was written over is one, not most of them.
     #[must_use]
     pub const fn is_another(&self) -> bool {
-        self.same.saturating_mul(2) <= self.compared
+        self.same * 2 <= self.compared
     }
 
     /// In words: `14 of 14 thread entries begin a function`.
@@ -59,7 +59,7 @@ impl Entries {
         format!("{} of {} thread entries begin a function", self.same, self.compared)
     }
 
-    /// The sentence that a mismatch deserves.
+    /// The issue of a mismatch.
     #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let first = self.first.as_ref()?;

@@ -1,4 +1,4 @@
-//! What of a kernel is needed to look at it later: its memory, and the functions that it names.
+//! What of a kernel goes into an evidence core: its memory, and the functions that it names.
 
 use super::{Kernel, Kind};
 use crate::abi::Addr;
@@ -30,8 +30,9 @@ impl Kernel {
     pub fn name_regions(&self) -> Vec<Region> {
         let threads = self.threads.iter().filter_map(|t| t.name_at);
         let names = threads.chain(self.objects.iter().filter_map(|o| o.name_at));
-        let part = |at: Addr, offset: u64| Region { start: at.saturating_add(offset), len: NAME_PART as u64 };
-        names.flat_map(|at| (0..NAME).step_by(NAME_PART).map(move |offset| part(at, offset))).collect()
+        let part = |start| Region { start, len: NAME_PART as u64 };
+        let parts = |at: Addr| (0..NAME).step_by(NAME_PART).map_while(move |offset| at.checked_add(offset));
+        names.flat_map(parts).map(part).collect()
     }
 
     /// Addresses of code that threads, timers and CPUs have: some carry the Thumb bit.

@@ -3,10 +3,17 @@
 use super::layout::Shape;
 use crate::abi::{Addr, Width};
 use crate::mem::Memory;
-use crate::sym::Symbols;
+use crate::sym::{Symbol, Symbols};
 
 /// The most cores whose running threads are read.
-pub const CORES: u64 = 64;
+const CORES: u64 = 64;
+
+/// The addresses of an array that has a word for each core.
+pub fn each_core(symbol: &Symbol, width: Width) -> impl Iterator<Item = Addr> + use<> {
+    let (start, step) = (symbol.address, width.bytes() as u64);
+    let cores = symbol.size.checked_div(step).unwrap_or(1).clamp(1, CORES);
+    (0..cores).map_while(move |core| start.checked_add(core.checked_mul(step)?))
+}
 
 /// Reads variables by name.
 pub struct Globals<'a> {
@@ -35,23 +42,15 @@ impl<'a> Globals<'a> {
         let name = format!("{stem}_ptr");
         let symbol = self.symbols.lookup(&name).ok_or_else(|| format!("no symbol {name}"))?;
         let width = shape.pointer;
-        let head = match memory.read_bytes(symbol.address, width.bytes()) {
-            Ok(bytes) => shape.endian.word(width, &bytes, 0).unwrap_or(0),
-            Err(e) => return Err(format!("{name}: {e}")),
-        };
+        let bytes = memory.read_bytes(symbol.address, width.bytes()).map_err(|e| format!("{name}: {e}"))?;
+        let head = shape.endian.word(width, &bytes, 0).ok_or_else(|| format!("{name} cannot be read"))?;
         Ok((head, self.word(memory, shape, &format!("{stem}_count"), shape.word)))
     }
 
     /// A pointer for each core.
     pub fn each_core(&self, memory: &mut dyn Memory, shape: Shape, name: &str, width: Width) -> Vec<u64> {
         let Some(symbol) = self.symbols.lookup(name) else { return Vec::new() };
-        let step = u64::try_from(width.bytes()).unwrap_or(8);
-        let cores = symbol.size.checked_div(step).unwrap_or(1).clamp(1, CORES);
-        let one = |core: u64| {
-            let at = symbol.address.checked_add(core.checked_mul(step)?)?;
-            let bytes = memory.read_bytes(at, width.bytes()).ok()?;
-            shape.endian.word(width, &bytes, 0)
-        };
-        (0..cores).map_while(one).collect()
+        let one = |at| shape.endian.word(width, &memory.read_bytes(at, width.bytes()).ok()?, 0);
+        each_core(&symbol, width).map_while(one).collect()
     }
 }

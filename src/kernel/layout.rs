@@ -1,4 +1,4 @@
-//! Where the members of a control block lie: as debug information says, else as C lays them out.
+//! Where the members of a control block lie: as debug information declares them, else as C lays them out.
 //!
 //! The members and their order are those of ThreadX 6; a port adds members of its own in three places of a thread's
 //! control block. The sizes and offsets that this gives were measured on real kernels (the test below states them).
@@ -163,7 +163,7 @@ impl Kind {
     pub const ALL: [Self; 7] =
         [Self::Mutex, Self::Queue, Self::Semaphore, Self::EventFlags, Self::BlockPool, Self::BytePool, Self::Timer];
 
-    /// What people call one: as the registry of a trace does.
+    /// Its name, as in the registry of a trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -322,6 +322,18 @@ pub struct Member {
     size: Width,
 }
 
+impl Member {
+    /// The address behind its last byte, from the start of the struct.
+    fn end(self) -> Option<u64> {
+        self.offset.checked_add(width(self.size))
+    }
+
+    /// The same member; `None` where debug information puts it past the end of the address space.
+    fn placed(self) -> Option<Self> {
+        self.end().map(|_| self)
+    }
+}
+
 /// The members of a struct that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Struct {
@@ -330,13 +342,14 @@ pub struct Struct {
     pub len: u64,
 }
 
-/// Members laid out as a C compiler does, from `start` on.
-fn lay_out(members: &[(&'static str, Type)], shape: Shape, start: u64) -> Struct {
-    let (mut at, mut out) = (start, Vec::new());
+/// Members laid out as a C compiler does.
+#[allow(clippy::arithmetic_side_effects, reason = "sizes of a hundred members, from the tables of this file")]
+fn lay_out(members: &[(&'static str, Type)], shape: Shape) -> Struct {
+    let (mut at, mut out) = (0_u64, Vec::new());
     for (name, of) in members.iter().filter(|(_, of)| *of != Port(0)) {
-        let offset = at.checked_next_multiple_of(of.align(shape)).unwrap_or(at);
+        let offset = at.next_multiple_of(of.align(shape));
         let size = of.size(shape);
-        at = offset.saturating_add(size);
+        at = offset + size;
         if let Some(size) = Width::from_bytes(size).filter(|_| !name.is_empty()) {
             out.push(Member { name, offset, size });
         }
@@ -345,6 +358,11 @@ fn lay_out(members: &[(&'static str, Type)], shape: Shape, start: u64) -> Struct
 }
 
 impl Struct {
+    fn of(members: Vec<Member>) -> Self {
+        let len = members.iter().filter_map(|m| m.end()).max().unwrap_or(0);
+        Self { members, len }
+    }
+
     /// Where a member lies, and how wide it is.
     fn member(&self, name: &str) -> Option<Member> {
         self.members.iter().find(|m| m.name == name).copied()
@@ -363,10 +381,10 @@ impl Struct {
         endian.word(member.size, bytes, usize::try_from(member.offset).ok()?)
     }
 
-    /// Leaves out members of which nobody knows where they lie.
+    /// Leaves out members from an offset on: where they lie is not known.
     fn without(&mut self, from: u64) {
         self.members.retain(|m| m.offset < from);
-        self.len = self.members.iter().map(|m| m.offset.saturating_add(width(m.size))).max().unwrap_or(0);
+        *self = Self::of(std::mem::take(&mut self.members));
     }
 }
 
@@ -386,9 +404,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As the debug information of the program says; `None` where it does not tell enough.
+    /// As the debug information of the program declares it; `None` where that lacks members that are needed.
     #[must_use]
-    pub fn told(symbols: &dyn Symbols, endian: Endian, pointer: Width) -> Option<Self> {
+    pub fn declared(symbols: &dyn Symbols, endian: Endian, pointer: Width) -> Option<Self> {
         const THREAD: &str = "TX_THREAD_STRUCT";
         // The second member follows a ULONG.
         let word = symbols.member_offset(THREAD, "tx_thread_run_count").and_then(Width::from_bytes)?;
@@ -398,11 +416,9 @@ impl Layout {
         };
         let collect = |members: Members, find: &dyn Fn(&str) -> Option<u64>| {
             let known = members.into_iter().filter(|(name, _)| !name.is_empty()).filter_map(|(name, of)| {
-                Some(Member { name, offset: find(name)?, size: Width::from_bytes(of.size(shape))? })
+                Member { name, offset: find(name)?, size: Width::from_bytes(of.size(shape))? }.placed()
             });
-            let members: Vec<Member> = known.collect();
-            let len = members.iter().map(|m| m.offset.saturating_add(width(m.size))).max().unwrap_or(0);
-            Struct { members, len }
+            Struct::of(known.collect())
         };
         let timer_at = symbols.member_offset(THREAD, "tx_thread_timer");
         let mut members = thread_head(Additions { pthread: true, ..PLAIN });
@@ -418,12 +434,12 @@ impl Layout {
         let objects = Kind::ALL.into_iter().map(|kind| {
             let of = kind.type_name();
             let timer_at = symbols.member_offset(of, "tx_timer_internal");
-            let told = collect(kind.members(PLAIN), &|name| match timer_at {
+            let declared = collect(kind.members(PLAIN), &|name| match timer_at {
                 Some(at) if TIMER.contains(&name) => inner(at, name),
                 _ => symbols.member_offset(of, &format!("{}_{name}", kind.stem())),
             });
             // A kind that the program's debug information leaves out is laid out as C does.
-            if told.members.is_empty() { lay_out(&kind.members(PLAIN), shape, 0) } else { told }
+            if declared.members.is_empty() { lay_out(&kind.members(PLAIN), shape) } else { declared }
         });
         let objects = objects.collect();
         Some(Self { shape, how: "the ELF's debug information".to_owned(), thread, objects, tail: None })
@@ -441,13 +457,13 @@ impl Layout {
 
     fn of(shape: Shape, port: Additions) -> Self {
         let mut members = thread_head(port);
-        let tail = lay_out(&members, shape, 0).len;
+        let tail = lay_out(&members, shape).len;
         members.extend(thread_tail(port));
         Self {
             shape,
             how: format!("the layout of {}", port.name),
-            thread: lay_out(&members, shape, 0),
-            objects: Kind::ALL.into_iter().map(|kind| lay_out(&kind.members(port), shape, 0)).collect(),
+            thread: lay_out(&members, shape),
+            objects: Kind::ALL.into_iter().map(|kind| lay_out(&kind.members(port), shape)).collect(),
             tail: Some(tail),
         }
     }
@@ -482,7 +498,7 @@ impl Layout {
         self.tail.unwrap_or(self.thread.len)
     }
 
-    /// True where no debug information gave it: the lists fit it.
+    /// True where it was found by the lists, without debug information.
     #[must_use]
     pub const fn is_inferred(&self) -> bool {
         self.tail.is_some()
@@ -501,7 +517,8 @@ impl Layout {
                     continue;
                 };
                 // A timer is a struct of its own.
-                all.push((TIMER_TYPE.to_owned(), member.name.to_owned(), member.offset.saturating_sub(outer)));
+                let inner = member.offset.checked_sub(outer);
+                all.extend(inner.map(|inner| (TIMER_TYPE.to_owned(), member.name.to_owned(), inner)));
                 if member.offset == outer {
                     all.push((of.to_owned(), timer.to_owned(), outer));
                 }
@@ -519,7 +536,7 @@ impl Layout {
     /// An address in the target's width, at `offset` from another.
     #[must_use]
     pub fn address(&self, base: Addr, offset: u64) -> Addr {
-        base.wrapping_add(offset) & self.shape.pointer.max()
+        self.shape.pointer.moved(base, offset)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The created lists of the objects beside threads: from their heads, or from what else names their entries.
 
 use super::check::of_walk;
-use super::fit::Sources;
+use super::layout_match::{HEAD, Sources};
 use super::object::Object;
 use super::walk::{List, Walk};
 use super::{About, Kernel, Kind, has_id, roots};
@@ -12,7 +12,7 @@ use crate::sym::Symbol;
 use crate::trace::{Issue, Place};
 
 impl Kernel {
-    /// Reads the objects of one kind. True where no variable tells where their list is, and they were found without it.
+    /// Reads the objects of one kind. True where no symbol leads to their list, and they were found without it.
     pub(super) fn read_kind(
         &mut self,
         memory: &mut dyn Memory,
@@ -92,12 +92,12 @@ impl Kernel {
         Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address))
     }
 
-    /// Threads that were found though no variable tells where they are.
+    /// Threads that were found though no symbol leads to them.
     pub(super) fn found_blind(&self, named: &[Addr]) -> Issue {
         let by_registry = self.threads.iter().any(|t| named.contains(&t.address));
         let message = format!(
             "no symbol {}: {} threads were found {}; there may be more",
-            super::fit::HEAD,
+            HEAD,
             self.threads.len(),
             if by_registry { "through the trace's registry" } else { "by a search of memory for their ids" }
         );

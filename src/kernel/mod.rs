@@ -1,17 +1,17 @@
-//! THE CURRENT STATE OF THE KERNEL, read from memory: threads, what each waits for and who holds it, stacks, and the other
-//! objects, through the created lists.
+//! The current state of the kernel, read from memory: threads, what each waits for and who holds it, stacks, and the
+//! other objects, through the created lists.
 //!
-//! The trace tells what happened; this tells what is. Every pointer is suspect: lists are bounded, what leads astray is
-//! an issue with its address, and what could be read is there.
+//! Every pointer is suspect: lists are bounded, a pointer to something else is an issue with its address, and what could
+//! be read is kept.
 
 mod ahead;
 mod check;
 mod cpus;
 mod entries;
 mod evidence;
-mod fit;
 mod globals;
 mod layout;
+mod layout_match;
 mod lists;
 mod object;
 mod port;
@@ -27,13 +27,13 @@ mod walk;
 
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
-pub use fit::THREAD_ID;
 pub use layout::{Kind, Layout, Shape};
+pub use layout_match::THREAD_ID;
 pub use object::Object;
 pub use position::{Position, Stop};
-pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, enable_bits, version};
+pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, version};
 pub use registry::{registered, registered_blocks};
-pub use report::{Breadth, reports};
+pub use report::{Detail, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
 pub use thread::{Stacks, State, Thread, Wait};
@@ -45,23 +45,23 @@ use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::Issue;
-use fit::{Fit, Misfit, Sources};
 use globals::Globals;
+use layout_match::{HEAD, LayoutMatch, Mismatch, Sources};
 
 /// What is known of the target before its kernel is read.
 #[derive(Clone, Copy)]
 pub struct About<'a> {
     /// Names and addresses.
     pub symbols: &'a dyn Symbols,
-    /// Byte order, where something tells.
+    /// Byte order, where it is known.
     pub endian: Option<Endian>,
-    /// Width of an address, where something tells.
+    /// Width of an address, where it is known.
     pub pointer: Option<Width>,
     /// Names of objects that memory itself does not hold: a trace's registry.
     pub names: &'a dyn Fn(Addr) -> Option<String>,
     /// Control blocks that a trace's registry names.
     pub registered: &'a [Root],
-    /// Whether stacks are looked at: over a link that takes its time.
+    /// Whether stacks are measured: over a link that takes time.
     pub stacks: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Kernel {
     pub layout: Layout,
     /// Threads, in the order of their creation.
     pub threads: Vec<Thread>,
-    /// By core: the thread that runs, 0 for none; empty where nothing tells.
+    /// By core: the thread that runs, 0 for none; empty where it is not known.
     pub current: Vec<Addr>,
     /// By core: the thread that is to run next.
     pub execute: Vec<Addr>,
@@ -101,17 +101,17 @@ impl Kernel {
     pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, Error> {
         ahead::read_ahead(memory, about);
         let globals = Globals::new(about.symbols);
-        // Only where no variable tells where the threads are all of memory is searched.
-        let blind = about.symbols.lookup(fit::HEAD).is_none();
+        // All of memory is searched only where no variable leads to the threads.
+        let blind = about.symbols.lookup(HEAD).is_none();
         let searched = if blind { roots::search(memory, about.endian) } else { Vec::new() };
         let named = roots::of(about.registered, None);
         let sources = Sources { symbols: about.symbols, globals: &globals, named, searched: &searched };
-        let fit = fit::find(memory, &sources, about.endian, about.pointer);
-        let fit = fit.map_err(|misfit| match misfit {
-            Misfit::None { tried, .. } if blind => no_symbol(tried),
+        let found = layout_match::find(memory, &sources, about.endian, about.pointer);
+        let found = found.map_err(|mismatch| match mismatch {
+            Mismatch::None { tried, .. } if blind => no_symbol(tried),
             other => no_kernel(other),
         })?;
-        let Fit { layout, walk, count, mut issues } = fit;
+        let LayoutMatch { layout, walk, count, mut issues } = found;
         issues.extend(check::of_walk(&walk, "threads", count));
         let shape = layout.shape;
         let mut kernel = Self {
@@ -128,8 +128,8 @@ impl Kernel {
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
         let loaded = globals.word(memory, shape, "_txm_module_manager_loaded_list_ptr", shape.pointer);
-        // Without symbols nothing tells whether some are loaded: their members lie behind the links of the created list,
-        // and other members follow where they always do only in a kernel without modules.
+        // Without symbols it is not known whether some are loaded: their members lie behind the links of the created list,
+        // and the other members are in their usual places only in a kernel without modules.
         let open = blind && kernel.layout.thread.offset("tx_thread_user_priority").is_none();
         let modules = loaded.map_or(open, |first| first != 0);
         let read = walk.nodes.iter().map(|node| Thread::read(memory, &kernel.layout, node, about, modules));
@@ -173,39 +173,45 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
     bytes.and_then(|b| layout.shape.endian.word(word, &b, 0)) == Some(kind.id())
 }
 
+/// The option that gives the address of the list of threads without an ELF.
+#[must_use]
+pub fn head_option() -> String {
+    format!("--symbol {}=ADDR from the linker's map", HEAD)
+}
+
 fn no_symbol(tried: Vec<String>) -> Error {
     Error::failed(
         Code::NoKernelSymbol,
-        "no symbol _tx_thread_created_ptr: the address of the kernel's threads is not known",
-        "give the ELF (--elf), or --symbol _tx_thread_created_ptr=ADDR from the linker's map",
+        format!("no symbol {}: the address of the kernel's threads is not known", HEAD),
+        format!("give the ELF (--elf), or {}", head_option()),
     )
     .tried(tried)
 }
 
-fn no_kernel(misfit: Misfit) -> Error {
+fn no_kernel(mismatch: Mismatch) -> Error {
     const ELF: &str = "give the ELF with debug information (--elf): it gives the offsets of members";
-    match misfit {
-        Misfit::Empty => Error::not_found(
+    match mismatch {
+        Mismatch::Empty => Error::not_found(
             Code::NoThreads,
-            "the kernel has no threads: _tx_thread_created_ptr is 0",
+            format!("the kernel has no threads: {} is 0", HEAD),
             "the target stopped before tx_kernel_enter had created any; let it run on",
         ),
-        Misfit::Unreadable(why) => Error::failed(
+        Mismatch::Unreadable(why) => Error::failed(
             Code::Unreadable,
             why,
             "check that the ELF belongs to this memory, and that the dump covers the RAM",
         ),
-        Misfit::None { tried, told } => Error::failed(
+        Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
             "the list of threads cannot be read: it closes on itself under no layout that is known",
-            if told {
+            if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
                 ELF
             },
         )
         .tried(tried),
-        Misfit::Several(names) => Error::failed(
+        Mismatch::Several(names) => Error::failed(
             Code::KernelLayout,
             format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
             ELF,

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use super::layout::{Kind, Layout};
 use super::thread::Thread;
-use super::walk::{MOST, Node};
+use super::walk::{self, Node};
 use crate::abi::Addr;
 use crate::mem::Memory;
 
 /// The longest name that is read.
-const LONGEST: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// A mutex, queue, semaphore, event flags group, pool or timer.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl Object {
         self.get("ownership_count").is_none_or(|n| n > 0).then_some(owner)
     }
 
-    /// What it is called in a sentence: its name, or its address.
+    /// Its name, or its address.
     #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
@@ -101,7 +101,7 @@ impl Object {
         let mut list = Vec::new();
         let Some(head) = self.get("suspension_list").filter(|h| *h != 0) else { return list };
         let mut at = head;
-        while list.len() < MOST && !list.contains(&at) {
+        while list.len() < walk::MAX && !list.contains(&at) {
             let Some(thread) = by_address.get(&at).and_then(|i| threads.get(*i)) else { break };
             list.push(at);
             match thread.suspended_next {
@@ -143,7 +143,7 @@ impl Object {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 
-    /// True for what somebody holds or waits for, and for what is full, used up, or near it.
+    /// True for what a thread holds or waits for, and for what is full, used up, or near it.
     #[must_use]
     pub fn matters(&self) -> bool {
         self.owner().is_some() || !self.waiting.is_empty() || self.is_short()
@@ -153,12 +153,11 @@ impl Object {
     /// pool of which a quarter or less is free.
     #[must_use]
     pub fn is_short(&self) -> bool {
-        let quarter_free = |free: u64, all: u64| free <= all.checked_div(4).unwrap_or(0);
+        let quarter_free = |free: u64, all: u64| free <= all / 4;
         match self.kind {
-            Kind::Queue => self
-                .get("enqueued")
-                .zip(self.get("capacity"))
-                .is_some_and(|(n, all)| all > 0 && n >= all.saturating_sub(all.checked_div(2).unwrap_or(0))),
+            Kind::Queue => {
+                self.get("enqueued").zip(self.get("capacity")).is_some_and(|(n, all)| all > 0 && n >= all.div_ceil(2))
+            }
             Kind::Semaphore => self.get("count") == Some(0),
             Kind::BlockPool => {
                 self.get("available").zip(self.get("total")).is_some_and(|(n, all)| quarter_free(n, all))
@@ -169,7 +168,7 @@ impl Object {
     }
 }
 
-/// A name: what memory has where the control block points to, else what others know.
+/// A name: what memory has where the control block points to, else what `names` gives.
 pub(super) fn name_of(
     memory: &mut dyn Memory,
     pointer: Option<Addr>,
@@ -183,7 +182,7 @@ pub(super) fn name_of(
 fn text(memory: &mut dyn Memory, address: Addr) -> Option<String> {
     let mut all = Vec::new();
     let mut at = address;
-    while all.len() < LONGEST {
+    while all.len() < MAX_NAME {
         let piece = memory.read_bytes(at, 16).or_else(|_| memory.read_bytes(at, 1)).ok()?;
         if let Some(end) = piece.iter().position(|b| *b == 0) {
             all.extend_from_slice(piece.get(..end)?);
@@ -191,7 +190,7 @@ fn text(memory: &mut dyn Memory, address: Addr) -> Option<String> {
             return (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text);
         }
         all.extend_from_slice(&piece);
-        at = at.checked_add(u64::try_from(piece.len()).ok()?)?;
+        at = at.checked_add(piece.len() as u64)?;
     }
     None
 }

@@ -1,4 +1,4 @@
-//! Where each thread stands: its registers, from the frame that it saved or from the CPU that runs it.
+//! Where each thread was stopped: its registers, from the frame that it saved or from the CPU that runs it.
 
 use super::thread::{Stacks, Thread};
 use super::{Above, Kernel, State, cpus};
@@ -9,7 +9,7 @@ use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place};
 
-/// Where a thread stands.
+/// Where a thread was stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Position {
     /// Its registers, as far as they are known.
@@ -18,11 +18,11 @@ pub struct Position {
     pub pc: Option<Addr>,
     /// How that is known, or why it is not; empty where there is nothing to say.
     pub how: String,
-    /// It never ran: it stands where it will start.
+    /// It never ran: its program counter is where it will start.
     pub never_ran: bool,
 }
 
-/// What the source tells of the CPUs that stopped.
+/// What the source gives of the CPUs that stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     /// How threads save their registers; `None` where the processor is not known.
@@ -43,7 +43,7 @@ pub(super) const RUNS: &str = "it runs";
 const EXC_RETURN: u64 = 0xFFFF_FF80;
 
 impl Kernel {
-    /// Finds out where each thread stands. What this shows of the processor goes into `stop`.
+    /// Finds out where each thread was stopped. What this shows of the processor goes into `stop`.
     pub fn place(&mut self, memory: &mut dyn Memory, stop: &mut Stop, symbols: &dyn Symbols) {
         self.settle_processor(memory, stop);
         self.processor = stop.frames.map(|f| f.architecture);
@@ -64,9 +64,8 @@ impl Kernel {
         }
         for (what, of) in [("not known", unknown), ("doubtful", doubtful)] {
             if let Some(first) = of.first() {
-                let message = format!("where a thread stands is {what}: {first}");
-                let count = u64::try_from(of.len()).unwrap_or(u64::MAX);
-                self.issues.push(Issue::new(Code::NoSavedFrame, message).times(count));
+                let message = format!("the position of a thread is {what}: {first}");
+                self.issues.push(Issue::new(Code::NoSavedFrame, message).times(of.len() as u64));
             }
         }
         self.cpus = (0..cores).map(|core| self.cpu(core, stop, symbols)).collect();
@@ -117,16 +116,16 @@ impl Kernel {
     /// Every thread that does not run, and ran, saved an `EXC_RETURN` first.
     fn looks_like_cortex_m(&self, memory: &mut dyn Memory) -> bool {
         let shape = self.layout.shape;
-        let mut seen = 0u32;
+        let mut seen = false;
         for thread in self.threads.iter().filter(|t| t.core.is_none()) {
             let Some(saved) = thread.saved.filter(|p| thread.holds(*p)) else { continue };
             let word = memory.read_bytes(saved, 4).ok().and_then(|b| shape.endian.u32(&b, 0)).map(u64::from);
             if word.is_none_or(|w| w & EXC_RETURN != EXC_RETURN) {
                 return false;
             }
-            seen = seen.saturating_add(1);
+            seen = true;
         }
-        seen > 0 && shape.pointer == crate::abi::Width::W4
+        seen && shape.pointer == crate::abi::Width::W4
     }
 }
 

@@ -6,7 +6,7 @@ use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::elf::{Elf, PF_W, PT_LOAD, SHF_ALLOC, SHF_WRITE, SHT_NOBITS, SHT_NOTE, Section, Segment};
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::{Issue, Object, Trace};
 
@@ -20,9 +20,11 @@ pub const SYMBOLS: &[&str] = &[
     "_tx_timer_system_clock",
     VERSION,
 ];
+/// What a port calls the vector table.
+pub const VECTOR_TABLES: &[&str] = &["_tx_vectors"];
 /// What the names of the kernel's variables and functions begin with.
 pub const PREFIX: &str = "_tx_";
-/// Constants that tell which kernel it is.
+/// Constants that identify the kernel.
 pub const CONSTANTS: [&str; 2] = [VERSION, "_tx_build_options"];
 /// The kernel's version string.
 const VERSION: &str = "_tx_version_id";
@@ -67,10 +69,10 @@ impl Agreement {
     /// another layout.
     #[must_use]
     pub const fn holds(self) -> bool {
-        self.same.saturating_mul(2) > self.compared
+        self.same > self.compared / 2
     }
 
-    /// The sentence that a mismatch deserves.
+    /// The issue of a mismatch.
     #[must_use]
     pub fn issue(self) -> Option<Issue> {
         (!self.holds()).then(|| {
@@ -130,13 +132,14 @@ impl Program<'_> {
     }
 
     /// How many names agree where the pointer to the name lies at `offset`.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts control blocks that are held in memory")]
     fn names_at(&self, blocks: &Blocks, offset: usize) -> Agreement {
         let mut score = Agreement { same: 0, compared: 0 };
         for (name, at) in blocks.words(offset) {
             let there = at.map_or(Constant::NotHere, |at| constant(self.elf, at, self.load_offset));
             let same = matches!(&there, Constant::Text(text) if is_name(text, name));
-            score.same = score.same.saturating_add(usize::from(same));
-            score.compared = score.compared.saturating_add(usize::from(!matches!(there, Constant::NotHere)));
+            score.same += usize::from(same);
+            score.compared += usize::from(!matches!(there, Constant::NotHere));
         }
         score
     }
@@ -214,7 +217,7 @@ enum Constant {
 
 /// What the ELF has at a run-time address among what the program does not write.
 fn constant(elf: &Elf, at: u64, load_offset: u64) -> Constant {
-    let at = at.wrapping_sub(load_offset);
+    let at = elf.width().moved_back(at, load_offset);
     let (start, bytes) = match elf.section_holding(at) {
         Some(section) if section.flags & SHF_WRITE != 0 || section.kind == SHT_NOBITS => return Constant::NotHere,
         Some(section) => (section.addr, elf.section_bytes(&section)),
@@ -225,13 +228,13 @@ fn constant(elf: &Elf, at: u64, load_offset: u64) -> Constant {
         }
         // An ELF without section headers.
         None => {
-            let holds = |p: &Segment| at.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz);
+            let holds = |p: &Segment| Region { start: p.vaddr, len: p.filesz }.contains(at);
             let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_W == 0;
             let Some(segment) = elf.segments().find(|p| fixed(p) && holds(p)) else { return Constant::Other };
             (segment.vaddr, elf.segment_bytes(&segment))
         }
     };
-    let rest = usize::try_from(at.wrapping_sub(start)).ok().and_then(|into| bytes.get(into..));
+    let rest = at.checked_sub(start).and_then(|into| bytes.get(usize::try_from(into).ok()?..));
     let text = rest.and_then(|rest| rest.get(..rest.iter().take(LONGEST).position(|b| *b == 0)?));
     text.map_or(Constant::Other, |text| Constant::Text(text.to_vec()))
 }

@@ -1,38 +1,37 @@
-//! What is told of a kernel: reports.
+//! The state of a kernel as reports.
 
 use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::Addr;
 use crate::report::{Cell, Column, Kind as CellKind, Report};
 
-/// For whom.
+/// How much the reports hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Breadth {
-    /// People with a line of this many columns: threads, and of the other objects what matters, or all.
-    People {
+pub enum Detail {
+    /// What fits a terminal: threads, and the other objects that are held, waited for or used up.
+    Summary {
         /// Columns of a line.
         width: usize,
         /// All objects.
         all: bool,
     },
-    /// Programs: everything, with stable names.
-    Everything,
+    /// Everything, with stable names: for programs.
+    Full,
 }
 
-/// From this many columns on people see more.
+/// From this many columns on the summary has more of them.
 const WIDE: usize = 120;
 
-/// Threads first; then, for people, what somebody holds or waits for and what is used up; for programs all objects, kind
-/// by kind.
+/// Threads first; then the other objects: in one report, or kind by kind.
 #[must_use]
-pub fn reports(kernel: &Kernel, breadth: Breadth) -> Vec<Report> {
-    match breadth {
-        Breadth::People { width, all } => {
-            let mut reports = vec![for_people(kernel, width >= WIDE)];
+pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
+    match detail {
+        Detail::Summary { width, all } => {
+            let mut reports = vec![summary(kernel, width >= WIDE)];
             reports.extend(Some(held(kernel, all)).filter(|held| !held.rows.is_empty()));
             reports
         }
-        Breadth::Everything => {
+        Detail::Full => {
             let kinds = Kind::ALL.into_iter().filter(|k| kernel.objects.iter().any(|o| o.kind == *k));
             let all = std::iter::once(threads(kernel)).chain(kinds.map(|k| objects(kernel, k)));
             all.chain(cpus(kernel)).collect()
@@ -72,7 +71,7 @@ impl Kernel {
         thread.doing(&|owner| self.name_of(owner))
     }
 
-    /// How an object stands, in words: `owned by low_task`, `2 of 4 messages`.
+    /// The state of an object, in words: `owned by low_task`, `2 of 4 messages`.
     #[must_use]
     pub fn state(&self, object: &Object) -> String {
         object.state(&|thread| self.name_of(thread))
@@ -91,6 +90,18 @@ impl Kernel {
         line
     }
 
+    /// The mutexes that a thread owns.
+    fn owned(&self, thread: &Thread) -> String {
+        let owned = thread.owns.iter().filter_map(|mutex| self.object(*mutex)).map(Object::label);
+        owned.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The threads that wait for an object.
+    fn waiting(&self, object: &Object) -> String {
+        let waiting = object.waiting.iter().map(|t| self.name_of(*t).unwrap_or_else(|| format!("{t:#x}")));
+        waiting.collect::<Vec<_>>().join(", ")
+    }
+
     /// Those that run first, the rest in the order of their creation.
     fn in_order(&self) -> impl Iterator<Item = &Thread> {
         let runs = self.threads.iter().filter(|t| t.core.is_some());
@@ -98,55 +109,58 @@ impl Kernel {
     }
 }
 
-fn for_people(kernel: &Kernel, wide: bool) -> Report {
-    let mut columns = vec![column("thread", CellKind::Text)];
-    if wide {
-        columns.push(column("address", CellKind::Address));
-    }
-    columns.extend([
-        column("pri", CellKind::Text),
-        column("stack", CellKind::Text),
-        column("high", CellKind::Count),
-        column("runs", CellKind::Count),
-    ]);
-    if wide {
-        columns.extend([column("entry", CellKind::Code), column("owns", CellKind::Text)]);
-    }
+/// The threads, as wide as a terminal.
+fn summary(kernel: &Kernel, wide: bool) -> Report {
     let system = kernel.threads.iter().any(|t| t.pthread.is_some());
-    if wide && system {
-        columns.push(column("lwp", CellKind::Count));
+    let only_if = |shown: bool, name, kind| shown.then_some(column(name, kind));
+    let columns = [
+        Some(column("thread", CellKind::Text)),
+        only_if(wide, "address", CellKind::Address),
+        Some(column("pri", CellKind::Text)),
+        Some(column("stack", CellKind::Text)),
+        Some(column("high", CellKind::Count)),
+        Some(column("runs", CellKind::Count)),
+        only_if(wide, "entry", CellKind::Code),
+        only_if(wide, "owns", CellKind::Text),
+        only_if(wide && system, "lwp", CellKind::Count),
+        Some(column("at", CellKind::Code)),
+        // The last one: where it does not fit it goes on in the next line.
+        Some(column("state", CellKind::Text)),
+    ];
+    let row = |thread| summary_row(kernel, thread, wide, system);
+    Report {
+        name: "threads",
+        columns: columns.into_iter().flatten().collect(),
+        rows: kernel.in_order().map(row).collect(),
+        notes: summary_notes(kernel, system),
     }
-    // What a thread waits for is the last: where it does not fit it goes on below.
-    columns.extend([column("at", CellKind::Code), column("state", CellKind::Text)]);
-    let row = |thread: &Thread| {
-        let mark = if thread.core.is_some() { "* " } else { "  " };
-        let mut cells = vec![text(format!("{mark}{}", thread.label()))];
-        if wide {
-            cells.push(Cell::Address(thread.address));
-        }
-        cells.extend([
-            text(priority(thread)),
-            text(stack(thread)),
-            count(thread.stack.high.bytes(thread.stack.size)),
-            count(thread.run_count),
-        ]);
-        if wide {
-            let owns = thread.owns.iter().filter_map(|m| kernel.object(*m)).map(Object::label);
-            cells.extend([address(thread.entry), text(owns.collect::<Vec<_>>().join(", "))]);
-        }
-        if wide && system {
-            cells.push(count(thread.lwp()));
-        }
-        cells.push(match thread.position.pc {
-            _ if thread.position.never_ran => text("never ran"),
-            Some(pc) => Cell::Address(pc),
-            None => Cell::Empty,
-        });
-        cells.push(text(kernel.doing(thread)));
-        cells
+}
+
+/// One thread, with the cells of [`summary`]'s columns.
+fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool) -> Vec<Cell> {
+    let mark = if thread.core.is_some() { "* " } else { "  " };
+    let at = match thread.position.pc {
+        _ if thread.position.never_ran => text("never ran"),
+        pc => address(pc),
     };
-    let mut notes: Vec<String> = Vec::new();
-    notes.extend(without_threads(kernel));
+    let cells = [
+        Some(text(format!("{mark}{}", thread.label()))),
+        wide.then_some(Cell::Address(thread.address)),
+        Some(text(priority(thread))),
+        Some(text(stack(thread))),
+        Some(count(thread.stack.high.bytes(thread.stack.size))),
+        Some(count(thread.run_count)),
+        wide.then(|| address(thread.entry)),
+        wide.then(|| text(kernel.owned(thread))),
+        (wide && system).then(|| count(thread.lwp())),
+        Some(at),
+        Some(text(kernel.doing(thread))),
+    ];
+    cells.into_iter().flatten().collect()
+}
+
+fn summary_notes(kernel: &Kernel, system: bool) -> Vec<String> {
+    let mut notes = without_threads(kernel);
     if kernel.threads.iter().any(|t| t.inherits().is_some()) {
         notes.push("priority: what a thread runs at, and in brackets its own where it inherited another".to_owned());
     }
@@ -158,13 +172,13 @@ fn for_people(kernel: &Kernel, wide: bool) -> Report {
     }
     for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.position.how.is_empty()) {
         let cpu = thread.core.and_then(|core| kernel.cpus.get(core));
-        // Also where an exception is but inferred, the thread is not where the CPU is.
+        // The thread is not where the CPU is, also where an exception is only inferred.
         let interrupted = cpu.is_some_and(|c| c.is_interrupted() || c.above == Above::Unknown);
         if thread.position.pc.is_none() || (interrupted && thread.position.how != RUNS) {
             notes.push(format!("{}: {}", thread.label(), thread.position.how));
         }
     }
-    Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes }
+    notes
 }
 
 /// What a thread runs at, and in brackets its own where it inherited another.
@@ -199,7 +213,7 @@ fn without_threads(kernel: &Kernel) -> Vec<String> {
     }
 }
 
-/// What each CPU does; nothing where nothing tells.
+/// What each CPU does, where that is known.
 fn cpus(kernel: &Kernel) -> Option<Report> {
     let columns = vec![
         column("core", CellKind::Count),
@@ -241,16 +255,10 @@ fn cpus(kernel: &Kernel) -> Option<Report> {
     (!rows.is_empty()).then(|| Report { name: "cpus", columns, rows, notes: Vec::new() })
 }
 
-/// All objects, or those that somebody holds or waits for, or that are used up.
+/// All objects, or those that a thread holds or waits for, or that are used up.
 fn held(kernel: &Kernel, all: bool) -> Report {
     let row = |object: &Object| {
-        let waiting = object.waiting.iter().map(|t| kernel.name_of(*t).unwrap_or_else(|| format!("{t:#x}")));
-        vec![
-            text(object.kind.name()),
-            text(object.label()),
-            text(kernel.state(object)),
-            text(waiting.collect::<Vec<_>>().join(", ")),
-        ]
+        vec![text(object.kind.name()), text(object.label()), text(kernel.state(object)), text(kernel.waiting(object))]
     };
     Report {
         name: "held",
@@ -265,78 +273,83 @@ fn held(kernel: &Kernel, all: bool) -> Report {
     }
 }
 
+/// The columns of the full report of threads.
+const THREADS: [(&str, CellKind); 28] = [
+    ("thread", CellKind::Thread),
+    ("running", CellKind::Flag),
+    ("core", CellKind::Count),
+    ("state", CellKind::Text),
+    ("state_code", CellKind::Count),
+    ("doing", CellKind::Text),
+    ("waits_for", CellKind::Object),
+    ("waits_for_type", CellKind::Text),
+    ("owner", CellKind::Thread),
+    ("timed", CellKind::Flag),
+    ("priority", CellKind::Count),
+    ("own_priority", CellKind::Count),
+    ("threshold", CellKind::Count),
+    ("owns", CellKind::Text),
+    ("run_count", CellKind::Count),
+    ("stack_start", CellKind::Address),
+    ("stack_size", CellKind::Count),
+    ("stack_pointer", CellKind::Address),
+    ("stack_used", CellKind::Count),
+    ("stack_high", CellKind::Count),
+    ("entry", CellKind::Code),
+    ("at", CellKind::Code),
+    ("at_how", CellKind::Text),
+    ("lwp", CellKind::Count),
+    ("kernel_stack_start", CellKind::Address),
+    ("kernel_stack_size", CellKind::Count),
+    ("kernel_stack_used", CellKind::Count),
+    ("kernel_stack_high", CellKind::Count),
+];
+
 /// Threads with all that is known of them.
 fn threads(kernel: &Kernel) -> Report {
-    let columns = vec![
-        column("thread", CellKind::Thread),
-        column("running", CellKind::Flag),
-        column("core", CellKind::Count),
-        column("state", CellKind::Text),
-        column("state_code", CellKind::Count),
-        column("doing", CellKind::Text),
-        column("waits_for", CellKind::Object),
-        column("waits_for_type", CellKind::Text),
-        column("owner", CellKind::Thread),
-        column("timed", CellKind::Flag),
-        column("priority", CellKind::Count),
-        column("own_priority", CellKind::Count),
-        column("threshold", CellKind::Count),
-        column("owns", CellKind::Text),
-        column("run_count", CellKind::Count),
-        column("stack_start", CellKind::Address),
-        column("stack_size", CellKind::Count),
-        column("stack_pointer", CellKind::Address),
-        column("stack_used", CellKind::Count),
-        column("stack_high", CellKind::Count),
-        column("entry", CellKind::Code),
-        column("at", CellKind::Code),
-        column("at_how", CellKind::Text),
-        column("lwp", CellKind::Count),
-        column("kernel_stack_start", CellKind::Address),
-        column("kernel_stack_size", CellKind::Count),
-        column("kernel_stack_used", CellKind::Count),
-        column("kernel_stack_high", CellKind::Count),
-    ];
-    let row = |thread: &Thread| {
-        let wait = thread.waits.as_ref();
-        let owns = thread.owns.iter().filter_map(|m| kernel.object(*m)).map(Object::label);
-        let calls = thread.kernel_stack.unwrap_or_default();
-        vec![
-            kernel.named(thread.address),
-            // Where nothing tells which thread runs, none is said not to.
-            if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
-            count(thread.core.and_then(|c| u32::try_from(c).ok())),
-            text(thread.state.map_or("unknown", |s| s.name())),
-            count(thread.state.map(|s| s.0)),
-            text(kernel.doing(thread)),
-            wait.map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone())),
-            wait.map_or(Cell::Empty, |w| text(w.kind.name())),
-            wait.and_then(|w| w.owner).map_or(Cell::Empty, |o| kernel.named(o)),
-            thread.timed.map_or(Cell::Empty, Cell::Flag),
-            count(thread.priority),
-            count(thread.own_priority),
-            count(thread.threshold),
-            text(owns.collect::<Vec<_>>().join(", ")),
-            count(thread.run_count),
-            address(thread.stack.start),
-            count(thread.stack.size),
-            address(thread.stack.pointer),
-            count(thread.stack.used),
-            count(thread.stack.high.bytes(thread.stack.size)),
-            address(thread.entry),
-            address(thread.position.pc),
-            text(thread.position.how.clone()),
-            count(thread.lwp()),
-            address(calls.start),
-            count(calls.size),
-            count(calls.used),
-            count(calls.high.bytes(calls.size)),
-        ]
-    };
-    Report { name: "threads", columns, rows: kernel.in_order().map(row).collect(), notes: Vec::new() }
+    let rows = kernel.in_order().map(|thread| thread_row(kernel, thread)).collect();
+    let columns = THREADS.map(|(name, kind)| column(name, kind)).into();
+    Report { name: "threads", columns, rows, notes: Vec::new() }
 }
 
-/// What the members of an object are called for programs, and what they hold.
+/// One thread, with the cells of [`THREADS`].
+fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
+    let wait = thread.waits.as_ref();
+    let calls = thread.kernel_stack.unwrap_or_default();
+    vec![
+        kernel.named(thread.address),
+        // Where it is not known which thread runs, none is shown as not running.
+        if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
+        count(thread.core.and_then(|c| u32::try_from(c).ok())),
+        text(thread.state.map_or("unknown", |s| s.name())),
+        count(thread.state.map(|s| s.0)),
+        text(kernel.doing(thread)),
+        wait.map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone())),
+        wait.map_or(Cell::Empty, |w| text(w.kind.name())),
+        wait.and_then(|w| w.owner).map_or(Cell::Empty, |o| kernel.named(o)),
+        thread.timed.map_or(Cell::Empty, Cell::Flag),
+        count(thread.priority),
+        count(thread.own_priority),
+        count(thread.threshold),
+        text(kernel.owned(thread)),
+        count(thread.run_count),
+        address(thread.stack.start),
+        count(thread.stack.size),
+        address(thread.stack.pointer),
+        count(thread.stack.used),
+        count(thread.stack.high.bytes(thread.stack.size)),
+        address(thread.entry),
+        address(thread.position.pc),
+        text(thread.position.how.clone()),
+        count(thread.lwp()),
+        address(calls.start),
+        count(calls.size),
+        count(calls.used),
+        count(calls.high.bytes(calls.size)),
+    ]
+}
+
+/// The members of an object in the full report: column, member, and what it holds.
 const fn members(kind: Kind) -> &'static [(&'static str, &'static str, CellKind)] {
     match kind {
         Kind::Mutex => &[
@@ -404,8 +417,7 @@ fn objects(kernel: &Kernel, kind: Kind) -> Report {
             (Some(n), _) => Cell::Address(n),
         }));
         if kind != Kind::Timer {
-            let waiting = object.waiting.iter().map(|t| kernel.name_of(*t).unwrap_or_else(|| format!("{t:#x}")));
-            cells.push(text(waiting.collect::<Vec<_>>().join(", ")));
+            cells.push(text(kernel.waiting(object)));
         }
         cells
     };

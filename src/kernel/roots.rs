@@ -7,7 +7,7 @@ use super::layout::Kind;
 use super::{Kernel, Stop, THREAD_ID};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::trace::Issue;
 
 /// A control block that something names.
@@ -21,12 +21,12 @@ pub struct Root {
 
 /// How much is searched at a time.
 const STEP: u64 = 16 << 20;
-/// The most bytes that a search looks at.
+/// The most bytes that are searched.
 const LIMIT: u64 = 1 << 30;
 /// Memory without anything in it.
 const ZEROS: [u8; 4096] = [0; 4096];
 /// The most places of one kind that a search remembers.
-const MOST: usize = 4096;
+const MAX_PLACES: usize = 4096;
 
 /// The addresses of one kind.
 pub fn of(roots: &[Root], kind: Option<Kind>) -> Vec<Addr> {
@@ -46,19 +46,20 @@ pub fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
     let mut left = LIMIT;
     for region in memory.searchable().unwrap_or_default() {
         // Words are aligned, whatever the region is.
-        let skip = region.start.wrapping_neg() & 3;
-        let (mut at, mut len) = (region.start.saturating_add(skip), region.len.saturating_sub(skip));
-        while len >= 4 && left >= 4 {
-            let now = len.min(STEP).min(left);
-            let Ok(size) = usize::try_from(now) else { return found };
-            match memory.read_bytes(at, size) {
-                Ok(bytes) => search_part(&bytes, at, endian, &mut found, &mut room),
+        let Some(first) = region.start.checked_next_multiple_of(4) else { continue };
+        let Some(last) = region.last() else { continue };
+        let mut next = Some(first);
+        while let Some(part) = next.and_then(|at| Region::between(at, last)).filter(|part| part.len >= 4 && left >= 4) {
+            let len = part.len.min(STEP).min(left);
+            let Ok(size) = usize::try_from(len) else { return found };
+            match memory.read_bytes(part.start, size) {
+                Ok(bytes) => search_part(&bytes, part.start, endian, &mut found, &mut room),
                 Err(e) if e.is_fatal() => return found,
                 Err(_) => {}
             }
-            at = at.saturating_add(now);
-            len = len.saturating_sub(now);
-            left = left.saturating_sub(now);
+            // At most `left`.
+            left = left.saturating_sub(len);
+            next = part.start.checked_add(len);
         }
     }
     found
@@ -83,7 +84,7 @@ fn search_part(
             let wide = big.zip(at.checked_sub(4));
             let places = [little.map(|kind| (kind, at)), big.map(|kind| (kind, at)), wide];
             for (kind, address) in places.into_iter().flatten() {
-                let room = room.entry(kind).or_insert(MOST);
+                let room = room.entry(kind).or_insert(MAX_PLACES);
                 if let Some(less) = room.checked_sub(1) {
                     *room = less;
                     found.push(Root { kind, address });
@@ -106,7 +107,7 @@ impl Kernel {
         }
     }
 
-    /// Where no variable of the kernel tells which thread runs: by the stack that the only CPU is on.
+    /// Where no variable of the kernel gives the thread that runs: by the stack that the only CPU is on.
     pub fn find_running(&mut self, stop: &Stop) {
         if !self.current.is_empty() {
             return;

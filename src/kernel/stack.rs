@@ -1,13 +1,13 @@
 //! A thread's stack: where it lies, how much of it is in use, and how much ever was.
 
 use crate::abi::Addr;
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 
 /// The byte that the kernel fills a stack with before its thread runs.
 pub const FILL: u8 = 0xEF;
-/// The most bytes of a stack that are looked at.
-pub const MOST: u64 = 16 << 20;
-/// Bytes that are looked at first; each further step looks at twice as many.
+/// The size of the largest stack that is measured.
+pub const MAX: u64 = 16 << 20;
+/// Bytes that are read first; each further step reads twice as many.
 pub const STEP: u64 = 256;
 
 /// What is known of a stack.
@@ -28,7 +28,7 @@ pub struct Stack {
 /// The high-water mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum High {
-    /// Nothing tells: not filled, or not in this memory.
+    /// Not known: not filled, or not in this memory.
     #[default]
     Unknown,
     /// So many bytes, by the fill that is left.
@@ -50,6 +50,12 @@ impl High {
 }
 
 impl Stack {
+    /// Where it lies.
+    #[must_use]
+    pub fn region(&self) -> Option<Region> {
+        Some(Region { start: self.start?, len: self.size? })
+    }
+
     /// The address above it.
     #[must_use]
     pub fn end(&self) -> Option<Addr> {
@@ -59,7 +65,7 @@ impl Stack {
     /// True where an address lies in it, or just above it: an empty stack.
     #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
-        self.start.zip(self.end()).is_some_and(|(start, end)| (start..=end).contains(&address))
+        self.region().is_some_and(|stack| stack.contains(address)) || self.end() == Some(address)
     }
 
     /// Takes `pointer` for the stack pointer.
@@ -70,27 +76,21 @@ impl Stack {
 
     /// Looks for the lowest byte that is no fill.
     pub fn measure(&mut self, memory: &mut dyn Memory) {
-        let Some((start, size)) = self.start.zip(self.size).filter(|(_, size)| *size > 0 && *size <= MOST) else {
-            return;
-        };
-        let (mut at, mut step) = (0, STEP);
-        while let Some(rest) = size.checked_sub(at).filter(|rest| *rest > 0) {
+        let Some(stack) = self.region().filter(|stack| (1..=MAX).contains(&stack.len)) else { return };
+        let (mut filled, mut step) = (0, STEP);
+        while let Some(rest) = stack.len.checked_sub(filled).filter(|rest| *rest > 0) {
             let len = step.min(rest);
-            let Some(bytes) = start
-                .checked_add(at)
-                .zip(usize::try_from(len).ok())
-                .and_then(|(from, len)| memory.read_bytes(from, len).ok())
-            else {
-                return;
-            };
-            if let Some(n) = bytes.iter().position(|b| *b != FILL).and_then(|n| u64::try_from(n).ok()) {
-                let free = at.saturating_add(n);
+            let at = stack.start.checked_add(filled).zip(usize::try_from(len).ok());
+            let Some(bytes) = at.and_then(|(at, len)| memory.read_bytes(at, len).ok()) else { return };
+            let part = bytes.iter().take_while(|b| **b == FILL).count() as u64;
+            // Both are at most the size of the stack.
+            filled = filled.saturating_add(part);
+            if part < len {
                 // A word of fill at the lowest end: a byte or two may be chance.
-                self.high = if free < 4 { High::Full } else { High::Bytes(size.saturating_sub(free)) };
+                self.high = if filled < 4 { High::Full } else { High::Bytes(stack.len.saturating_sub(filled)) };
                 return;
             }
-            at = at.saturating_add(len);
-            step = step.saturating_mul(2);
+            step <<= 1;
         }
         self.high = High::Bytes(0);
     }

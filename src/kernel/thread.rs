@@ -51,7 +51,7 @@ pub struct Wait {
     pub address: Addr,
     /// Its name, where one is known.
     pub name: Option<String>,
-    /// Who owns it, of a mutex.
+    /// The owner of a mutex.
     pub owner: Option<Addr>,
     /// More about it: `wants 0x7 (all)`, `full`; empty where there is nothing to say.
     pub more: String,
@@ -87,7 +87,7 @@ pub enum Stacks {
     Module,
     /// Those of the operating system; that in its control block is not used.
     System,
-    /// It is a module's, or may be, and nothing tells where its stacks lie.
+    /// It is a module's, or may be, and it is not known where its stacks lie.
     Unknown,
 }
 
@@ -106,7 +106,7 @@ pub struct Thread {
     pub priority: Option<u32>,
     /// The priority that it was given; another than `priority` where it inherits one.
     pub own_priority: Option<u32>,
-    /// Who may not preempt it.
+    /// Threads of this priority and below it do not preempt it.
     pub threshold: Option<u32>,
     /// How often it was given the processor.
     pub run_count: Option<u64>,
@@ -135,7 +135,7 @@ pub struct Thread {
     /// The thread of the operating system that it is, in the Linux port: its `pthread_t`. Such a thread does not use the
     /// stack in its control block.
     pub pthread: Option<Addr>,
-    /// Where it stands.
+    /// Where it was stopped.
     pub position: Position,
     /// To be suspended once it leaves the kernel.
     pub delayed_suspend: bool,
@@ -151,6 +151,65 @@ pub struct Thread {
     module_pointer: Option<Addr>,
 }
 
+/// The bytes of a thread's control block, by members.
+struct Block<'a> {
+    layout: &'a Layout,
+    node: &'a Node,
+}
+
+impl Block<'_> {
+    fn get(&self, name: &str) -> Option<u64> {
+        self.layout.thread.get(&self.node.bytes, self.layout.shape.endian, name)
+    }
+
+    fn small(&self, name: &str) -> Option<u32> {
+        self.get(name).and_then(|n| u32::try_from(n).ok())
+    }
+
+    /// The `pthread_t` in the Linux port.
+    fn pthread(&self) -> Option<Addr> {
+        self.get("tx_thread_linux_thread_id").filter(|id| *id != 0)
+    }
+
+    /// `modules`: some are loaded.
+    fn stacks(&self, about: &About<'_>, modules: bool) -> Stacks {
+        let in_program =
+            || self.get("tx_thread_entry").is_some_and(|entry| about.symbols.function(entry & !1).is_some());
+        match (self.get("tx_thread_module_instance_ptr"), self.get("tx_thread_module_kernel_stack_start")) {
+            _ if self.pthread().is_some() => Stacks::System,
+            (Some(0), _) => Stacks::Own,
+            (Some(_), Some(_)) => Stacks::Module,
+            (None, _) if !modules || in_program() => Stacks::Own,
+            _ => Stacks::Unknown,
+        }
+    }
+
+    /// The stack that every control block names.
+    fn named(&self) -> Stack {
+        let (start, size) = (self.get("tx_thread_stack_start"), self.get("tx_thread_stack_size"));
+        Stack { start, size, ..Stack::default() }
+    }
+
+    /// A stack of a module's thread.
+    fn of_module(&self, start: &str, size: &str) -> Option<Stack> {
+        let start = self.get(start).filter(|at| *at != 0)?;
+        Some(Stack { start: Some(start), size: self.get(size), ..Stack::default() })
+    }
+
+    /// The thread's own stack, and that for its calls of the kernel.
+    fn both_stacks(&self, stacks: Stacks) -> (Stack, Option<Stack>) {
+        match stacks {
+            Stacks::Own | Stacks::System => (self.named(), None),
+            Stacks::Module => (
+                self.of_module("tx_thread_module_stack_start", "tx_thread_module_stack_size")
+                    .unwrap_or_else(|| self.named()),
+                self.of_module("tx_thread_module_kernel_stack_start", "tx_thread_module_kernel_stack_size"),
+            ),
+            Stacks::Unknown => (Stack::default(), None),
+        }
+    }
+}
+
 impl Thread {
     /// `modules`: some are loaded.
     pub(super) fn read(
@@ -160,60 +219,34 @@ impl Thread {
         about: &About<'_>,
         modules: bool,
     ) -> Self {
-        let get = |name| layout.thread.get(&node.bytes, layout.shape.endian, name);
-        let small = |name| get(name).and_then(|n| u32::try_from(n).ok());
-        let priority = small("tx_thread_priority");
-        let own_priority = small("tx_thread_user_priority");
+        let block = Block { layout, node };
+        let get = |name| block.get(name);
+        let stacks = block.stacks(about, modules);
+        let (stack, kernel_stack) = block.both_stacks(stacks);
+        let named = block.named();
         let saved = get("tx_thread_stack_ptr");
-        let entry = get("tx_thread_entry");
-        let named =
-            Stack { start: get("tx_thread_stack_start"), size: get("tx_thread_stack_size"), ..Stack::default() };
-        let within = || entry.is_some_and(|entry| about.symbols.function(entry & !1).is_some());
-        let pthread = get("tx_thread_linux_thread_id").filter(|id| *id != 0);
-        let stacks = match (get("tx_thread_module_instance_ptr"), get("tx_thread_module_kernel_stack_start")) {
-            _ if pthread.is_some() => Stacks::System,
-            (Some(0), _) => Stacks::Own,
-            (Some(_), Some(_)) => Stacks::Module,
-            (None, _) if !modules || within() => Stacks::Own,
-            _ => Stacks::Unknown,
-        };
-        let of = |start, size| {
-            let start = get(start).filter(|at| *at != 0)?;
-            Some(Stack { start: Some(start), size: get(size), ..Stack::default() })
-        };
-        let module = of("tx_thread_module_stack_start", "tx_thread_module_stack_size");
-        let kernel = of("tx_thread_module_kernel_stack_start", "tx_thread_module_kernel_stack_size");
-        let (stack, kernel_stack) = match stacks {
-            Stacks::Own | Stacks::System => (named, None),
-            Stacks::Module => (module.unwrap_or(named), kernel),
-            Stacks::Unknown => (Stack::default(), None),
-        };
-        // Its lowest bit says what was pushed there.
-        let module_pointer = get("tx_thread_module_stack_ptr").map(|sp| sp & !3);
-        let flag = FLOATS.iter().find_map(|name| get(name));
-        let timer = get("tx_timer_internal_list_head").map(|list| list != 0);
         let mut thread = Self {
             address: node.address,
             name: name_of(memory, get("tx_thread_name"), node.address, about.names),
             name_at: get("tx_thread_name").filter(|p| *p != 0),
-            state: small("tx_thread_state").map(State),
-            priority,
-            own_priority,
-            threshold: small("tx_thread_preempt_threshold"),
+            state: block.small("tx_thread_state").map(State),
+            priority: block.small("tx_thread_priority"),
+            own_priority: block.small("tx_thread_user_priority"),
+            threshold: block.small("tx_thread_preempt_threshold"),
             run_count: get("tx_thread_run_count"),
-            entry,
+            entry: get("tx_thread_entry"),
             parameter: get("tx_thread_entry_parameter"),
             stack,
             kernel_stack,
             stacks,
-            // Anything else was written over.
-            floats: flag.filter(|flag| *flag <= 1).map(|flag| flag == 1),
-            timed: timer,
+            // A value other than 0 and 1 was written over.
+            floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
+            timed: get("tx_timer_internal_list_head").map(|list| list != 0),
             waits: None,
             owns: Vec::new(),
             core: None,
             saved,
-            pthread,
+            pthread: block.pthread(),
             position: Position::default(),
             delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
             stack_end: get("tx_thread_stack_end"),
@@ -222,15 +255,15 @@ impl Thread {
             suspend_info: get("tx_thread_suspend_info"),
             suspend_option: get("tx_thread_suspend_option"),
             named: named.start.zip(named.size),
-            module_pointer,
+            // Its lowest bit says what was pushed there.
+            module_pointer: get("tx_thread_module_stack_ptr").map(|sp| sp & !3),
         };
-        if stacks == Stacks::System {
-            return thread;
-        }
-        thread.set_pointer(saved);
-        if about.stacks {
-            thread.stack.measure(memory);
-            thread.kernel_stack.iter_mut().for_each(|stack| stack.measure(memory));
+        if stacks != Stacks::System {
+            thread.set_pointer(saved);
+            if about.stacks {
+                thread.stack.measure(memory);
+                thread.kernel_stack.iter_mut().for_each(|stack| stack.measure(memory));
+            }
         }
         thread
     }
@@ -266,7 +299,7 @@ impl Thread {
         known.chain(self.named.filter(|_| self.stacks == Stacks::Unknown))
     }
 
-    /// What it is called in a sentence: its name, or its address.
+    /// Its name, or its address.
     #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))

@@ -1,5 +1,7 @@
 //! A created list, from its head round to it again: bounded, and suspicious of every pointer.
 
+#![allow(clippy::arithmetic_side_effects, reason = "counts entries of lists that are held in memory")]
+
 use std::collections::HashSet;
 
 use super::layout::{Shape, Struct};
@@ -8,10 +10,10 @@ use crate::bytes::Bytes;
 use crate::mem::Memory;
 
 /// The most objects of one list.
-pub const MOST: usize = 4096;
+pub const MAX: usize = 4096;
 
-/// The most entries that are looked at for the one list that closes on itself.
-const VISITS: usize = 4 * MOST;
+/// The most entries that are read in search of a list that closes on itself.
+const MAX_VISITS: usize = 4 * MAX;
 
 /// What a list is made of.
 pub struct List<'a> {
@@ -45,7 +47,7 @@ pub enum Broken {
     Stranger(Addr, Addr, u64),
     /// It runs into itself: from, to.
     Loops(Addr, Addr),
-    /// Its length is beyond reason.
+    /// It is longer than any list.
     Long,
     /// The source failed.
     Failed(String),
@@ -61,13 +63,13 @@ impl Broken {
                 format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
             }
             Self::Stranger(at, to, word) => format!(
-                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} stands instead of the id of such an object",
+                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is in place of the id of such an object",
                 from(at)
             ),
             Self::Loops(at, to) => {
                 format!("the list of {list} is broken: {} leads back to {to:#x}, which is not its head", from(at))
             }
-            Self::Long => format!("the list of {list} does not end within {MOST}"),
+            Self::Long => format!("the list of {list} does not end within {MAX}"),
             Self::Failed(why) => format!("the list of {list}: {why}"),
         }
     }
@@ -92,8 +94,7 @@ impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
     #[must_use]
     pub fn closes(&self, count: Option<u64>) -> bool {
-        let len = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
-        self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == len)
+        self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }
 }
 
@@ -112,8 +113,7 @@ impl List<'_> {
         walk.broken = self.one_way(memory, head, next, &mut walk.nodes, &mut seen);
         let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
         let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
-        let ends = if walk.broken.is_some() { 1 } else { 0 };
-        let pairs = walk.nodes.len().saturating_sub(ends);
+        let pairs = walk.nodes.len().saturating_sub(usize::from(walk.broken.is_some()));
         walk.crooked = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
         // A pointer that leads too far closes the list as well: those that it skips are found backwards.
         if (walk.broken.is_some() || walk.crooked > 0)
@@ -128,11 +128,11 @@ impl List<'_> {
         }
         if walk.broken.is_some() {
             for start in others {
-                if walk.nodes.len() >= MOST {
+                if walk.nodes.len() >= MAX {
                     break;
                 }
                 let found = self.around(memory, *start, &mut seen);
-                walk.led = walk.led.saturating_add(found.len());
+                walk.led += found.len();
                 walk.nodes.extend(found);
             }
         }
@@ -146,11 +146,11 @@ impl List<'_> {
         let mut best = Walk::default();
         let closed = |walk: &Walk| !walk.nodes.is_empty() && walk.closes(None);
         for (start, certain) in named.iter().map(|a| (*a, true)).chain(searched.iter().map(|a| (*a, false))) {
-            if start == 0 || seen.contains(&start) || visits > VISITS {
+            if start == 0 || seen.contains(&start) || visits > MAX_VISITS {
                 continue;
             }
             let walk = self.walk_by(memory, start, &[]);
-            visits = visits.saturating_add(walk.nodes.len());
+            visits += walk.nodes.len();
             seen.extend(walk.nodes.iter().map(|n| n.address));
             let good = closed(&walk) || certain;
             if good && (closed(&walk), walk.nodes.len()) > (closed(&best), best.nodes.len()) {
@@ -167,14 +167,16 @@ impl List<'_> {
     /// number.
     pub fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
         let mut seen: HashSet<Addr> = walk.nodes.iter().map(|n| n.address).collect();
-        let before = walk.nodes.len();
+        let mut added = 0;
         for start in named {
-            if walk.nodes.len() >= MOST {
+            if walk.nodes.len() >= MAX {
                 break;
             }
-            walk.nodes.extend(self.around(memory, *start, &mut seen));
+            let found = self.around(memory, *start, &mut seen);
+            added += found.len();
+            walk.nodes.extend(found);
         }
-        walk.nodes.len().saturating_sub(before)
+        added
     }
 
     /// What hangs together with the entry at `start`, in the order of the list.
@@ -207,7 +209,7 @@ impl List<'_> {
             if !seen.insert(at) {
                 return (at != head).then_some(Broken::Loops(from, at));
             }
-            if nodes.len() >= MOST {
+            if nodes.len() >= MAX {
                 return Some(Broken::Long);
             }
             let bytes = match self.read(memory, at) {

@@ -18,7 +18,7 @@ use crate::rsp::{Endpoint, RspError, RspErrorKind};
 
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 4 << 20;
-/// How often the interrupt flag is looked at.
+/// How often the interrupt flag is checked.
 const SLICE: Duration = Duration::from_millis(50);
 /// The most bytes of memory in one question.
 const CHUNK: usize = 4096;
@@ -26,7 +26,7 @@ const CHUNK: usize = 4096;
 /// Opens the backend that `endpoint` names. `interrupt` ends every wait once it is set.
 ///
 /// # Errors
-/// Nobody there, nobody answers, or somebody who speaks otherwise.
+/// Connection refused, no answer, or another protocol.
 pub fn open(
     endpoint: &Endpoint,
     timeout: Duration,
@@ -60,7 +60,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Sends a question; `asked` says it shortly, for the message where that fails.
+    /// Sends a question; `asked` is its short form, for the message where that fails.
     fn send(&mut self, bytes: &[u8], asked: &[u8]) -> Result<(), RspError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
@@ -73,15 +73,16 @@ impl Connection {
     }
 
     /// The next answer, without the byte that ends it. `asked` is for the message where none comes.
+    #[allow(clippy::arithmetic_side_effects, reason = "positions in bytes that are held in memory")]
     fn answer(&mut self, end: u8, asked: &[u8]) -> Result<Vec<u8>, RspError> {
         let deadline = deadline_in(self.timeout);
-        let mut looked = 0usize;
+        let mut looked = 0;
         let mut buf = [0; 16 << 10];
         loop {
             if let Some(at) = self.rest.iter().skip(looked).position(|b| *b == end) {
-                let mut line = self.rest.split_off(looked.saturating_add(at).saturating_add(1));
-                std::mem::swap(&mut line, &mut self.rest);
-                line.pop();
+                let line = self.rest.drain(..looked + at).collect();
+                // The byte that ends it.
+                self.rest.remove(0);
                 return Ok(line);
             }
             looked = self.rest.len();
@@ -125,7 +126,7 @@ impl Connection {
     }
 }
 
-/// Cuts a range into questions; each is asked by `ask` and has to fill its part.
+/// Reads a range in chunks; `ask` fills one of them.
 fn in_chunks(
     addr: Addr,
     buf: &mut [u8],
@@ -135,11 +136,5 @@ fn in_chunks(
     if last_address(addr, len).is_none() {
         return Err(ReadError::unmapped(addr, len));
     }
-    let mut at = addr;
-    for part in buf.chunks_mut(CHUNK) {
-        let step = part.len() as u64;
-        ask(at, part)?;
-        at = at.wrapping_add(step);
-    }
-    Ok(())
+    (addr..).step_by(CHUNK).zip(buf.chunks_mut(CHUNK)).try_for_each(|(at, part)| ask(at, part))
 }

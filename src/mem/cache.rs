@@ -1,6 +1,6 @@
-//! Remembers what was read, so that the same bytes are never fetched twice.
+//! A cache: the same bytes are never read twice.
 //!
-//! For sources where a read costs a round trip. A mapped file needs none of this.
+//! For sources where a read costs a round trip. A mapped file needs none.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,10 +8,10 @@ use super::{MAX_READ, Memory, ReadError, ReadErrorKind, Region};
 use crate::abi::{Addr, last_address};
 use crate::bytes::Bytes;
 
-/// How many bytes are remembered by default.
+/// How many bytes are held by default.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
-/// A memory that remembers. What it holds is of the moment it was read: [`Cache::forget`] when the target ran.
+/// A memory with a cache. What it holds was read at different moments: [`Cache::forget`] when the target has run.
 pub struct Cache<M> {
     inner: M,
     /// What is held, by address; no two overlap.
@@ -67,28 +67,30 @@ impl<M: Memory> Cache<M> {
                     step
                 }
             };
+            // A step is no longer than the rest.
             rest = rest.saturating_sub(step);
-            let Some(next) = u64::try_from(step).ok().and_then(|n| at.checked_add(n)) else { break };
+            let Some(next) = at.checked_add(step as u64) else { break };
             at = next;
         }
         gaps
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "`size` is the sum of what is held")]
     fn remember(&mut self, addr: Addr, bytes: &Bytes) {
         // One read larger than all we may hold would only push out the rest.
         if bytes.is_empty() || bytes.len() > self.limit {
             return;
         }
-        self.size = self.size.saturating_add(bytes.len());
+        self.size += bytes.len();
         if let Some(old) = self.held.insert(addr, bytes.clone()) {
-            self.size = self.size.saturating_sub(old.len());
+            self.size -= old.len();
         } else {
             self.order.push_back(addr);
         }
         while self.size > self.limit {
             let Some(oldest) = self.order.pop_front() else { break };
             if let Some(gone) = self.held.remove(&oldest) {
-                self.size = self.size.saturating_sub(gone.len());
+                self.size -= gone.len();
             }
         }
     }
@@ -99,19 +101,19 @@ impl<M: Memory> Cache<M> {
         let mut at = Some(addr);
         while all.len() < len {
             let here = at?;
-            let (start, bytes) = [&self.held, fresh].into_iter().find_map(|map| {
+            let (into, bytes) = [&self.held, fresh].into_iter().find_map(|map| {
                 let (start, bytes) = map.range(..=here).next_back()?;
-                let into = here.checked_sub(*start)?;
-                (into < u64::try_from(bytes.len()).ok()?).then_some((*start, bytes))
+                let into = usize::try_from(here.checked_sub(*start)?).ok()?;
+                (into < bytes.len()).then_some((into, bytes))
             })?;
-            let into = usize::try_from(here.checked_sub(start)?).ok()?;
+            // Both are positive here.
             let wanted = len.saturating_sub(all.len()).min(bytes.len().saturating_sub(into));
             let part = bytes.cut(into, wanted)?;
             if wanted == len {
                 return Some(part);
             }
             all.extend_from_slice(&part);
-            at = here.checked_add(u64::try_from(wanted).ok()?);
+            at = here.checked_add(wanted as u64);
         }
         Some(Bytes::from(all))
     }
@@ -140,7 +142,7 @@ impl<M: Memory> Memory for Cache<M> {
 
     fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         let bytes = self.read_bytes(addr, buf.len())?;
-        // Same length by construction; a source that breaks its word is its own error.
+        // A source may return another number of bytes than it was asked for.
         if bytes.len() != buf.len() {
             let why = ReadErrorKind::Source("the source returned another number of bytes".into());
             return Err(ReadError::new(addr, buf.len(), why));
@@ -156,7 +158,7 @@ impl<M: Memory> Memory for Cache<M> {
     fn read_batch(&mut self, wanted: &[(Addr, usize)]) -> Vec<Result<Bytes, ReadError>> {
         let mut planned: BTreeMap<Addr, usize> = BTreeMap::new();
         for &(addr, len) in wanted {
-            // Past the end of the address space or beyond reason: the source finds its own words, below.
+            // Past the end of the address space or too long: the source reports that, below.
             if len > MAX_READ || last_address(addr, len).is_none() {
                 continue;
             }

@@ -3,7 +3,7 @@
 //! Cores come from the Linux kernel, from GDB (over any stub), from QEMU's monitor and from qemu-user. What
 //! they have in common is little; see [`super::segments`] for what is done about it.
 
-use super::segments::{Block, Missing, Segments, length};
+use super::segments::{Block, Segments};
 use super::{Memory, ReadError, Region};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
@@ -60,7 +60,7 @@ impl Core {
         if elf.kind() != ElfKind::Core {
             return Err(CoreError::NotACore(elf.describe()));
         }
-        let (mut blocks, mut missing, mut loads) = (Vec::new(), 0u64, 0usize);
+        let mut blocks: Vec<Block> = Vec::new();
         // Older QEMUs write no virtual addresses where they have none: all are 0, and the physical ones are right.
         let loaded = |p: &Segment| p.kind == PT_LOAD;
         let physical =
@@ -69,18 +69,17 @@ impl Core {
             if physical {
                 p.vaddr = p.paddr;
             }
-            loads = loads.saturating_add(1);
             // Addresses past the end of the address space do not exist.
-            let Some(room) = elf.width().max().checked_sub(p.vaddr) else { continue };
-            let room = room.saturating_add(1);
-            let memory = p.memsz.min(room);
+            let room = elf.width().max().checked_sub(p.vaddr);
+            let fit = |len: u64| room.map_or(0, |room| if len > room { room.saturating_add(1) } else { len });
+            let memory = fit(p.memsz);
             let claimed = p.filesz.min(memory);
             let held = elf.segment_bytes(&p);
             let len = usize::try_from(claimed).unwrap_or(usize::MAX).min(held.len());
             let data = held.cut(0, len).unwrap_or_else(|| Bytes::from(Vec::new()));
-            missing = missing.saturating_add(claimed.saturating_sub(length(&data)));
             blocks.push(Block { start: p.vaddr, memory, claimed, data, offset: p.offset, written: None });
         }
+        let (loads, missing) = (blocks.len(), blocks.iter().map(Block::cut_off).sum());
         let segments = Segments::new(blocks);
         let mut remarks = elf.damage().to_vec();
         if physical {
@@ -120,12 +119,6 @@ impl Core {
         &self.elf
     }
 
-    /// The core's memory, block by block.
-    #[must_use]
-    pub const fn segments(&self) -> &Segments {
-        &self.segments
-    }
-
     /// Bytes of memory that the core says it holds and the file, cut short, does not.
     #[must_use]
     pub const fn missing_bytes(&self) -> u64 {
@@ -138,32 +131,14 @@ impl Core {
         &self.remarks
     }
 
-    /// Why `address` cannot be read, in words; `None` where it can.
-    #[must_use]
-    pub fn why_missing(&self, address: Addr) -> Option<String> {
-        let range = |r: Region| format!("{:#x} to {:#x}", r.start, r.start.saturating_add(r.len.saturating_sub(1)));
-        Some(match self.segments.missing(address)? {
-            Missing::Nowhere => format!("the core has no segment at {address:#x}"),
-            Missing::NotDumped(r) => {
-                format!("{address:#x} was mapped ({}), but whoever wrote the core left it out", range(r))
-            }
-            Missing::CutOff(r) => format!("{address:#x} ({}) was in the part of the core that is cut off", range(r)),
-        })
-    }
-
     /// The notes of one type that the system wrote (`CORE`), raw.
     fn notes(&self, kind: u32) -> impl Iterator<Item = &[u8]> + '_ {
         let ours = self.elf.notes().filter_map(Result::ok);
         ours.filter(move |n| n.kind == kind && n.name == b"CORE").map(|n| n.desc)
     }
 
-    /// The registers of each thread or CPU, raw (`NT_PRSTATUS`), in the order of the file: the first is the one
-    /// that stopped.
-    pub fn prstatus(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        self.notes(NT_PRSTATUS)
-    }
-
-    /// The same, each with its segments of thread-local storage (`NT_386_TLS`) where the system wrote them: they follow.
+    /// The registers of each thread or CPU, raw (`NT_PRSTATUS`), in the order of the file: the first is the one that
+    /// stopped. Each with its segments of thread-local storage (`NT_386_TLS`), where the core has them.
     pub fn threads(&self) -> Vec<(&[u8], Option<&[u8]>)> {
         let mut all: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
         for note in self.elf.notes().filter_map(Result::ok) {
@@ -185,7 +160,7 @@ impl Core {
     /// The kernel's auxiliary vector: type and value.
     pub fn auxv(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (endian, width) = (self.elf.endian(), self.elf.width());
-        let step = width.bytes().saturating_mul(2);
+        let step = width.bytes() << 1;
         self.notes(NT_AUXV).take(1).flat_map(move |desc| {
             let entry =
                 move |pair: &[u8]| Some((endian.word(width, pair, 0)?, endian.word(width, pair, width.bytes())?));
@@ -286,7 +261,7 @@ impl Core {
 }
 
 fn page_offset(run: Addr, linked: Addr, width: Width) -> Option<u64> {
-    let offset = run.wrapping_sub(linked) & width.max();
+    let offset = width.moved_back(run, linked);
     offset.is_multiple_of(PAGE).then_some(offset)
 }
 
@@ -318,10 +293,10 @@ impl Memory for Core {
 pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
     let readonly = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W == 0);
     let blocks = readonly.filter_map(|p| {
-        let start = p.vaddr.wrapping_add(load_offset) & elf.width().max();
+        let start = elf.width().moved(p.vaddr, load_offset);
         let data = elf.segment_bytes(&p);
-        let room = usize::try_from(elf.width().max().checked_sub(start)?).unwrap_or(usize::MAX).saturating_add(1);
-        let data = data.cut(0, data.len().min(room)).filter(|d| !d.is_empty())?;
+        let room = Region::between(start, elf.width().max()).and_then(|room| usize::try_from(room.len).ok());
+        let data = data.cut(0, room.map_or(data.len(), |room| room.min(data.len()))).filter(|d| !d.is_empty())?;
         let claimed = p.filesz.min(p.memsz);
         Some(Block { start, memory: p.memsz, claimed, data, offset: p.offset, written: None })
     });

@@ -5,7 +5,7 @@ use std::io::Read;
 use flate2::bufread::GzDecoder;
 
 /// The most bytes that a small file is unpacked to: a bomb stays small in memory.
-const LEAST_BOUND: usize = 256 << 20;
+const MIN_BOUND: usize = 256 << 20;
 /// The most bytes that any file is unpacked to.
 const MAX_BOUND: usize = 1 << 30;
 /// How many times its own size a large file may unpack to: what a dump of RAM, half of it zeros, packs to.
@@ -49,7 +49,7 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
 /// The most bytes that a file of this many is unpacked to: 16 times its size, at least 256 MiB and at most 1 GiB.
 #[must_use]
 pub fn bound_of(packed: usize) -> usize {
-    packed.saturating_mul(DENSITY).clamp(LEAST_BOUND, MAX_BOUND)
+    packed.saturating_mul(DENSITY).clamp(MIN_BOUND, MAX_BOUND)
 }
 
 /// Unpacks `packed`, all its members one behind the other, to at most `bound` bytes.

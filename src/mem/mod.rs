@@ -15,6 +15,7 @@ pub mod segments;
 use std::fmt;
 
 use crate::abi::Addr;
+pub use crate::abi::Region;
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
@@ -36,7 +37,7 @@ pub trait Memory {
         wanted.iter().map(|&(addr, len)| self.read_bytes(addr, len)).collect()
     }
 
-    /// One read into bytes of our own; a source that maps a file hands out the map instead.
+    /// One read into new bytes; a source that maps a file returns a window into the map instead.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -67,7 +68,7 @@ pub trait Memory {
         self.regions()
     }
 
-    /// What of this a search has to look at: what was written, and bytes that a file has once and memory at many
+    /// What of this has to be searched: what was written, and bytes that a file has once and memory at many
     /// addresses only at the first of them.
     fn searchable(&mut self) -> Option<Vec<Region>> {
         self.written()
@@ -120,19 +121,10 @@ forwarded!(&mut M, Box<M>);
 /// The most bytes one read may ask a source without a map for. A trace buffer of 10 million events is 320 MB.
 pub const MAX_READ: usize = 1 << 30;
 
-/// A stretch of mapped memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// First address.
-    pub start: Addr,
-    /// Number of bytes.
-    pub len: u64,
-}
-
 /// Why memory could not be read.
 #[derive(Debug, Clone)]
 pub struct ReadError {
-    /// First address that was asked for (or, where the source knows it, the first that failed).
+    /// First address that was asked for (or the first that failed, where the source gives that).
     pub addr: Addr,
     /// Number of bytes that were asked for.
     pub len: usize,
@@ -156,7 +148,7 @@ pub enum ReadErrorKind {
         /// The reason, in one sentence.
         why: String,
     },
-    /// The source itself failed: the link broke, the file could not be read. One sentence for people.
+    /// The source itself failed: the link broke, the file could not be read. One sentence.
     Source(String),
 }
 

@@ -96,10 +96,11 @@ fn patch(
     cuts.sort_unstable();
     cuts.dedup();
     cuts.push(buf.len());
-    let (mut from, mut rest) = (0usize, buf);
+    let (mut from, mut rest) = (0, buf);
     for cut in cuts {
+        // The cuts are sorted.
         let (now, later) = rest.split_at_mut(cut.saturating_sub(from).min(rest.len()));
-        let here = u64::try_from(from).ok().and_then(|n| addr.checked_add(n)).ok_or_else(|| error.clone())?;
+        let here = addr.checked_add(from as u64).ok_or_else(|| error.clone())?;
         match top.memory.read(here, now) {
             Err(error) if !error.is_fatal() => fill(below, here, now).map_err(|_| error)?,
             done => done?,
@@ -112,13 +113,10 @@ fn patch(
 /// Whether `at` lies in one of the sorted regions, and how many bytes from there it stays so.
 fn at_region(regions: &[Region], at: Addr) -> (bool, u64) {
     let upto = regions.partition_point(|r| r.start <= at);
-    let inside = upto.checked_sub(1).and_then(|i| regions.get(i)).and_then(|r| {
-        let into = at.checked_sub(r.start)?;
-        r.len.checked_sub(into).filter(|room| *room > 0)
-    });
+    let inside = upto.checked_sub(1).and_then(|i| regions.get(i)).and_then(|r| r.len.checked_sub(r.offset_of(at)?));
     match (inside, regions.get(upto)) {
         (Some(room), _) => (true, room),
-        (None, Some(next)) => (false, next.start.saturating_sub(at)),
+        (None, Some(next)) => (false, next.start.abs_diff(at)),
         (None, None) => (false, u64::MAX),
     }
 }
@@ -178,11 +176,7 @@ impl Memory for Overlay<'_> {
 /// All of these as one; `None` where one of them is not known.
 fn union(all: impl Iterator<Item = Option<Vec<Region>>>) -> Option<Vec<Region>> {
     let all: Option<Vec<Vec<Region>>> = all.collect();
-    let mut spans: Vec<(Addr, Addr)> = all?
-        .into_iter()
-        .flatten()
-        .filter_map(|r| Some((r.start, r.start.saturating_add(r.len.checked_sub(1)?))))
-        .collect();
+    let mut spans: Vec<(Addr, Addr)> = all?.into_iter().flatten().filter_map(|r| Some((r.start, r.last()?))).collect();
     spans.sort_unstable();
     Some(join(spans.into_iter()))
 }

@@ -38,24 +38,23 @@ impl Block {
     /// A block of which every byte is there.
     #[must_use]
     pub fn whole(start: Addr, data: Bytes) -> Self {
-        let len = length(&data);
+        let len = data.len() as u64;
         Self { start, memory: len, claimed: len, data, offset: 0, written: None }
     }
 
-    fn last(&self) -> Option<Addr> {
-        Some(self.start.saturating_add(length(&self.data).checked_sub(1)?))
+    fn len(&self) -> u64 {
+        self.data.len() as u64
     }
-}
 
-/// Why an address cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// No block has it.
-    Nowhere,
-    /// It was in memory, in this block, but whoever wrote the file left it out.
-    NotDumped(Region),
-    /// It lies in the part of the file, in this block, that was cut off.
-    CutOff(Region),
+    /// Bytes that its file says it holds, and does not.
+    pub(super) fn cut_off(&self) -> u64 {
+        self.claimed.saturating_sub(self.len())
+    }
+
+    fn last(&self) -> Option<Addr> {
+        // Bytes past the end of the address space are dropped.
+        Some(self.start.saturating_add(self.len().checked_sub(1)?))
+    }
 }
 
 /// A stretch of addresses and the block that serves it; both ends included.
@@ -81,17 +80,13 @@ impl Segments {
         Self { blocks, spans }
     }
 
-    /// The blocks as they were given.
-    #[must_use]
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
-    }
-
     /// Bytes that more than one block holds; which one is read see above.
     #[must_use]
     pub fn overlapping(&self) -> u64 {
-        let all = self.blocks.iter().fold(0u64, |n, b| n.saturating_add(length(&b.data)));
-        self.mapped().iter().fold(all, |n, r| n.saturating_sub(r.len))
+        let all: u64 = self.blocks.iter().map(Block::len).sum();
+        let mapped: u64 = self.mapped().iter().map(|r| r.len).sum();
+        // Every byte that is mapped is in a block.
+        all.saturating_sub(mapped)
     }
 
     /// What can be read: sorted, neighbours joined.
@@ -120,9 +115,10 @@ impl Segments {
     pub fn searchable(&self) -> Vec<Region> {
         let mut seen = Seen::default();
         let once = self.spans.iter().flat_map(|span| {
-            let first = self.place(*span);
-            let end = first.saturating_add(span.last.saturating_sub(span.start)).saturating_add(1);
-            seen.add(first, end).into_iter().filter_map(move |(from, to)| {
+            let bytes = self.place(*span);
+            let fresh = bytes.map(|(first, end)| seen.add(first, end)).unwrap_or_default();
+            fresh.into_iter().filter_map(move |(from, to)| {
+                let (first, _) = bytes?;
                 let start = span.start.checked_add(from.checked_sub(first)?)?;
                 let last = span.start.checked_add(to.checked_sub(first)?.checked_sub(1)?)?;
                 Some(Span { start, last, block: span.block })
@@ -131,11 +127,14 @@ impl Segments {
         join(once.flat_map(|span| self.without_holes(span)))
     }
 
-    /// Where the bytes of a span lie in this program: the same place, the same bytes.
-    fn place(&self, span: Span) -> u64 {
-        let block = self.blocks.get(span.block);
-        let first = block.map_or(0, |b| u64::try_from(b.data.as_ptr().addr()).unwrap_or(u64::MAX));
-        first.saturating_add(block.map_or(0, |b| span.start.saturating_sub(b.start)))
+    /// Where the bytes of a span lie in this program, the end not included: the same place, the same bytes.
+    fn place(&self, span: Span) -> Option<(u64, u64)> {
+        let block = self.blocks.get(span.block)?;
+        let place = |address: Addr| {
+            let offset = address.checked_sub(block.start)?;
+            u64::try_from(block.data.as_ptr().addr()).ok()?.checked_add(offset)
+        };
+        Some((place(span.start)?, place(span.last)?.checked_add(1)?))
     }
 
     /// The parts of a span that are no holes of its file; both ends included.
@@ -143,29 +142,22 @@ impl Segments {
         const ALL: &[(u64, u64)] = &[(0, u64::MAX)];
         let block = self.blocks.get(span.block);
         let data = block.and_then(|b| b.written.as_deref()).unwrap_or(ALL);
-        let first = block.map_or(0, |b| b.offset.saturating_add(span.start.saturating_sub(b.start)));
-        let end = first.saturating_add(span.last.saturating_sub(span.start)).saturating_add(1);
-        let from = data.partition_point(|&(at, len)| at.saturating_add(len) <= first);
-        data.iter().skip(from).take_while(move |&&(at, _)| at < end).filter_map(move |&(at, len)| {
-            let start = at.max(first).checked_sub(first)?;
-            let last = at.saturating_add(len).min(end).checked_sub(first)?.checked_sub(1)?;
-            Some((span.start.checked_add(start)?, span.start.checked_add(last)?))
+        // Where the span lies in the file. Offsets and lengths of files have 63 bits.
+        let offset = block.map(|b| (b.offset, b.start));
+        let place = move |address: Addr| {
+            let (offset, start) = offset?;
+            offset.checked_add(address.checked_sub(start)?)
+        };
+        let bounds = place(span.start).zip(place(span.last));
+        let from = bounds.map_or(0, |(first, _)| data.partition_point(|&(at, len)| at.saturating_add(len) <= first));
+        let up_to = bounds.map_or(0, |(_, last)| data.partition_point(|&(at, _)| at <= last));
+        data.get(from..up_to).unwrap_or_default().iter().filter_map(move |&(at, len)| {
+            let (first, last) = bounds?;
+            let end = at.saturating_add(len);
+            let (from, to) = (at.max(first), end.checked_sub(1)?.min(last));
+            let start = from.checked_sub(first).filter(|_| from <= to)?;
+            Some((span.start.checked_add(start)?, span.start.checked_add(to.checked_sub(first)?)?))
         })
-    }
-
-    /// Why `address` cannot be read; `None` where it can.
-    #[must_use]
-    pub fn missing(&self, address: Addr) -> Option<Missing> {
-        if self.span(address).is_some() {
-            return None;
-        }
-        let owner = self.blocks.iter().filter_map(|b| {
-            let into = address.checked_sub(b.start).filter(|into| *into < b.memory.max(b.claimed))?;
-            let region = Region { start: b.start, len: b.memory.max(b.claimed) };
-            Some(if into < b.claimed { Missing::CutOff(region) } else { Missing::NotDumped(region) })
-        });
-        // A block cut short is the better reason: that one can be repaired.
-        Some(owner.min_by_key(|m| !matches!(m, Missing::CutOff(_))).unwrap_or(Missing::Nowhere))
     }
 
     fn span(&self, address: Addr) -> Option<Span> {
@@ -179,8 +171,8 @@ impl Segments {
         let span = self.span(address)?;
         let block = self.blocks.get(span.block)?;
         let into = usize::try_from(address.checked_sub(block.start)?).ok()?;
-        let room = usize::try_from(span.last.checked_sub(address)?).unwrap_or(usize::MAX).saturating_add(1);
-        block.data.cut(into, len.min(room))
+        let room = Region::between(address, span.last).and_then(|rest| usize::try_from(rest.len).ok());
+        block.data.cut(into, room.map_or(len, |room| len.min(room)))
     }
 }
 
@@ -195,7 +187,7 @@ impl Memory for Segments {
             let run = self.run(here, rest.len()).ok_or_else(|| ReadError::unmapped(here, len))?;
             let (now, later) = rest.split_at_mut_checked(run.len()).ok_or_else(|| ReadError::unmapped(here, len))?;
             now.copy_from_slice(&run);
-            at = u64::try_from(run.len()).ok().and_then(|n| here.checked_add(n));
+            at = here.checked_add(run.len() as u64);
             rest = later;
         }
         Ok(())
@@ -210,12 +202,13 @@ impl Memory for Segments {
             return Err(ReadError::new(addr, len, ReadErrorKind::TooLong));
         }
         // Before memory is asked for: a read of a gigabyte of which a part is missing costs nothing.
-        let (mut at, mut rest) = (addr, len);
+        let (mut at, mut rest) = (Some(addr), len);
         while rest > 0 {
-            let run = self.run(at, rest).ok_or_else(|| ReadError::unmapped(at, len))?.len();
+            let here = at.ok_or_else(|| ReadError::unmapped(Addr::MAX, len))?;
+            let run = self.run(here, rest).ok_or_else(|| ReadError::unmapped(here, len))?.len();
+            // No more than was asked for.
             rest = rest.saturating_sub(run);
-            let next = u64::try_from(run).ok().and_then(|n| at.checked_add(n));
-            at = next.or((rest == 0).then_some(at)).ok_or_else(|| ReadError::unmapped(Addr::MAX, len))?;
+            at = here.checked_add(run as u64);
         }
         let mut buf = vec![0; len];
         self.read(addr, &mut buf)?;
@@ -240,7 +233,7 @@ impl Memory for Segments {
 struct Seen(BTreeMap<u64, u64>);
 
 impl Seen {
-    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is looked at once, and never again.
+    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is visited once, and never again.
     fn add(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut fresh = Vec::new();
         let (mut from, mut to, mut at) = (start, end, start);
@@ -259,10 +252,6 @@ impl Seen {
         self.0.insert(from, to);
         fresh
     }
-}
-
-pub(super) fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// Sweeps over all ends of blocks; between two of them the best live block serves.
@@ -286,6 +275,7 @@ fn arrange(blocks: &[Block]) -> Vec<Span> {
             live.pop();
         }
         let Some(&Reverse((_, block, _))) = live.peek() else { continue };
+        // The next bound is higher.
         let last = bounds.peek().map_or(Addr::MAX, |next| next.saturating_sub(1));
         match spans.last_mut() {
             Some(before) if before.block == block && before.last.checked_add(1) == Some(start) => before.last = last,
@@ -300,11 +290,14 @@ pub(super) fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
     let mut joined: Vec<(Addr, Addr)> = Vec::new();
     for (start, last) in spans {
         match joined.last_mut() {
-            Some(before) if start <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+            Some(before) if start.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
+                before.1 = before.1.max(last)
+            }
             _ => joined.push((start, last)),
         }
     }
-    let region = |(start, last): (Addr, Addr)| Region { start, len: last.saturating_sub(start).saturating_add(1) };
+    // All of the address space has one byte more than a number can say.
+    let region = |(start, last)| Region::between(start, last).unwrap_or(Region { start, len: u64::MAX });
     joined.into_iter().map(region).collect()
 }
 
@@ -356,11 +349,6 @@ mod tests {
         let mut s = Segments::new(vec![text, bss, cut]);
         assert_eq!(read(&mut s, 0x1000, 1), Err(0x1000));
         assert_eq!(read(&mut s, 0x2000, 4), Err(0x2002));
-        assert_eq!(s.missing(0x10FF), Some(Missing::NotDumped(Region { start: 0x1000, len: 0x100 })));
-        assert_eq!(s.missing(0x2002), Some(Missing::NotDumped(Region { start: 0x2000, len: 8 })));
-        assert_eq!(s.missing(0x3002), Some(Missing::CutOff(Region { start: 0x3000, len: 8 })));
-        assert_eq!(s.missing(0x3008), Some(Missing::Nowhere));
-        assert_eq!(s.missing(0x2001), None);
     }
 
     #[test]

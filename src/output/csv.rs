@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use super::escape::escape;
+use super::escape::{escape_into, is_plain};
 use super::row::Rows;
-use super::text::hex;
+use super::text::{HexBuffer, add_hex};
 use super::window::Window;
-use super::{EventSink, Flow, View};
+use super::{BUFFER, EventSink, View};
 use crate::trace::{Event, Extra, Issue};
 
 /// The head of the event table, up to the context and behind it.
@@ -22,7 +22,7 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d
 
 /// A writer of records of any length: reports have heads of their own.
 pub(super) fn writer<W: Write>(out: W) -> csv::Writer<W> {
-    csv::WriterBuilder::new().flexible(true).from_writer(out)
+    csv::WriterBuilder::new().flexible(true).buffer_capacity(BUFFER).from_writer(out)
 }
 
 /// Writes a record. A failure of the writer comes back as it is: its kind distinguishes a closed pipe from a full disk.
@@ -30,51 +30,100 @@ pub(super) fn record<W: Write>(
     out: &mut csv::Writer<W>,
     fields: impl IntoIterator<Item = impl AsRef<[u8]>>,
 ) -> io::Result<()> {
-    out.write_record(fields).map_err(|error| match error.into_kind() {
+    out.write_record(fields).map_err(io_error)
+}
+
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
-    })
+    }
 }
 
 /// Text that a spreadsheet takes for text, with control characters spelled out: these lines may be looked at in a
 /// terminal. An apostrophe goes in front of what would be a formula. A semicolon ends a cell too where the comma is the
 /// decimal point.
 pub(super) fn text(text: &str) -> String {
-    let is_number =
-        |cell: &str| cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-    let inert = |cell: &str| {
-        let mark = if cell.starts_with(FORMULA) && !is_number(cell) { "'" } else { "" };
-        format!("{mark}{cell}")
-    };
-    let cells: Vec<String> = text.split(';').map(inert).collect();
-    escape(&cells.join(";"))
+    let mut out = String::with_capacity(text.len());
+    add_text(&mut out, text);
+    out
 }
 
-/// A number, or nothing.
-fn number(n: Option<impl ToString>) -> String {
-    n.map(|n| n.to_string()).unwrap_or_default()
+/// Adds such text.
+fn add_text(out: &mut String, text: &str) {
+    let is_number =
+        |cell: &str| cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    for (i, cell) in text.split(';').enumerate() {
+        out.push_str(if i > 0 { ";" } else { "" });
+        out.push_str(if cell.starts_with(FORMULA) && !is_number(cell) { "'" } else { "" });
+        escape_into(cell, out);
+    }
+}
+
+/// A record that is being built, in buffers that are used again.
+#[derive(Default)]
+struct Record {
+    fields: csv::ByteRecord,
+    field: String,
+}
+
+impl Record {
+    /// A field that `write` adds.
+    fn with(&mut self, write: impl FnOnce(&mut String)) {
+        self.field.clear();
+        write(&mut self.field);
+        self.fields.push_field(self.field.as_bytes());
+    }
+
+    /// A number, or nothing.
+    fn number(&mut self, n: Option<impl itoa::Integer>) {
+        let mut buffer = itoa::Buffer::new();
+        self.fields.push_field(n.map_or(&[], |n| buffer.format(n).as_bytes()));
+    }
+
+    /// A number in hexadecimal, or nothing.
+    fn hex(&mut self, n: Option<u64>, digits: usize) {
+        let mut buffer = HexBuffer::default();
+        self.fields.push_field(n.map_or(&[], |n| buffer.bytes(n, digits)));
+    }
+
+    /// Any text, or nothing.
+    fn text(&mut self, text: Option<&str>) {
+        let text = text.unwrap_or_default();
+        // A name as most are.
+        if is_plain(text) && text.starts_with(|c: char| c.is_ascii_alphabetic()) && !text.contains(';') {
+            self.fields.push_field(text.as_bytes());
+        } else {
+            self.with(|field| add_text(field, text));
+        }
+    }
 }
 
 /// Writes events as comma-separated values.
 pub struct Csv<W: Write> {
     out: csv::Writer<W>,
+    record: Record,
+    args: String,
     rows: Rows,
 }
 
 impl<W: Write> Csv<W> {
     /// Comma-separated values that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: writer(out), rows: Rows::new() }
+        Self { out: writer(out), record: Record::default(), args: String::new(), rows: Rows::new() }
     }
 
     /// The arguments as in the table.
-    fn args(&mut self, view: &View<'_>, event: &Event) -> String {
-        let mut args: Vec<String> = Vec::new();
-        self.rows.table_args(view, event, |label, said| {
-            args.push(if label.is_empty() { said.to_owned() } else { format!("{label}={said}") });
+    fn args(&mut self, view: &View<'_>, event: &Event) {
+        let Self { args, rows, record, .. } = self;
+        args.clear();
+        rows.table_args(view, event, |label, said| {
+            let between = [if args.is_empty() { "" } else { " " }, label, if label.is_empty() { "" } else { "=" }];
+            args.extend(between);
+            args.push_str(said);
             ControlFlow::Continue(())
         });
-        text(&args.join(" "))
+        record.text(Some(args));
     }
 }
 
@@ -85,47 +134,50 @@ impl<W: Write> EventSink for Csv<W> {
         record(&mut self.out, CONTEXT.into_iter().chain(isr).chain(EVENT).chain(extras))
     }
 
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let (trace, digits) = (view.trace, view.digits());
         let context = trace.contexts.get(event.context);
         let behind = event.interrupted.and_then(|id| trace.contexts.get(id));
         let def = event.def.and_then(|d| view.catalogue.def(d));
-        let words: Vec<String> = trace.words(event).iter().map(|w| hex(*w, digits)).collect();
-        let mut fields = vec![
-            event.seq.to_string(),
-            event.slot.to_string(),
-            event.ticks.to_string(),
-            number(event.delta),
-            number(event.stamp.map(|s| hex(s, view.stamp_digits()))),
-            event.core.to_string(),
-            number(context.map(|c| c.kind.name())),
-            number(context.map(|c| hex(c.address, digits))),
-            number(self.rows.name_of(view, event).map(|n| text(&n))),
-        ];
+        let name = self.rows.name_of(view, event);
+        let interrupted = event.interrupted.and_then(|id| self.rows.name(view, id));
+        let Self { record, .. } = self;
+        record.fields.clear();
+        record.number(Some(event.seq));
+        record.number(Some(event.slot));
+        record.number(Some(event.ticks));
+        record.number(event.delta);
+        record.hex(event.stamp, view.stamp_digits());
+        record.number(Some(event.core));
+        record.text(context.map(|c| c.kind.name()));
+        record.hex(context.map(|c| c.address), digits);
+        record.text(name.as_deref());
         if !trace.interrupts.is_empty() {
-            fields.push(number(event.isr));
+            record.number(event.isr);
         }
-        fields.extend([
-            number(event.priority),
-            number(event.threshold),
-            number(behind.map(|c| hex(c.address, digits))),
-            number(event.interrupted.and_then(|id| self.rows.name(view, id)).map(|n| text(&n))),
-            event.id.to_string(),
-            number(def.map(|d| text(&d.name))),
-            number(def.map(|d| text(&d.macro_name))),
-            self.args(view, event),
-            words.join(" "),
-        ]);
-        trace.extras(event, |_, value| {
-            fields.push(match value {
-                Extra::Null => String::new(),
-                Extra::Number(n) => n.to_string(),
-                Extra::Hex(n) => hex(n, digits),
-                Extra::Text(said) => text(said),
-            });
+        record.number(event.priority);
+        record.number(event.threshold);
+        record.hex(behind.map(|c| c.address), digits);
+        record.text(interrupted.as_deref());
+        record.number(Some(event.id));
+        record.text(def.map(|d| d.name.as_str()));
+        record.text(def.map(|d| d.macro_name.as_str()));
+        self.args(view, event);
+        let Self { record, .. } = self;
+        record.with(|field| {
+            for (i, word) in trace.words(event).iter().enumerate() {
+                field.push_str(if i > 0 { " " } else { "" });
+                add_hex(field, *word, digits);
+            }
         });
-        record(&mut self.out, &fields)?;
-        Ok(Flow::More)
+        trace.extras(event, |_, value| match value {
+            Extra::Null => record.text(None),
+            Extra::Number(n) => record.number(Some(n)),
+            Extra::Hex(n) => record.hex(Some(n), digits),
+            Extra::Text(said) => record.text(Some(said)),
+        });
+        self.out.write_byte_record(&self.record.fields).map_err(io_error)?;
+        Ok(())
     }
 
     fn renew(&mut self) {

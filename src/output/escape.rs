@@ -18,7 +18,20 @@ pub const fn is_hostile(c: char) -> bool {
 #[must_use]
 #[inline]
 pub fn is_plain(text: &str) -> bool {
-    text.bytes().all(|b| matches!(b, b' '..=b'~'))
+    // Eight bytes at a time: every name is asked for every event.
+    let (chunks, rest) = text.as_bytes().as_chunks();
+    chunks.iter().all(|chunk| are_plain(*chunk)) && rest.iter().all(|b| matches!(b, b' '..=b'~'))
+}
+
+/// The same of eight bytes: each is ASCII, not below a space, and not DEL.
+#[inline]
+const fn are_plain(bytes: [u8; 8]) -> bool {
+    const TOP: u64 = u64::from_ne_bytes([0x80; 8]);
+    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let word = u64::from_ne_bytes(bytes);
+    // No byte carries into its neighbour: ASCII plus one is at most 0x80, and from 0x80 to 0xff minus a space stays positive.
+    word & TOP == 0 && word.wrapping_add(ONES) & TOP == 0 && (word | TOP).wrapping_sub(SPACES) & TOP == TOP
 }
 
 /// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`.
@@ -62,6 +75,17 @@ pub fn columns(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_is_printable_ascii() {
+        for byte in 0..=0x7f_u8 {
+            for (before, after) in [(0, 0), (0, 7), (3, 4), (7, 0), (8, 0), (9, 11)] {
+                let text = [" ".repeat(before), char::from(byte).to_string(), "~".repeat(after)].concat();
+                assert_eq!(is_plain(&text), (b' '..=b'~').contains(&byte), "{text:?}");
+            }
+        }
+        assert!(is_plain("") && !is_plain("abcdefg\u{e4}") && !is_plain("\u{fffd}abcdefgh"));
+    }
 
     #[test]
     fn hostile_text_is_spelled_out() {

@@ -1,15 +1,18 @@
 //! JSON Lines: `trace`, `object`, `event`, `row`, `issue`, `error`, `end`. The keys are a contract with users.
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::ser::{CharEscape, Formatter};
 
+use super::escape::is_plain;
 use super::row::Rows;
-use super::text::hex;
+use super::text::HexBuffer;
 use super::window::Window;
-use super::{EventSink, Flow, View, is_hostile};
+use super::{EventSink, View, buffered, is_hostile};
 use crate::error::Error;
 use crate::trace::{Context, Event, Extra, Issue, Object, Trace};
 
@@ -18,22 +21,43 @@ pub(super) const SCHEMA: u64 = 1;
 
 /// Writes one value as a line.
 pub(super) fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    let mut line = Vec::with_capacity(1024);
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut line, Lines))?;
+    line_with(&mut Vec::new(), out, value)
+}
+
+/// The same in a buffer that is used again: a value is written in many small parts.
+fn line_with(line: &mut Vec<u8>, out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    line.clear();
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut *line, Lines::default()))?;
     line.push(b'\n');
-    out.write_all(&line)
+    out.write_all(line)
 }
 
 /// Compact JSON in which nothing is raw that a terminal would obey, and a whole number has no fraction.
-#[derive(Clone, Copy)]
-struct Lines;
+#[derive(Default)]
+struct Lines {
+    /// True within a key: keys are our own words.
+    key: bool,
+}
 
 impl Formatter for Lines {
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.key = true;
+        if first { Ok(()) } else { out.write_all(b",") }
+    }
+
+    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.key = false;
+        Ok(())
+    }
+
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         write!(out, "{value}")
     }
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        if self.key || is_plain(fragment) {
+            return out.write_all(fragment.as_bytes());
+        }
         let mut plain = 0;
         for (at, c) in fragment.char_indices().filter(|(_, c)| is_hostile(*c)) {
             out.write_all(fragment.get(plain..at).unwrap_or_default().as_bytes())?;
@@ -66,7 +90,7 @@ pub(super) struct Hex(pub u64, pub usize);
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&hex(self.0, self.1))
+        to.serialize_str(HexBuffer::default().format(self.0, self.1))
     }
 }
 
@@ -220,12 +244,12 @@ struct EventLine<'a> {
     context: Option<ContextValue<'a>>,
     priority: Option<u16>,
     threshold: Option<u16>,
-    interrupted: Option<InterruptedValue>,
+    interrupted: Option<Interrupted>,
     id: u32,
     name: Option<&'a str>,
     #[serde(rename = "macro")]
     macro_name: Option<&'a str>,
-    args: Vec<ArgValue>,
+    args: Args<'a>,
     words: Words<'a>,
     #[serde(flatten)]
     extras: Extras<'a>,
@@ -234,7 +258,7 @@ struct EventLine<'a> {
 /// Who inserted the event.
 struct ContextValue<'a> {
     context: &'a Context,
-    name: Option<String>,
+    name: Option<Rc<str>>,
     isr: Option<u32>,
     extras: &'a [ExtraField],
     digits: usize,
@@ -245,7 +269,7 @@ impl Serialize for ContextValue<'_> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("kind", self.context.kind.name())?;
         map.serialize_entry("address", &Hex(self.context.address, self.digits))?;
-        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("name", &self.name.as_deref())?;
         if let Some(number) = self.isr {
             map.serialize_entry("isr", &number)?;
         }
@@ -258,18 +282,53 @@ impl Serialize for ContextValue<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct InterruptedValue {
+/// Whom an interrupt interrupted.
+struct Interrupted {
     address: Hex,
-    name: Option<String>,
+    name: Option<Rc<str>>,
+}
+
+impl Serialize for Interrupted {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(2))?;
+        map.serialize_entry("address", &self.address)?;
+        map.serialize_entry("name", &self.name.as_deref())?;
+        map.end()
+    }
+}
+
+/// The arguments, each written as soon as its text is known.
+struct Args<'a> {
+    /// Borrowed once, while the list is written.
+    rows: RefCell<&'a mut Rows>,
+    view: &'a View<'a>,
+    event: &'a Event,
+}
+
+impl Serialize for Args<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let digits = self.view.digits();
+        let mut list = to.serialize_seq(None)?;
+        let mut written = Ok(());
+        self.rows.borrow_mut().args(self.view, self.event, |arg| {
+            let value =
+                if arg.kind.is_number() { Number::Plain(arg.value) } else { Number::Hex(Hex(arg.value, digits)) };
+            let value = ArgValue { name: arg.name, kind: arg.kind.name(), value, text: arg.text };
+            if written.is_ok() {
+                written = list.serialize_element(&value);
+            }
+        });
+        written?;
+        list.end()
+    }
 }
 
 #[derive(Serialize)]
-struct ArgValue {
-    name: String,
+struct ArgValue<'a> {
+    name: &'a str,
     kind: &'static str,
     value: Number,
-    text: String,
+    text: &'a str,
 }
 
 /// The value of an argument: a number for some kinds, else hexadecimal.
@@ -358,6 +417,7 @@ impl Serialize for Parts<'_> {
 /// Writes events as JSON Lines.
 pub struct Json<W: Write> {
     out: BufWriter<W>,
+    line: Vec<u8>,
     rows: Rows,
     events: u64,
     /// Issues that were written where they were met.
@@ -367,17 +427,7 @@ pub struct Json<W: Write> {
 impl<W: Write> Json<W> {
     /// JSON Lines that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: BufWriter::new(out), rows: Rows::new(), events: 0, issues: 0 }
-    }
-
-    fn args(&mut self, view: &View<'_>, event: &Event) -> Vec<ArgValue> {
-        let mut args = Vec::new();
-        self.rows.args(view, event, |arg| {
-            let value =
-                if arg.is_number { Number::Plain(arg.value) } else { Number::Hex(Hex(arg.value, view.digits())) };
-            args.push(ArgValue { name: arg.name.to_owned(), kind: arg.kind.name(), value, text: arg.text.to_owned() });
-        });
-        args
+        Self { out: buffered(out), line: Vec::new(), rows: Rows::new(), events: 0, issues: 0 }
     }
 }
 
@@ -386,7 +436,7 @@ impl<W: Write> EventSink for Json<W> {
         trace(&mut self.out, view.trace, view.source, view.digits())
     }
 
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let (all, digits) = (view.trace, view.digits());
         let mut extras = Vec::new();
         all.extras(event, |name, value| extras.push((name, ExtraValue::new(value, digits))));
@@ -399,7 +449,7 @@ impl<W: Write> EventSink for Json<W> {
         });
         let interrupted = event.interrupted.and_then(|id| {
             let address = Hex(all.contexts.get(id)?.address, digits);
-            Some(InterruptedValue { address, name: self.rows.name(view, id) })
+            Some(Interrupted { address, name: self.rows.name(view, id) })
         });
         let def = event.def.and_then(|d| view.catalogue.def(d));
         let value = EventLine {
@@ -416,13 +466,13 @@ impl<W: Write> EventSink for Json<W> {
             id: event.id,
             name: def.map(|d| d.name.as_str()),
             macro_name: def.map(|d| d.macro_name.as_str()).filter(|m| !m.is_empty()),
-            args: self.args(view, event),
+            args: Args { rows: RefCell::new(&mut self.rows), view, event },
             words: Words(all.words(event), digits),
             extras: Extras(&extras),
         };
-        line(&mut self.out, &value)?;
+        line_with(&mut self.line, &mut self.out, &value)?;
         self.events = self.events.saturating_add(1);
-        Ok(Flow::More)
+        Ok(())
     }
 
     fn renew(&mut self) {

@@ -1,6 +1,7 @@
 //! One line of a table, never wider than it may be.
 
-use std::borrow::Cow;
+#![allow(clippy::arithmetic_side_effects, reason = "columns of one line, and bytes of it in memory")]
+
 use std::io::{self, Write};
 
 use super::escape::{columns, escape, is_plain};
@@ -8,11 +9,9 @@ use super::escape::{columns, escape, is_plain};
 /// A line that is being built. Spaces are written when something follows them, so no line ends in one.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    text: String,
-    /// Room for a cell that is written before its width is known.
-    cell: String,
+    text: Vec<u8>,
     width: usize,
-    /// The column behind what is written.
+    /// The column behind what is written; at most `width`.
     col: usize,
     /// Spaces that are not written yet.
     spaces: usize,
@@ -29,8 +28,8 @@ impl Line {
 
     /// Writes the line to `out`; the next one begins empty.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.text.push('\n');
-        let written = out.write_all(self.text.as_bytes());
+        self.text.push(b'\n');
+        let written = out.write_all(&self.text);
         self.text.clear();
         (self.col, self.spaces, self.last, self.full) = (0, 0, (0, 0), false);
         written
@@ -38,7 +37,7 @@ impl Line {
 
     /// The column that comes next.
     pub const fn at(&self) -> usize {
-        self.col.saturating_add(self.spaces)
+        self.col + self.spaces
     }
 
     /// True once something did not fit: what follows is not written.
@@ -48,7 +47,7 @@ impl Line {
 
     /// So many spaces.
     pub fn space(&mut self, n: usize) {
-        self.spaces = self.spaces.saturating_add(n);
+        self.spaces += n;
     }
 
     /// So many spaces fewer than are still to be written.
@@ -65,31 +64,48 @@ impl Line {
     pub fn mark(&mut self, sequence: &str) {
         if !sequence.is_empty() && !self.full {
             self.write_spaces();
-            self.text.push_str(sequence);
+            self.text.extend_from_slice(sequence.as_bytes());
         }
     }
 
     /// The sequence that ends a colour, even where the line is full.
     pub fn unmark(&mut self, sequence: &str) {
-        self.text.push_str(sequence);
+        self.text.extend_from_slice(sequence.as_bytes());
     }
 
     fn write_spaces(&mut self) {
-        for _ in 0..std::mem::take(&mut self.spaces).min(self.width.saturating_sub(self.col)) {
-            self.put(' ', 1);
+        let spaces = std::mem::take(&mut self.spaces).min(self.width - self.col);
+        if spaces > 0 {
+            self.text.resize(self.text.len() + spaces, b' ');
+            self.wrote(spaces, 1);
         }
     }
 
-    fn put(&mut self, c: char, columns: usize) {
-        let start = self.text.len();
-        self.text.push(c);
-        self.col = self.col.saturating_add(columns);
-        self.last = (start, self.text.len());
+    /// So many columns were added, the last of them of so many bytes.
+    fn wrote(&mut self, columns: usize, bytes: usize) {
+        self.col += columns;
+        self.last = (self.text.len() - bytes, self.text.len());
     }
 
     /// Any text, with what is hostile in it escaped; the part that fits.
     pub fn text(&mut self, text: &str) {
-        if is_plain(text) { self.escaped(text) } else { self.escaped(&escape(text)) }
+        if is_plain(text) { self.plain(text) } else { self.escaped(&escape(text)) }
+    }
+
+    /// Text of as many columns as bytes.
+    fn plain(&mut self, text: &str) {
+        if text.is_empty() || self.full {
+            return;
+        }
+        self.write_spaces();
+        let shown = text.len().min(self.width - self.col);
+        if shown > 0 {
+            self.text.extend_from_slice(text.as_bytes().get(..shown).unwrap_or_default());
+            self.wrote(shown, 1);
+        }
+        if shown < text.len() {
+            self.overflow();
+        }
     }
 
     /// Text that was escaped.
@@ -98,60 +114,55 @@ impl Line {
             return;
         }
         self.write_spaces();
-        if is_plain(text) && text.len() <= self.width.saturating_sub(self.col) {
-            self.text.push_str(text);
-            self.col = self.col.saturating_add(text.len());
-            self.last = (self.text.len().saturating_sub(1), self.text.len());
-            return;
-        }
         for c in text.chars() {
-            if self.col.saturating_add(columns(c)) > self.width {
+            if self.col + columns(c) > self.width {
                 return self.overflow();
             }
-            self.put(c, columns(c));
+            self.text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            self.wrote(columns(c), c.len_utf8());
         }
     }
 
     /// Any text, cut to so many columns.
     pub fn cut(&mut self, text: &str, most: usize) {
-        let text = if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(escape(text)) };
+        if is_plain(text) {
+            return match text.get(..most.saturating_sub(1)) {
+                Some(head) if text.len() > most => {
+                    self.plain(head);
+                    self.plain("~");
+                }
+                _ => self.plain(text),
+            };
+        }
+        let text = escape(text);
         if width_of(&text) <= most {
             return self.escaped(&text);
         }
-        let mut used = 0usize;
+        let mut used = 0;
         let end = text.char_indices().find(|(_, c)| {
-            used = used.saturating_add(columns(*c));
+            used += columns(*c);
             used >= most
         });
         self.escaped(text.get(..end.map_or(text.len(), |(at, _)| at)).unwrap_or_default());
-        self.escaped("~");
+        self.plain("~");
     }
 
-    /// Text that ends at a column this much further right.
-    pub fn right(&mut self, text: &str, width: usize) {
-        self.space(width.saturating_sub(width_of(text)));
-        self.escaped(text);
-    }
-
-    /// What `write` adds to a cell, ending at a column this much further right.
-    pub fn right_with(&mut self, width: usize, write: impl FnOnce(&mut String)) {
-        let mut cell = std::mem::take(&mut self.cell);
-        cell.clear();
-        write(&mut cell);
-        self.right(&cell, width);
-        self.cell = cell;
+    /// A number, which ends at a column this much further right.
+    pub fn number(&mut self, width: usize, text: &str) {
+        self.space(width.saturating_sub(text.len()));
+        self.plain(text);
     }
 
     /// Marks the last column: something is missing.
     fn overflow(&mut self) {
         self.full = true;
-        if self.col < self.width {
-            return self.put('~', 1);
-        }
         let (start, end) = self.last;
-        if start < end {
+        if self.col < self.width {
+            self.text.push(b'~');
+            self.wrote(1, 1);
+        } else if start < end {
             // What follows the character are sequences.
-            self.text.replace_range(start..end, "~");
+            self.text.splice(start..end, *b"~");
         }
     }
 }
@@ -167,7 +178,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split(' ') {
         let Some(last) = lines.last_mut() else { break };
         let used = width_of(last);
-        if used > 0 && used.saturating_add(1).saturating_add(width_of(word)) > width {
+        if used > 0 && used + 1 + width_of(word) > width {
             lines.push(word.to_owned());
         } else {
             if used > 0 {

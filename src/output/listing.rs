@@ -1,8 +1,8 @@
 //! What is listed beside events: the registry and the catalogue.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
-use super::{Format, TableOptions, View, json, report_writer};
+use super::{Format, Reader, TableOptions, View, report_writer};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Show};
 use crate::report::{Cell, Column, Kind, Report};
@@ -25,8 +25,8 @@ pub struct InMemory {
     pub state: String,
 }
 
-/// How an object stands in memory; what is deleted stands nowhere.
-fn now<'s>(object: &Object, in_memory: &'s [InMemory]) -> Option<&'s str> {
+/// The current state of an object; one that is deleted has none.
+pub(super) fn now<'s>(object: &Object, in_memory: &'s [InMemory]) -> Option<&'s str> {
     let found = in_memory.iter().find(|s| s.address == object.address && !object.deleted);
     found.map(|s| s.state.as_str())
 }
@@ -36,8 +36,8 @@ fn unregistered<'s>(view: &'s View<'_>, in_memory: &'s [InMemory]) -> impl Itera
     in_memory.iter().filter(|s| view.trace.objects.at(s.address).is_none_or(|o| o.deleted))
 }
 
-/// Writes the object registry: `object` lines in JSON, else a table. `in_memory` is how objects stand in memory now,
-/// where that is known.
+/// Writes the object registry: in the format's own form (`object` lines in JSON) or as a report. `in_memory` has the
+/// objects' current states, where memory was read.
 ///
 /// # Errors
 /// Where the writer fails.
@@ -49,20 +49,14 @@ pub fn objects(
     in_memory: &[InMemory],
     issues: &[Issue],
 ) -> io::Result<()> {
-    if format == Format::Json {
-        let mut out = BufWriter::new(out);
-        json::trace(&mut out, view.trace, view.source, view.digits())?;
-        for object in view.trace.objects.iter() {
-            json::object(&mut out, object, now(object, in_memory), view.digits())?;
-        }
-        let mut rows = report_writer(format, out, options, view.trace.about.word, view.names);
-        rows.report(&not_registered(view, in_memory))?;
-        return rows.finish(issues);
-    }
-    let people = matches!(format, Format::Table | Format::Md);
-    let report = if people { registry_for_people(view, in_memory) } else { registry(view, in_memory) };
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
-    writer.report(&report)?;
+    writer.begin(view)?;
+    let written = writer.objects(view, in_memory)?;
+    writer.report(&match format.reader() {
+        _ if written => not_registered(view, in_memory),
+        Reader::Program => registry(view, in_memory),
+        Reader::Terminal | Reader::Page => registry_for_people(view, in_memory),
+    })?;
     writer.finish(issues)
 }
 
@@ -190,14 +184,6 @@ fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
         Show::Dec | Show::Flag => format!("{name}={value}"),
     };
     all.iter().map(say).collect()
-}
-
-/// Writes the `trace` line of JSON output.
-///
-/// # Errors
-/// Where the writer fails.
-pub fn write_trace(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
-    json::trace(out, view.trace, view.source, view.digits())
 }
 
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.

@@ -1,6 +1,6 @@
 //! MODEL OR REPORT TO TEXT. Names are joined once, in [`Rows`]; each sink only writes what it is given.
 //!
-//! A sink is pushed to: begin, events, finish; it may say that it has had enough. Data goes to the writer that the
+//! A sink is pushed to: begin, events, finish. Data goes to the writer that the
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
 mod csv;
@@ -19,13 +19,13 @@ mod table;
 mod text;
 mod window;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
-pub use listing::{InMemory, catalogue, objects, write_trace};
+pub use listing::{InMemory, catalogue, objects};
 pub use markdown::MdReports;
 pub use report::{CsvReports, JsonReports, TableReports};
 pub use row::{Arg, Rows};
@@ -37,6 +37,7 @@ pub use window::Window;
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::Catalogue;
+use crate::error::Error;
 use crate::report::Report;
 use crate::trace::{Event, Issue, Trace};
 
@@ -97,13 +98,11 @@ const fn digits(word: Width) -> usize {
     word.bytes().saturating_mul(2)
 }
 
-/// Whether a sink wants more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on.
-    More,
-    /// It has had enough; `finish` is still called.
-    Enough,
+/// Bytes that a writer gathers before it hands them on.
+const BUFFER: usize = 1 << 16;
+
+fn buffered<W: Write>(out: W) -> BufWriter<W> {
+    BufWriter::with_capacity(BUFFER, out)
 }
 
 /// Takes events one by one.
@@ -118,7 +117,7 @@ pub trait EventSink {
     ///
     /// # Errors
     /// Where the writer fails.
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow>;
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()>;
 
     /// Names may be others from here on: what was joined before is forgotten.
     fn renew(&mut self) {}
@@ -156,6 +155,16 @@ pub trait ReportWriter {
         Ok(())
     }
 
+    /// Writes the trace's objects, each with its current state where that is known, in a form of their own; false where
+    /// they come as a report.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn objects(&mut self, view: &View<'_>, states: &[InMemory]) -> io::Result<bool> {
+        let _ = (view, states);
+        Ok(false)
+    }
+
     /// The name of the report that follows, where there are several and the format does not tell by itself.
     ///
     /// # Errors
@@ -184,48 +193,145 @@ pub trait ReportWriter {
     fn finish(&mut self, issues: &[Issue]) -> io::Result<()>;
 }
 
-/// How data is written: `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// JSON Lines.
-    Json,
-    /// Comma-separated values.
-    Csv,
-    /// Markdown; reports only.
-    Md,
+/// A format of `--format`: a row of [`Format::ALL`].
+#[derive(Debug, Clone, Copy)]
+pub struct Format(&'static Row);
+
+/// What is known of a format.
+#[derive(Debug)]
+struct Row {
+    /// Its name in `--format`.
+    name: &'static str,
+    /// What it is, for `--help`.
+    help: &'static str,
+    reader: Reader,
+    /// A monitor line may ask for it.
+    monitor: bool,
+    /// Writes an error, where the output has everything in it: first what the trace is, then data, issues and errors.
+    /// Without this, issues and errors go to stderr alone.
+    error: Option<fn(&mut dyn Write, &Error) -> io::Result<()>>,
+    /// Writes events; `None` for a format of reports.
+    events: Option<for<'w> fn(Out<'w>, &TableOptions) -> Box<dyn EventSink + 'w>>,
+    /// Writes reports. The width is that of addresses; the names are those of functions and variables.
+    reports: for<'w> fn(Out<'w>, &TableOptions, Width, &'w dyn Resolve) -> Box<dyn ReportWriter + 'w>,
+}
+
+type Out<'w> = Box<dyn Write + 'w>;
+
+/// Who reads what a format writes. This decides which columns it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Somebody at a terminal, which has a width.
+    Terminal,
+    /// Somebody with a page of any width.
+    Page,
+    /// A program: it gets all columns, and numbers as they are stored.
+    Program,
 }
 
 impl Format {
+    /// Every format, the default first.
+    pub const ALL: [Self; 4] = [
+        Self(&Row {
+            name: "table",
+            help: "For people",
+            reader: Reader::Terminal,
+            monitor: true,
+            error: None,
+            events: Some(|out, options| Box::new(Table::new(out, options.clone()))),
+            reports: |out, options, word, names| Box::new(TableReports::new(out, options.clone(), word, names)),
+        }),
+        Self(&Row {
+            name: "json",
+            help: "JSON Lines",
+            reader: Reader::Program,
+            monitor: true,
+            error: Some(write_error),
+            events: Some(|out, _| Box::new(Json::new(out))),
+            reports: |out, _, word, names| Box::new(JsonReports::new(out, word, names)),
+        }),
+        Self(&Row {
+            name: "csv",
+            help: "Comma-separated values",
+            reader: Reader::Program,
+            monitor: false,
+            error: None,
+            events: Some(|out, _| Box::new(Csv::new(out))),
+            reports: |out, _, word, names| Box::new(CsvReports::new(out, word, names)),
+        }),
+        Self(&Row {
+            name: "md",
+            help: "Markdown",
+            reader: Reader::Page,
+            monitor: false,
+            error: None,
+            events: None,
+            reports: |out, _, word, names| Box::new(MdReports::new(out, word, names)),
+        }),
+    ];
+
     /// The format of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Table, Self::Json, Self::Csv, Self::Md].into_iter().find(|f| f.name() == text)
+        Self::ALL.into_iter().find(|f| f.name() == text)
     }
 
     /// Its name in `--format`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Md => "md",
-        }
+        self.0.name
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub const fn help(self) -> &'static str {
+        self.0.help
+    }
+
+    /// Who reads it.
+    #[must_use]
+    pub const fn reader(self) -> Reader {
+        self.0.reader
+    }
+
+    /// True where it has events, not only reports.
+    #[must_use]
+    pub const fn has_events(self) -> bool {
+        self.0.events.is_some()
+    }
+
+    /// True where a monitor line may ask for it.
+    #[must_use]
+    pub const fn is_for_monitor(self) -> bool {
+        self.0.monitor
+    }
+
+    /// True where the output has its issues and errors in it; otherwise they are printed beside it.
+    #[must_use]
+    pub const fn has_issues(self) -> bool {
+        self.0.error.is_some()
+    }
+
+    /// Writes an error, in a format that has errors.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    pub fn write_error(self, out: &mut dyn Write, error: &Error) -> io::Result<()> {
+        self.0.error.map_or(Ok(()), |write| write(out, error))
     }
 }
 
-/// A sink for events in this format; `None` for Markdown, which is for reports.
+impl Default for Format {
+    fn default() -> Self {
+        let [first, ..] = Self::ALL;
+        first
+    }
+}
+
+/// A sink for events in this format; `None` for a format of reports.
 #[must_use]
 pub fn event_sink<'w>(format: Format, out: impl Write + 'w, options: &TableOptions) -> Option<Box<dyn EventSink + 'w>> {
-    Some(match format {
-        Format::Table => Box::new(Table::new(out, options.clone())),
-        Format::Json => Box::new(Json::new(out)),
-        Format::Csv => Box::new(Csv::new(out)),
-        Format::Md => return None,
-    })
+    format.0.events.map(|new| new(Box::new(out), options))
 }
 
 /// A writer of reports in this format. `word` gives addresses their width, `names` turns code addresses into
@@ -238,10 +344,5 @@ pub fn report_writer<'w>(
     word: Width,
     names: &'w dyn Resolve,
 ) -> Box<dyn ReportWriter + 'w> {
-    match format {
-        Format::Table => Box::new(TableReports::new(out, options.clone(), word, names)),
-        Format::Json => Box::new(JsonReports::new(out, word, names)),
-        Format::Csv => Box::new(CsvReports::new(out, word, names)),
-        Format::Md => Box::new(MdReports::new(out, word, names)),
-    }
+    (format.0.reports)(Box::new(out), options, word, names)
 }

@@ -7,9 +7,10 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::json::Hex;
 use super::line::{Line, width_of, wrap};
+use super::listing::now;
 use super::styles::Style;
 use super::text::hex;
-use super::{ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json};
+use super::{InMemory, ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Issue};
@@ -350,6 +351,13 @@ impl Words<'_> {
 impl<W: Write> ReportWriter for JsonReports<'_, W> {
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
         json::trace(&mut self.out, view.trace, view.source, view.digits())
+    }
+
+    fn objects(&mut self, view: &View<'_>, states: &[InMemory]) -> io::Result<bool> {
+        for object in view.trace.objects.iter() {
+            json::object(&mut self.out, object, now(object, states), view.digits())?;
+        }
+        Ok(true)
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::View;
 use super::scale::Scale;
-use super::text::{add, add_hex};
+use super::text::{add, add_decimal, add_hex};
 use crate::abi::{Addr, Endian};
 use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
@@ -28,36 +28,39 @@ pub struct Arg<'a> {
     pub word: usize,
     /// Full name of the field.
     pub name: &'a str,
-    /// Short name of the field.
-    pub label: &'a str,
     /// How to read it.
     pub kind: ArgKind,
     /// The word as it is stored.
     pub value: u64,
     /// What it says. Hostile: escape before printing.
     pub text: &'a str,
-    /// True where JSON gives the value as a number.
-    pub is_number: bool,
     /// True where the word is not to be relied on.
     pub doubtful: bool,
-    /// True where it names who inserted the event, which the reader knows already.
-    pub repeats_who: bool,
 }
 
 /// Joins events with names. Keeps what it has joined: one look-up an object, not one an event.
 #[derive(Debug, Default)]
 pub struct Rows {
-    contexts: Vec<Option<Box<str>>>,
+    contexts: Vec<Option<Who>>,
     objects: Vec<Option<Box<str>>>,
     strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
     /// Of the numbers that processors have, and of all others.
     exceptions: Exceptions,
     orders: Rc<Vec<Vec<usize>>>,
     text: String,
+    label: String,
+}
+
+/// What a context is called.
+#[derive(Debug, Clone)]
+struct Who {
+    text: Rc<str>,
+    /// False where only its kind or address is known.
+    is_name: bool,
 }
 
 /// Names of exceptions: those of small numbers in a list, where one that was not looked up yet is `None`.
-type Exceptions = (Vec<Option<Option<Box<str>>>>, HashMap<u32, Option<Box<str>>>);
+type Exceptions = (Vec<Option<Option<Rc<str>>>>, HashMap<u32, Option<Rc<str>>>);
 
 /// What an address is taken to point to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -139,53 +142,57 @@ impl Rows {
     /// escape before printing.
     pub fn who_of(&mut self, view: &View<'_>, event: &Event) -> &str {
         match event.isr.filter(|n| self.exception(view, *n).is_some()) {
-            Some(number) => self.exception(view, number).unwrap_or("ISR"),
+            Some(number) => self.exception(view, number).map_or("ISR", |name| name),
             None => self.who(view, event.context),
         }
     }
 
     /// The name of who inserted an event: as [`Rows::name`], but an ISR is called by its exception where that is known.
-    pub fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
-        let exception = event.isr.and_then(|n| self.exception(view, n)).map(str::to_owned);
+    pub fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<Rc<str>> {
+        let exception = event.isr.and_then(|n| self.exception(view, n)).cloned();
         exception.or_else(|| self.name(view, event.context))
     }
 
     /// What the exception of this number is called.
-    pub fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&str> {
-        let name = || view.names.exception(number).map(String::into_boxed_str);
+    pub fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&Rc<str>> {
+        let name = || view.names.exception(number).map(Rc::from);
         let (dense, others) = &mut self.exceptions;
         if let Some(known) = place(dense, number, EXCEPTIONS) {
-            return known.get_or_insert_with(name).as_deref();
+            return known.get_or_insert_with(name).as_ref();
         }
         // Interrupts are few; damage makes many numbers.
         if others.len() >= REMEMBERED {
             others.clear();
         }
-        others.entry(number).or_insert_with(name).as_deref()
+        others.entry(number).or_insert_with(name).as_ref()
     }
 
     /// What a context is called. Hostile: escape before printing.
     pub fn who(&mut self, view: &View<'_>, id: ContextId) -> &str {
-        let all = &view.trace.contexts;
-        let known = place(&mut self.contexts, id.0, all.len());
-        let (Some(known), Some(context)) = (known, all.get(id)) else { return "?" };
-        known.get_or_insert_with(|| {
-            let own = context.name.clone().filter(|n| !n.is_empty());
-            let word = || context_word(context.kind).map(str::to_owned);
-            let symbol = || view.names.object(context.address);
-            own.or_else(word).or_else(symbol).unwrap_or_else(|| format!("{:#x}", context.address)).into_boxed_str()
-        })
+        self.context(view, id).map_or("?", |who| &who.text)
     }
 
     /// The name of a thread or another context that has one; `None` where only its kind or address is known.
-    pub fn name(&mut self, view: &View<'_>, id: ContextId) -> Option<String> {
-        let context = view.trace.contexts.get(id)?;
-        let own = context.name.clone().filter(|n| !n.is_empty());
-        own.or_else(|| match context.kind {
-            ContextKind::Thread => view.names.object(context.address),
-            ContextKind::Idle => Some("idle".to_owned()),
-            ContextKind::Isr | ContextKind::Init | ContextKind::Unknown => None,
-        })
+    pub fn name(&mut self, view: &View<'_>, id: ContextId) -> Option<Rc<str>> {
+        self.context(view, id).filter(|who| who.is_name).map(|who| Rc::clone(&who.text))
+    }
+
+    fn context(&mut self, view: &View<'_>, id: ContextId) -> Option<&Who> {
+        let all = &view.trace.contexts;
+        let context = all.get(id)?;
+        let known = place(&mut self.contexts, id.0, all.len())?;
+        Some(known.get_or_insert_with(|| {
+            let own = context.name.as_deref().filter(|n| !n.is_empty());
+            let (text, is_name) = match (own, context_word(context.kind)) {
+                (Some(own), _) => (own.into(), true),
+                (None, Some(word)) => (word.into(), context.kind == ContextKind::Idle),
+                (None, None) => match view.names.object(context.address) {
+                    Some(symbol) => (symbol.into(), context.kind == ContextKind::Thread),
+                    None => (format!("{:#x}", context.address).into(), false),
+                },
+            };
+            Who { text, is_name }
+        }))
     }
 
     /// What became of a call, as a sentence. Hostile: escape before printing.
@@ -201,8 +208,8 @@ impl Rows {
             Waker::Unknown => format!("-> blocks{time}"),
             Waker::Thread(id) => format!("-> blocks{time}, woken by {}", self.who(view, id)),
             Waker::Interrupt(number) => {
-                let name = number.and_then(|n| self.exception(view, n).map(str::to_owned));
-                format!("-> blocks{time}, woken by {}", name.as_deref().unwrap_or("an interrupt"))
+                let name = number.and_then(|n| self.exception(view, n)).map_or("an interrupt", |name| name);
+                format!("-> blocks{time}, woken by {name}")
             }
         }
     }
@@ -219,11 +226,15 @@ impl Rows {
     pub fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
         let words = view.trace.words(event);
+        let mut text = std::mem::take(&mut self.text);
         for word in 0..words.len() {
-            if let Some(word) = Word::at(view, def, word, words, true) {
-                self.one(view, event, word, &mut each);
-            }
+            let (Some(of), Some(field)) = (Word::at(view, def, word, words, true), def.field(word)) else { continue };
+            text.clear();
+            self.say(view, event, of, field, &mut text);
+            let doubtful = is_doubtful(event, word);
+            each(&Arg { word, name: &field.name, kind: field.kind, value: of.value, text: &text, doubtful });
         }
+        self.text = text;
     }
 
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
@@ -292,7 +303,7 @@ impl Rows {
                     let of = Word { def, index: word, value: *value, words, typed: true };
                     self.say(view, event, of, field, &mut out);
                 }
-                None => add(&mut out, value),
+                None => add_decimal(&mut out, *value),
             }
             if is_doubtful(event, word) {
                 out.push('?');
@@ -319,41 +330,26 @@ impl Rows {
         each: &mut impl FnMut(&str, &str) -> ControlFlow<()>,
     ) {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
+        let (mut text, mut label) = (std::mem::take(&mut self.text), std::mem::take(&mut self.label));
         for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
             // Nobody described the word; where it is an object's address it is taken for one.
             let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
-            let name = object.map_or("", |id| self.object(view, id));
-            let mut text = name.to_owned();
+            text.clear();
+            text.push_str(object.map_or("", |id| self.object(view, id)));
             if text.is_empty() {
                 add_hex(&mut text, *word, 1);
             }
             if is_doubtful(event, i) {
                 text.push('?');
             }
-            if each(&format!("i{}", i.saturating_add(1)), &text).is_break() {
+            label.clear();
+            label.push('i');
+            add_decimal(&mut label, i.saturating_add(1));
+            if each(&label, &text).is_break() {
                 break;
             }
         }
-    }
-
-    fn one(&mut self, view: &View<'_>, event: &Event, of: Word<'_>, each: &mut impl FnMut(&Arg<'_>)) {
-        let Word { def, index: word, value, .. } = of;
-        let Some(field) = def.field(word) else { return };
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        self.say(view, event, of, field, &mut text);
-        each(&Arg {
-            word,
-            name: &field.name,
-            label: &field.label,
-            kind: field.kind,
-            value,
-            text: &text,
-            is_number: field.kind.is_number(),
-            doubtful: is_doubtful(event, word),
-            repeats_who: of.repeats_who(view, event, field),
-        });
-        self.text = text;
+        (self.text, self.label) = (text, label);
     }
 
     /// Adds what a word says.
@@ -386,7 +382,7 @@ impl Rows {
     fn say_kind(&mut self, view: &View<'_>, of: Word<'_>, field: &FieldDef, out: &mut String) {
         let Word { def, index: word, value, typed, .. } = of;
         match field.kind {
-            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => add(out, value),
+            ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => add_decimal(out, value),
             ArgKind::Ip => {
                 let byte = |shift: u32| value.checked_shr(shift).unwrap_or(0) & 0xFF;
                 add(out, format_args!("{}.{}.{}.{}", byte(24), byte(16), byte(8), byte(0)));
@@ -417,7 +413,7 @@ impl Rows {
                 let bits = u32::try_from(view.trace.about.word.bytes()).unwrap_or(8).saturating_mul(8);
                 let unused = 64u32.saturating_sub(bits);
                 let signed = i64::from_ne_bytes(value.to_ne_bytes()).checked_shl(unused).unwrap_or(0);
-                add(out, signed.checked_shr(unused).unwrap_or(0));
+                add_decimal(out, signed.checked_shr(unused).unwrap_or(0));
             }
             ArgKind::Str => match view.trace.text(value) {
                 Some(text) => out.push_str(text),
@@ -425,7 +421,7 @@ impl Rows {
             },
             ArgKind::Process => match view.trace.objects.id_at(value).map(|id| self.object(view, id)) {
                 Some(name) if !name.is_empty() => out.push_str(name),
-                _ => add(out, value),
+                _ => add_decimal(out, value),
             },
             _ => add_hex(out, value, 1),
         }

@@ -1,6 +1,6 @@
 //! One unit a column, chosen by what the column has to hold.
 
-use super::text::{add, fixed};
+use super::text::{add_decimal, add_fixed};
 use crate::trace::{Clock, Counts};
 
 /// How ticks are written in a column.
@@ -10,7 +10,7 @@ pub struct Scale {
     pub unit: &'static str,
     /// Last decimals in a tick; `None` where ticks are written as they are.
     factor: Option<f64>,
-    decimals: u32,
+    decimals: usize,
 }
 
 impl Scale {
@@ -41,7 +41,7 @@ impl Scale {
         let (unit, per) = UNITS.get(place).copied().unwrap_or(("s", 1.0));
         let decimals = (0..3).find(|d| tick * per * 10f64.powi(*d) >= 1.0).unwrap_or(3);
         let factor = tick * per * 10f64.powi(decimals);
-        Self { unit, factor: Some(factor), decimals: u32::try_from(decimals).unwrap_or(0) }
+        Self { unit, factor: Some(factor), decimals: usize::try_from(decimals).unwrap_or(0) }
     }
 
     /// Ticks in this unit.
@@ -55,11 +55,11 @@ impl Scale {
     /// Adds ticks in this unit.
     pub(super) fn add(&self, out: &mut String, ticks: i64) {
         match self.factor {
-            None => add(out, ticks),
+            None => add_decimal(out, ticks),
             Some(factor) => {
                 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the cast saturates")]
                 let n = (ticks as f64 * factor).round() as i64;
-                out.push_str(&fixed(n, self.decimals));
+                add_fixed(out, n, self.decimals);
             }
         }
     }

@@ -8,7 +8,7 @@ use super::scale::Scale;
 use super::styles::{Style, Styles, style_of};
 use super::text::hex;
 use super::window::Window;
-use super::{EventSink, Flow, View, escape};
+use super::{EventSink, View, escape};
 use crate::analysis::Outcomes;
 use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 
@@ -151,7 +151,7 @@ impl<W: Write> EventSink for Show<W> {
         Ok(())
     }
 
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         if self.any {
             writeln!(self.out)?;
         }
@@ -199,7 +199,7 @@ impl<W: Write> EventSink for Show<W> {
             self.line("outcome", &escape(said.trim_start_matches("-> ")))?;
         }
         self.words(view, event)?;
-        Ok(Flow::More)
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

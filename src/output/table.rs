@@ -8,9 +8,9 @@ use super::line::{Line, width_of};
 use super::row::Rows;
 use super::scale::Scale;
 use super::styles::{Style, Styles, style_of};
-use super::text::{add, add_hex};
+use super::text::HexBuffer;
 use super::window::Window;
-use super::{EventSink, Flow, View, escape};
+use super::{EventSink, View, buffered, escape};
 use crate::analysis::Outcomes;
 use crate::catalogue::{Effect, EventDef};
 use crate::trace::{ContextId, ContextKind, DefId, Event, Issue};
@@ -84,14 +84,15 @@ pub struct Table<W: Write> {
     layout: Layout,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
-    who: String,
+    /// A text that is built before it is written.
+    text: String,
 }
 
 impl<W: Write> Table<W> {
     /// A table that is written to `out`.
     pub fn new(out: W, options: TableOptions) -> Self {
         Self {
-            out: BufWriter::new(out),
+            out: buffered(out),
             line: Line::new(options.width),
             options,
             rows: Rows::new(),
@@ -99,7 +100,7 @@ impl<W: Write> Table<W> {
             delta: Scale::TICKS,
             layout: Layout::default(),
             before: Vec::new(),
-            who: String::new(),
+            text: String::new(),
         }
     }
 
@@ -189,7 +190,7 @@ impl<W: Write> Table<W> {
             (format!("delta {}", self.delta.unit), layout.delta),
             ("core".to_owned(), layout.core),
         ] {
-            column(line, width, |out| out.push_str(&head));
+            column(line, width, &head);
         }
         let who = line.at();
         line.text("who");
@@ -202,14 +203,54 @@ impl<W: Write> Table<W> {
         line.end(&mut self.out)
     }
 
-    /// Who inserted the event; at an interrupt also whom it interrupted.
-    fn join_who(&mut self, view: &View<'_>, event: &Event) {
-        let Self { who, rows, layout, .. } = self;
-        who.clear();
-        who.push_str(rows.who_of(view, event));
+    /// Who inserted the event, with a star where the context changes; at an interrupt also whom it interrupted.
+    fn who(&mut self, view: &View<'_>, event: &Event) {
+        let changes = self.changes(view, event);
+        let Self { line, text, rows, layout, options, .. } = self;
+        let (on, off) = options.styles.around(if changes { Style::Bold } else { Style::Plain });
+        let start = line.at();
+        if changes {
+            line.back(1);
+        }
+        line.mark(on);
+        line.text(if changes { "*" } else { "" });
         if let Some(behind) = event.interrupted.filter(|_| layout.behind) {
-            who.push('<');
-            who.push_str(rows.who(view, behind));
+            text.clear();
+            text.push_str(rows.who_of(view, event));
+            text.push('<');
+            text.push_str(rows.who(view, behind));
+            line.cut(text, layout.who);
+        } else {
+            line.cut(rows.who_of(view, event), layout.who);
+        }
+        line.unmark(off);
+        line.to(start.saturating_add(layout.who).saturating_add(GAP));
+    }
+
+    /// The event's name.
+    fn name(&mut self, view: &View<'_>, event: &Event) {
+        let Self { line, layout, options: TableOptions { styles, .. }, .. } = self;
+        let style = if styles.is_on() { style_of(event.def.and_then(|d| view.catalogue.def(d))) } else { Style::Plain };
+        let (on, off) = styles.around(style);
+        let start = line.at();
+        line.mark(on);
+        line.text(&Rows::event(view, event));
+        line.unmark(off);
+        line.to(start.saturating_add(layout.event).saturating_add(1));
+    }
+
+    fn arguments(&mut self, view: &View<'_>, event: &Event) {
+        let Self { line, layout, options, rows, .. } = self;
+        let dim = options.styles.around(Style::Dim);
+        view.trace.asides(event, |label, text| {
+            let _ = argument(line, dim, layout.arg, label, text);
+        });
+        rows.table_args(view, event, |label, text| argument(line, dim, layout.arg, label, text));
+        if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
+            line.space(1);
+            line.mark(dim.0);
+            line.text(&rows.outcome(view, outcome));
+            line.unmark(dim.1);
         }
     }
 
@@ -231,22 +272,27 @@ impl<W: Write> Table<W> {
     /// The numbers to the left of who.
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
         let time = event.ticks.saturating_sub(self.base());
-        let Self { line, layout, options, .. } = self;
+        let Self { line, layout, options, text, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
         line.mark(on);
-        column(line, layout.time, |out| self.time.add(out, time));
-        column(line, layout.stamp, |out| {
-            event.stamp.into_iter().for_each(|stamp| add_hex(out, stamp, view.stamp_digits()));
-        });
-        let threshold = event.threshold.filter(|t| Some(*t) != event.priority);
-        column(line, layout.priority, |out| event.priority.into_iter().for_each(|n| add(out, n)));
-        column(line, layout.threshold, |out| threshold.into_iter().for_each(|n| add(out, n)));
-        column(line, layout.seq, |out| add(out, event.seq));
-        column(line, layout.delta, |out| match event.delta {
-            Some(delta) => self.delta.add(out, delta),
-            None => out.push('-'),
-        });
-        column(line, layout.core, |out| add(out, event.core));
+        if layout.time > 0 {
+            text.clear();
+            self.time.add(text, time);
+            column(line, layout.time, text);
+        }
+        let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
+        column(line, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
+        number(line, layout.priority, event.priority);
+        number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
+        number(line, layout.seq, Some(event.seq));
+        if let Some(delta) = event.delta {
+            text.clear();
+            self.delta.add(text, delta);
+            column(line, layout.delta, text);
+        } else {
+            column(line, layout.delta, "-");
+        }
+        number(line, layout.core, Some(event.core));
         line.unmark(off);
     }
 }
@@ -257,11 +303,17 @@ fn digits(n: u64) -> usize {
 }
 
 /// Writes a cell of a column of numbers; a column of no width is not shown.
-fn column(line: &mut Line, width: usize, write: impl FnOnce(&mut String)) {
+fn column(line: &mut Line, width: usize, text: &str) {
     if width > 0 {
-        line.right_with(width, write);
+        line.number(width, text);
         line.space(GAP);
     }
+}
+
+/// Writes a number, or nothing.
+fn number(line: &mut Line, width: usize, n: Option<impl itoa::Integer>) {
+    let mut buffer = itoa::Buffer::new();
+    column(line, width, n.map_or("", |n| buffer.format(n)));
 }
 
 /// Writes an argument, of at most so many columns; breaks where the line is full. `dim` is around its label.
@@ -292,44 +344,12 @@ impl<W: Write> EventSink for Table<W> {
         self.head()
     }
 
-    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<Flow> {
+    fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         self.numbers(view, event);
-        let changes = self.changes(view, event);
-        self.join_who(view, event);
-        let Self { line, layout, options, rows, who, .. } = self;
-        let styles = &options.styles;
-
-        let start = line.at();
-        let (on, off) = styles.around(if changes { Style::Bold } else { Style::Plain });
-        if changes {
-            line.back(1);
-        }
-        line.mark(on);
-        line.text(if changes { "*" } else { "" });
-        line.cut(who, layout.who);
-        line.unmark(off);
-        line.to(start.saturating_add(layout.who).saturating_add(GAP));
-
-        let start = line.at();
-        let (on, off) = styles.around(style_of(event.def.and_then(|d| view.catalogue.def(d))));
-        line.mark(on);
-        line.text(&Rows::event(view, event));
-        line.unmark(off);
-        line.to(start.saturating_add(layout.event).saturating_add(1));
-
-        let dim = styles.around(Style::Dim);
-        view.trace.asides(event, |label, text| {
-            let _ = argument(line, dim, layout.arg, label, text);
-        });
-        rows.table_args(view, event, |label, text| argument(line, dim, layout.arg, label, text));
-        if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
-            line.space(1);
-            line.mark(dim.0);
-            line.text(&rows.outcome(view, outcome));
-            line.unmark(dim.1);
-        }
-        line.end(&mut self.out)?;
-        Ok(Flow::More)
+        self.who(view, event);
+        self.name(view, event);
+        self.arguments(view, event);
+        self.line.end(&mut self.out)
     }
 
     fn renew(&mut self) {

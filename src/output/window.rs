@@ -13,6 +13,8 @@ pub struct Window {
     pub last: i64,
     /// The largest distance between one event and the event before it.
     pub step: u64,
+    /// The smallest sequence number.
+    pub first_seq: u64,
     /// The largest sequence number.
     pub seq: u64,
     /// The largest priority or threshold.
@@ -61,12 +63,13 @@ impl Window {
     #[inline]
     pub fn add(&mut self, event: &Event) {
         if self.events == 0 {
-            (self.first, self.last) = (event.ticks, event.ticks);
+            (self.first, self.last, self.first_seq) = (event.ticks, event.ticks, event.seq);
         }
         self.events = self.events.saturating_add(1);
         self.first = self.first.min(event.ticks);
         self.last = self.last.max(event.ticks);
         self.step = self.step.max(event.delta.unwrap_or(0).unsigned_abs());
+        self.first_seq = self.first_seq.min(event.seq);
         self.seq = self.seq.max(event.seq);
         self.priority = self.priority.max(event.priority.unwrap_or(0)).max(event.threshold.unwrap_or(0));
         set(&mut self.contexts, event.context.0);

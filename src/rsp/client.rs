@@ -88,6 +88,7 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
+    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
@@ -128,8 +129,8 @@ impl Client {
     /// Opens `endpoint` and greets the stub. This halts the target on nearly every stub.
     ///
     /// # Errors
-    /// Nobody there, nobody answers, no target, not this protocol: each has its own [`RspError`]. The target has
-    /// then been left as well as it could be.
+    /// Connection refused, no answer, no target, not this protocol: each has its own [`RspError`]. The target has then been
+    /// left as well as possible.
     pub fn connect(endpoint: &Endpoint, options: Options) -> Result<Self, RspError> {
         if !endpoint.is_rsp() {
             return Err(RspErrorKind::NotRsp.at(endpoint.to_string()));
@@ -151,9 +152,8 @@ impl Client {
         // A reply at 9600 baud takes its time. Ten bits a byte, two characters a byte, half of the time allowed.
         let line_limit = match endpoint {
             Endpoint::Serial { baud, .. } => {
-                let millis = usize::try_from(options.timeout.as_millis()).unwrap_or(usize::MAX);
-                let rate = usize::try_from(*baud).unwrap_or(usize::MAX);
-                (rate.saturating_mul(millis) / 40_000).max(16)
+                // `as` takes the nearest number that fits.
+                ((f64::from(*baud) * options.timeout.as_secs_f64() / 40.0) as usize).max(16)
             }
             _ => usize::MAX,
         };
@@ -230,8 +230,8 @@ impl Client {
         client.line_limit = line_limit;
         client.link.send_raw(b"+")?;
         if let Err(error) = client.handshake() {
-            // Most stubs halt the target for the connection alone. Who answers nothing is not waited for again, who
-            // was cut short by Ctrl-C is: what it takes to leave is not known yet.
+            // Most stubs halt the target for the connection alone. After Ctrl-C the answers are waited for once more: how to
+            // leave is not known yet. A stub that does not answer is not waited for again.
             if error.kind == RspErrorKind::Interrupted && client.left && !held {
                 client.link.begin_to_leave(leave::SHORT);
                 drop(client.handshake());
@@ -322,14 +322,14 @@ impl Client {
 
     /// Takes the answer to `qSupported`.
     fn learn(&mut self, answer: &[u8]) {
-        // From here on somebody is there who may have halted the target for us.
+        // From here on a stub is there, which may have halted the target for us.
         self.left = false;
         let features = if reply::is_error(answer) { Features::default() } else { Features::parse(answer) };
         self.max_chunk = read::chunk_limit(features.packet_size(), self.line_limit);
         self.binary = features.has("binary-upload");
         self.link.features = Some(features);
         if self.held {
-            // The debugger has time-outs of its own towards its target, and a user who can end us.
+            // The debugger has its own time-outs for its target, and its user can interrupt.
             self.link.timeout = self.link.timeout.max(HELD_TIMEOUT);
         }
     }
@@ -379,12 +379,6 @@ impl Client {
         self.pending = Pending::of(&answer);
         self.stop_reason = answer;
         Ok(())
-    }
-
-    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
-    #[must_use]
-    pub fn stop_reason(&self) -> &[u8] {
-        &self.stop_reason
     }
 
     /// True where it is known that the target ran until we came.

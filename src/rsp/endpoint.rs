@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn side_doors_are_not_this_protocol() {
+    fn backends_are_not_this_protocol() {
         assert!(Endpoint::parse(":1").unwrap().is_rsp());
         assert!(!Endpoint::parse("openocd::6666").unwrap().is_rsp());
         assert!(!Endpoint::parse("qmp::4444").unwrap().is_rsp());

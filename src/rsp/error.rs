@@ -27,7 +27,7 @@ impl std::error::Error for RspError {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RspErrorKind {
-    /// Nobody listens there.
+    /// No program listens there.
     #[error("connection refused; is the stub running, and is this its port?")]
     Refused,
     /// The name has no address.
@@ -45,7 +45,7 @@ pub enum RspErrorKind {
     /// The device, socket or command cannot be opened.
     #[error("cannot open it: {why}")]
     CannotOpen {
-        /// The system's words, or ours.
+        /// The system's words, or a sentence of this crate.
         why: String,
     },
     /// The endpoint is served by other code.
@@ -98,7 +98,7 @@ pub enum RspErrorKind {
     Endless {
         /// The request.
         packet: String,
-        /// What to look at.
+        /// What to check.
         hint: &'static str,
     },
     /// Checksums keep failing.
@@ -267,10 +267,10 @@ impl From<RspError> for Error {
     }
 }
 
-/// The start of what came, fit for one line.
+/// The start of bytes that came, escaped.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
-    let mut text = bytes.get(..SHOWN.min(bytes.len())).unwrap_or_default().escape_ascii().to_string();
+    let mut text = bytes.get(..SHOWN).unwrap_or(bytes).escape_ascii().to_string();
     if bytes.len() > SHOWN {
         text.push_str("...");
     }

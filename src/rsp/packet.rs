@@ -1,4 +1,4 @@
-//! Framing: bytes of a link cut into tokens, and packets put into frames. Pure; no input or output here.
+//! Framing: cuts the bytes of a link into tokens, and puts packets into frames. No input or output here.
 //!
 //! A packet is `$body#cc`, where `cc` is the sum of the body's raw bytes, modulo 256, in hex. In a body `}` escapes
 //! the next byte (xor 0x20), and `*` with a count byte repeats the byte before it. A stub may use run lengths at any
@@ -158,8 +158,7 @@ pub fn checksum(raw: &[u8]) -> u8 {
 /// Frames `body`: `$`, the body with `#`, `$`, `}` and `*` escaped, `#` and the checksum.
 #[must_use]
 pub fn encode(body: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(body.len().saturating_add(4));
-    frame.push(b'$');
+    let mut frame = vec![b'$'];
     for &byte in body {
         if matches!(byte, b'#' | b'$' | b'}' | b'*') {
             frame.push(b'}');
@@ -197,7 +196,7 @@ pub fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Collects bytes as they come and hands out tokens.
+/// Collects bytes as they are received, and returns tokens.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -226,7 +225,7 @@ impl Decoder {
         Ok(Some(token.kind))
     }
 
-    /// The bytes of the token handed out last, as they came, until the next [`Decoder::push`].
+    /// The bytes of the token that was returned last, as they came, until the next [`Decoder::push`].
     #[must_use]
     pub fn raw(&self) -> &[u8] {
         self.buffer.get(self.last.clone()).unwrap_or_default()
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_bodies_are_told() {
+    fn broken_bodies_are_reported() {
         for bad in [&b"$* #4a"[..], b"$ab}#40", b"$0*\x1c#76", b"$OK#zz", b"$OK#9b"] {
             assert!(matches!(&all(bad)[..], [Kind::Packet(b)] if !b.checksum_ok), "{}", bad.escape_ascii());
         }

@@ -142,7 +142,7 @@ impl Look {
         self.find(|command| words(command).any(|word| word == "resume"))
     }
 
-    /// Says no where an event of OpenOCD's would change the target against the user's will.
+    /// Fails where an event of OpenOCD's would change the target against the options.
     ///
     /// # Errors
     /// [`RspErrorKind::WouldReset`], [`RspErrorKind::WouldResume`].

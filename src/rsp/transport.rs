@@ -23,7 +23,7 @@ use crate::sys::{self, GroupSignal};
 pub enum TransportError {
     /// The deadline passed first.
     Timeout,
-    /// The other side is gone. The text says what is known about the reason, or is empty.
+    /// The other side has closed the link. The text says what is known about the reason, or is empty.
     Closed(String),
     /// The system's words.
     Io(String),
@@ -44,7 +44,7 @@ pub trait Transport: Send {
     /// [`TransportError`].
     fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError>;
 
-    /// What to wait on for bytes to receive: for those who serve two links at once.
+    /// The descriptor to wait on for bytes, where two links are served at once.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -107,7 +107,7 @@ pub fn accept(listener: &TcpListener, deadline: Instant) -> io::Result<Option<(B
     }
     match listener.accept() {
         Ok((stream, who)) => Ok(Some((accepted(stream)?, who))),
-        // Who knocked may have gone again.
+        // The client may have closed the connection already.
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {
             Ok(None)
         }
@@ -145,12 +145,10 @@ fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<P
         RspErrorKind::HostUnknown { why }.at(name)
     })?;
     let mut worst = io::Error::from(ErrorKind::AddrNotAvailable);
-    let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-    for address in addresses {
+    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
         // A stub that listens on IPv4 only refuses `localhost` on IPv6 at once; a filtered address takes its share.
-        let share = remaining(deadline).checked_div(left.max(1)).unwrap_or_default();
-        left = left.saturating_sub(1);
-        let attempt = TcpStream::connect_timeout(&address, share.max(Duration::from_millis(10)));
+        let share = remaining(deadline).div_f64(left as f64);
+        let attempt = TcpStream::connect_timeout(address, share.max(Duration::from_millis(10)));
         match attempt.and_then(Channel::of_tcp) {
             Ok(channel) => return Ok(channel),
             Err(e) => worst = e,
@@ -161,7 +159,7 @@ fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<P
 
 fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream>> {
     let path = path.to_owned();
-    // connect(2) blocks for ever where the backlog of a stub that serves one client is full.
+    // connect(2) blocks without end where the backlog of a stub that serves one client is full.
     let stream = within(timeout, move || UnixStream::connect(path))?;
     stream.set_nonblocking(true)?;
     Ok(Channel { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })

@@ -9,12 +9,12 @@ pub(super) enum Which {
     All,
     /// `0`
     Any,
-    /// This one, which need not be there.
+    /// This one, which need not exist.
     One(usize),
 }
 
 impl Which {
-    /// `TID`, or `pPID.TID` as clients write it that know several processes.
+    /// `TID`, or `pPID.TID` of clients that know several processes.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let tid = match text.strip_prefix('p') {
             Some(both) => both.split_once('.').map_or("-1", |(_, tid)| tid),
@@ -57,7 +57,7 @@ fn is_signal(text: &str) -> bool {
     u8::from_str_radix(text, 16).is_ok()
 }
 
-/// The actions of a `vCont`, as the one that decides which thread stops: nothing runs. `None` where they mean nothing.
+/// The one action of a `vCont` that decides which thread is reported as stopped: nothing runs. `None` for invalid ones.
 pub(super) fn resume(actions: &str, threads: &ThreadList) -> Option<String> {
     let actions: Vec<Action> = actions.split(';').map(Action::parse).collect::<Option<_>>()?;
     let step = actions.iter().rev().find(|a| a.steps);

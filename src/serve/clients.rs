@@ -1,5 +1,5 @@
-//! The next client: the first that sends something. Those that connect and send nothing are held, few of them and not for
-//! long, and block nobody.
+//! The next client: the first that sends something. Those that connect and send nothing are kept, few of them and not for
+//! long, and do not block the others.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,10 +8,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The most clients that are held without having sent anything.
-const WAITING: usize = 32;
-/// How long one is held.
-const SILENCE: Duration = Duration::from_secs(10);
+/// The most clients that are kept without having sent anything.
+const MAX_SILENT: usize = 32;
+/// How long one is kept.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// How often they are polled: a debugger is served that much later.
 const SLICE: Duration = Duration::from_millis(1);
 
@@ -30,16 +30,16 @@ impl Clients {
         self.listener.local_addr()
     }
 
-    /// The next client, its socket as a new one is.
+    /// The next client; its socket blocks.
     pub(super) fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut silent = self.silent.borrow_mut();
         loop {
-            // Where no client is held there is nothing to do but to wait for the next.
+            // Without silent clients it waits for the next one.
             self.listener.set_nonblocking(!silent.is_empty())?;
             match self.listener.accept() {
                 Ok((stream, from)) => {
                     stream.set_nonblocking(true)?;
-                    if silent.len() >= WAITING {
+                    if silent.len() >= MAX_SILENT {
                         silent.pop_front();
                     }
                     silent.push_back((stream, from, Instant::now()));
@@ -49,7 +49,7 @@ impl Clients {
                 Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                 Err(e) => return Err(e),
             }
-            silent.retain(|(stream, _, since)| since.elapsed() < SILENCE && has_sent(stream) != Some(false));
+            silent.retain(|(stream, _, since)| since.elapsed() < MAX_SILENCE && has_sent(stream) != Some(false));
             let first = silent.iter().position(|(stream, ..)| has_sent(stream) == Some(true));
             if let Some((stream, from, _)) = first.and_then(|at| silent.remove(at)) {
                 stream.set_nonblocking(false)?;

@@ -1,5 +1,5 @@
-//! The link to one client: packets are framed and bounded here, what gdbstub has no word for is answered here, and the
-//! rest is handed on to it.
+//! The link to one client: frames and bounds packets, answers those that gdbstub does not support, and forwards the rest
+//! to it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,27 +15,28 @@ use crate::abi::Endian;
 use crate::debugger::{ThreadList, threads_json, threads_xml};
 use crate::mem::Region;
 use crate::output::escape;
+use crate::rsp::packet::{checksum, encode, to_hex};
 
 /// The largest packet from a client, and half of the largest reply to `m`.
 pub(super) const PACKET: usize = 0x4000;
-/// The most bytes between packets before a client is taken for none.
-const NOISE: usize = 4096;
-/// How long a client may take over one packet, and over its first word.
+/// The most bytes between packets; a client that sends more does not speak this protocol.
+const MAX_NOISE: usize = 4096;
+/// How long a client may take for one packet, and for its first bytes.
 const PACKET_TIMEOUT: Duration = Duration::from_secs(10);
 /// Replies longer than this go out in pieces.
 const BUFFER: usize = 1 << 16;
 
-/// The most bytes of a packet that are repeated where it ends the session.
+/// The most bytes of a packet that are shown where it ends the session.
 const EXCERPT: usize = 64;
 
-/// What is done with a packet about threads.
-enum About {
+/// How a packet about threads is handled.
+enum Handling {
     /// It is answered here.
     Answer(Vec<u8>),
-    /// gdbstub gets this one.
-    HandOn(String),
-    /// It is about something else.
-    Else,
+    /// gdbstub gets this packet in its place.
+    Forward(String),
+    /// It is not about threads.
+    Other,
 }
 
 /// One client.
@@ -45,24 +46,24 @@ pub(super) struct Link<'a> {
     regions: Rc<Option<Vec<Region>>>,
     /// What was added to the program's addresses when it was loaded.
     offset: u64,
-    /// Bytes read and not looked at.
-    ahead: VecDeque<u8>,
+    /// Bytes that were received and not parsed yet.
+    received: VecDeque<u8>,
     /// A packet for gdbstub.
     inbox: VecDeque<u8>,
     /// What gdbstub writes.
     outbox: Vec<u8>,
-    /// The packet that was sent last, should the client not have understood it.
+    /// The packet that was sent last, for a client that received it damaged.
     last: Vec<u8>,
     /// Packets are acknowledged.
     acks: bool,
-    /// A whole packet came: this is a debugger.
+    /// A whole packet was received: this is a debugger.
     is_client: bool,
-    /// It is LLDB: where no thread has a signal, it resumes again and again.
+    /// It is LLDB, which resumes again and again where no thread has a signal.
     lldb: bool,
-    /// The thread that is to run or to step, for packets that name none.
+    /// The thread that `Hc` chose to run or step, for packets that name none.
     resumes: Option<usize>,
-    /// The packet that gdbstub got last, as it can be printed.
-    handed: Rc<RefCell<String>>,
+    /// The packet that was forwarded last, escaped.
+    forwarded: Rc<RefCell<String>>,
 }
 
 impl<'a> Link<'a> {
@@ -71,14 +72,14 @@ impl<'a> Link<'a> {
         threads: Rc<ThreadList>,
         regions: Rc<Option<Vec<Region>>>,
         offset: u64,
-        handed: Rc<RefCell<String>>,
+        forwarded: Rc<RefCell<String>>,
     ) -> Self {
         Self {
             wire,
             threads,
             regions,
             offset,
-            ahead: VecDeque::new(),
+            received: VecDeque::new(),
             inbox: VecDeque::new(),
             outbox: Vec::new(),
             last: Vec::new(),
@@ -86,19 +87,19 @@ impl<'a> Link<'a> {
             is_client: false,
             lldb: false,
             resumes: None,
-            handed,
+            forwarded,
         }
     }
 
-    /// The signal that says that a thread stopped: to GDB none, or it speaks of a signal that the program received.
+    /// The signal with which a thread stops: none for GDB, which would report it as a signal of the program.
     pub(super) const fn signal(&self) -> u8 {
         if self.lldb { 5 } else { 0 }
     }
 
-    /// The next byte of the wire; `deadline` is when an unfinished packet has to be complete.
+    /// The next byte of the wire; `deadline`: when an unfinished packet has to be complete.
     fn byte(&mut self, deadline: Option<Instant>) -> io::Result<u8> {
         loop {
-            if let Some(byte) = self.ahead.pop_front() {
+            if let Some(byte) = self.received.pop_front() {
                 return Ok(byte);
             }
             let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
@@ -114,26 +115,26 @@ impl<'a> Link<'a> {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Err(slow()),
                 Err(e) => return Err(e),
             };
-            self.ahead.extend(buf.iter().take(len));
+            self.received.extend(buf.iter().take(len));
         }
     }
 
-    /// Waits for one packet, and answers it or hands it on to gdbstub.
+    /// Waits for one packet, and answers it or forwards it to gdbstub.
     fn receive(&mut self) -> io::Result<()> {
         self.find_start()?;
         let Some(body) = self.body()? else {
-            // Without acknowledgements a `-` means nothing: the client misses its answer, and asks again.
+            // Without acknowledgements there is no `-`: the client gets no answer, and asks again.
             return if self.acks { self.wire.write_all(b"-") } else { Ok(()) };
         };
         self.is_client = true;
         self.lldb |= body == b"QThreadSuffixSupported";
         let answer = match self.about_threads(&body) {
-            About::Answer(answer) => Some(answer),
-            About::HandOn(packet) => {
-                self.hand_on(packet.as_bytes());
+            Handling::Answer(answer) => Some(answer),
+            Handling::Forward(packet) => {
+                self.forward(packet.as_bytes());
                 return Ok(());
             }
-            About::Else => self.answer(&body),
+            Handling::Other => self.answer(&body),
         };
         match answer {
             Some(reply) => {
@@ -141,7 +142,7 @@ impl<'a> Link<'a> {
                 self.reply(&reply, ack)
             }
             None => {
-                self.hand_on(&body);
+                self.forward(&body);
                 Ok(())
             }
         }
@@ -150,21 +151,21 @@ impl<'a> Link<'a> {
     /// Reads up to the `$` that begins a packet.
     fn find_start(&mut self) -> io::Result<()> {
         let first = if self.is_client { None } else { soon() };
-        let mut noise = 0usize;
+        let mut room = MAX_NOISE;
         loop {
             match self.byte(first)? {
                 b'$' => return Ok(()),
                 b'-' if !self.last.is_empty() => {
-                    noise = noise.saturating_add(16);
+                    room = room.saturating_sub(16);
                     let again = self.last.clone();
                     self.wire.write_all(&again)?;
                 }
                 // Nothing runs that could be interrupted.
                 b'+' | 0x03 => {}
-                _ => noise = noise.saturating_add(1),
+                _ => room = room.saturating_sub(1),
             }
-            if noise > NOISE {
-                return Err(nonsense("it does not speak the remote serial protocol"));
+            if room == 0 {
+                return Err(invalid("it does not speak the remote serial protocol"));
             }
         }
     }
@@ -179,7 +180,7 @@ impl<'a> Link<'a> {
                 // The end of the packet before was lost.
                 b'$' => body.clear(),
                 byte if body.len() < PACKET => body.push(byte),
-                _ => return Err(nonsense("a packet longer than PacketSize")),
+                _ => return Err(invalid("a packet longer than PacketSize")),
             }
         }
         let sum = [self.byte(deadline)?, self.byte(deadline)?];
@@ -188,7 +189,7 @@ impl<'a> Link<'a> {
     }
 
     fn reply(&mut self, body: &[u8], ack: bool) -> io::Result<()> {
-        let packet = packet(body);
+        let packet = encode(body);
         if ack {
             self.wire.write_all(b"+")?;
         }
@@ -197,48 +198,49 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    fn hand_on(&mut self, body: &[u8]) {
+    fn forward(&mut self, body: &[u8]) {
         if body == b"QStartNoAckMode" {
             self.acks = false;
         }
-        self.handed.replace(escape(&String::from_utf8_lossy(body.get(..EXCERPT).unwrap_or(body))));
-        self.inbox.extend(packet(body));
+        self.forwarded.replace(escape(&String::from_utf8_lossy(body.get(..EXCERPT).unwrap_or(body))));
+        // Its escapes are those that came.
+        self.inbox.extend([b"$", body, b"#", to_hex(&[checksum(body)]).as_slice()].concat());
     }
 
-    /// The packet that gdbstub is to get in place of this one, which is about threads.
-    fn about_threads(&mut self, body: &[u8]) -> About {
-        let Ok(text) = std::str::from_utf8(body) else { return About::Else };
-        let unknown = || About::Answer(b"E01".to_vec());
+    /// Checks a packet about threads: gdbstub ends the session over some that are well formed.
+    fn about_threads(&mut self, body: &[u8]) -> Handling {
+        let Ok(text) = std::str::from_utf8(body) else { return Handling::Other };
+        let unknown = || Handling::Answer(b"E01".to_vec());
         if let Some(actions) = text.strip_prefix("vCont;") {
-            return action::resume(actions, &self.threads).map_or_else(unknown, About::HandOn);
+            return action::resume(actions, &self.threads).map_or_else(unknown, Handling::Forward);
         }
         if text.starts_with(['c', 'C', 's', 'S']) {
             let vcont = action::resume_old(text, self.resumes, &self.threads);
-            return vcont.map_or_else(unknown, About::HandOn);
+            return vcont.map_or_else(unknown, Handling::Forward);
         }
         if let Some(id) = text.strip_prefix('T') {
             let Some(Which::One(id)) = Which::parse(id) else { return unknown() };
-            return if self.threads.thread(id).is_some() { About::Answer(b"OK".to_vec()) } else { unknown() };
+            return if self.threads.thread(id).is_some() { Handling::Answer(b"OK".to_vec()) } else { unknown() };
         }
-        let Some(choice) = text.strip_prefix('H') else { return About::Else };
+        let Some(choice) = text.strip_prefix('H') else { return Handling::Other };
         let (operation, id) = choice.split_at_checked(1).unwrap_or_default();
         match (operation, Which::parse(id)) {
             ("g", Some(Which::One(id))) => {
                 self.threads.select(id);
-                About::HandOn(format!("Hg{id:x}"))
+                Handling::Forward(format!("Hg{id:x}"))
             }
             // The one that `?` names, for GDB takes that to be chosen.
-            ("g", Some(Which::Any)) => About::HandOn(format!("Hg{:x}", self.threads.selected())),
+            ("g", Some(Which::Any)) => Handling::Forward(format!("Hg{:x}", self.threads.selected())),
             ("c", Some(which)) => {
                 self.resumes = if let Which::One(id) = which { Some(id) } else { None };
-                About::Answer(b"OK".to_vec())
+                Handling::Answer(b"OK".to_vec())
             }
-            // A thread for each of memory and registers there is none.
+            // There is no thread for other operations.
             _ => unknown(),
         }
     }
 
-    /// The answer to what gdbstub does not know, does not survive, or would do without bounds.
+    /// The answer to packets that gdbstub does not know, does not survive, or answers without bounds.
     fn answer(&self, body: &[u8]) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(body).ok()?;
         let (command, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -251,7 +253,7 @@ impl<'a> Link<'a> {
                 let offset = format!("{:x}", self.offset);
                 format!("Text={offset};Data={offset};Bss={offset}").into_bytes()
             }
-            "jThreadsInfo" => escaped(threads_json(&self.threads).as_bytes()),
+            "jThreadsInfo" => threads_json(&self.threads).into_bytes(),
             "qHostInfo" => self.host().into_bytes(),
             "qProcessInfo" => format!("pid:1;{}", self.host()).into_bytes(),
             "qMemoryRegionInfo" => self.region(rest).into_bytes(),
@@ -261,7 +263,7 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// Packets whose argument stands right behind the command.
+    /// Packets whose argument follows the command without a separator.
     fn with_argument(&self, text: &str) -> Option<Vec<u8>> {
         let refused = || b"E1e".to_vec();
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
@@ -275,11 +277,11 @@ impl<'a> Link<'a> {
         match text.as_bytes().first()? {
             b'?' if argument.is_empty() => Some(self.stop_reply(self.threads.selected(), 5).into_bytes()),
             b'p' => Some(self.register(argument)),
-            // GDB asks for no more than PacketSize holds; more is asked for by somebody else.
+            // GDB asks for no more than PacketSize holds; other clients may ask for more.
             b'm' => {
                 let (from, len) = argument.split_once(',')?;
                 let (from, len) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(len, 16).ok()?);
-                let sane = len <= PACKET as u64 && len.checked_sub(1).is_none_or(|l| from.checked_add(l).is_some());
+                let sane = len == 0 || len <= PACKET as u64 && Region { start: from, len }.last().is_some();
                 (!sane).then(|| b"E16".to_vec())
             }
             b'P' | b'G' | b'M' | b'X' => Some(refused()),
@@ -301,16 +303,16 @@ impl<'a> Link<'a> {
 
     /// The thread that stopped has a signal, the others have none.
     fn stop_reply(&self, id: usize, signal: u8) -> String {
-        let name = self.threads.thread(id).map(|t| hex(t.name.as_bytes())).unwrap_or_default();
-        let name = if name.is_empty() { name } else { format!("hexname:{name};") };
+        let name = self.threads.thread(id).map(|t| t.name.as_str()).filter(|name| !name.is_empty());
+        let name = name.map(|name| format!("hexname:{};", hex(name.as_bytes()))).unwrap_or_default();
         format!("T{signal:02x}thread:{id:x};{name}")
     }
 
     fn register(&self, argument: &str) -> Vec<u8> {
         let number = argument.split(';').next().and_then(|n| u16::from_str_radix(n, 16).ok());
-        // Only LLDB asks for one register, and takes `xx` for the value cc: what is not known is an error to it.
+        // Only LLDB asks for one register, and takes `xx` for the value cc: it gets an error for a register that is not known.
         let known = number.and_then(|number| self.threads.register(number));
-        known.map_or_else(|| b"E01".to_vec(), |bytes| hex(&bytes).into_bytes())
+        known.map_or_else(|| b"E01".to_vec(), |bytes| to_hex(&bytes))
     }
 
     fn host(&self) -> String {
@@ -328,20 +330,20 @@ impl<'a> Link<'a> {
         let (Some(regions), Ok(at)) = (self.regions.as_ref(), u64::from_str_radix(argument, 16)) else {
             return String::new();
         };
-        let inside = regions.iter().find(|r| at.checked_sub(r.start).is_some_and(|into| into < r.len));
-        if let Some(region) = inside {
+        if let Some(region) = regions.iter().find(|r| r.contains(at)) {
             return format!("start:{:x};size:{:x};permissions:rx;", region.start, region.len);
         }
         let next = regions.iter().map(|r| r.start).filter(|start| *start > at).min();
-        format!("start:{at:x};size:{:x};", next.unwrap_or(u64::MAX).saturating_sub(at))
+        let size = next.unwrap_or(u64::MAX).abs_diff(at);
+        format!("start:{at:x};size:{size:x};")
     }
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    String::from_utf8_lossy(&to_hex(bytes)).into_owned()
 }
 
-/// The end of the time that a client may take over one packet.
+/// The end of the time that a client may take for one packet.
 fn soon() -> Option<Instant> {
     Instant::now().checked_add(PACKET_TIMEOUT)
 }
@@ -350,33 +352,8 @@ fn slow() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "it sent half a packet or none, and then nothing")
 }
 
-fn nonsense(what: &str) -> io::Error {
+fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-fn checksum(body: &[u8]) -> u8 {
-    body.iter().fold(0, |sum: u8, b| sum.wrapping_add(*b))
-}
-
-/// A framed packet.
-pub(super) fn packet(body: &[u8]) -> Vec<u8> {
-    let mut packet = vec![b'$'];
-    packet.extend(body);
-    packet.extend(format!("#{:02x}", checksum(body)).bytes());
-    packet
-}
-
-/// Bytes of which none means something to the framing.
-fn escaped(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    for byte in bytes {
-        if matches!(byte, b'$' | b'#' | b'}' | b'*') {
-            out.extend([b'}', byte ^ 0x20]);
-        } else {
-            out.push(*byte);
-        }
-    }
-    out
 }
 
 /// The part of a document that `OFFSET,LENGTH` asks for.
@@ -385,12 +362,12 @@ fn piece(document: &str, window: &str) -> Vec<u8> {
     let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
         return b"E00".to_vec();
     };
-    // Escaping may double it.
-    let len = len.min(PACKET >> 1);
+    // Escapes may double it.
+    let len = len.min(PACKET / 2);
     let rest = document.as_bytes().get(offset..).unwrap_or_default();
     let part = rest.get(..len).unwrap_or(rest);
     let mut out = vec![if part.len() < rest.len() { b'm' } else { b'l' }];
-    out.extend(escaped(part));
+    out.extend(part);
     out
 }
 

@@ -1,4 +1,5 @@
-//! A core or dump as an RSP target: the only user of gdbstub. Nothing is written, and nothing runs.
+//! Serves a core or dump as a target of the remote protocol: the only user of gdbstub. Nothing is written, and nothing
+//! runs.
 
 mod action;
 mod clients;
@@ -24,7 +25,7 @@ use link::{Link, PACKET};
 use target::{DeadTarget, Loop};
 use wire::{Pipe, Tcp, Wire};
 
-/// A target that has died, served to one debugger after another.
+/// A post-mortem target, served to one debugger after another.
 pub struct PostMortem<'a> {
     memory: &'a mut dyn Memory,
     threads: Rc<ThreadList>,
@@ -34,7 +35,7 @@ pub struct PostMortem<'a> {
 }
 
 impl<'a> PostMortem<'a> {
-    /// Memory, and threads, the one that ran first. Without any there is one of which nothing is known.
+    /// From memory and threads, those that ran first. Without any there is one of which nothing is known.
     pub fn new(memory: &'a mut dyn Memory, stopped: Stopped) -> Self {
         let regions = Rc::new(memory.regions());
         let Stopped { architecture, endian, threads } = stopped;
@@ -47,15 +48,15 @@ impl<'a> PostMortem<'a> {
         }
     }
 
-    /// Who answers `monitor tx-trace`.
+    /// With the function that answers `monitor tx-trace`.
     #[must_use]
     pub fn answering(mut self, answer: Box<Answer<'a>>) -> Self {
         self.answer = Some(answer);
         self
     }
 
-    /// The bits of the floating-point registers that the program's calls use, 0 for none, where that is a matter of how
-    /// it was built.
+    /// With the bits of the floating-point registers that the program's calls use, 0 for none, where that depends on how it
+    /// was built.
     #[must_use]
     pub fn with_floats(mut self, bits: Option<u16>) -> Self {
         if let Some((threads, bits)) = Rc::get_mut(&mut self.threads).zip(bits) {
@@ -64,7 +65,7 @@ impl<'a> PostMortem<'a> {
         self
     }
 
-    /// What was added to the program's addresses when it was loaded: a debugger asks for it.
+    /// With what was added to the program's addresses when it was loaded: a debugger asks for it.
     #[must_use]
     pub const fn loaded_at(mut self, offset: u64) -> Self {
         self.offset = offset;
@@ -74,7 +75,7 @@ impl<'a> PostMortem<'a> {
     /// Serves the client at the other end of a pipe until it leaves.
     ///
     /// # Errors
-    /// When the pipe or the client's packets break.
+    /// Where the pipe fails, or the client sends an invalid packet.
     pub fn serve_pipe(&mut self, input: impl Read, output: impl Write) -> io::Result<()> {
         self.serve(Box::new(Pipe { input, output }))
     }
@@ -94,8 +95,8 @@ impl<'a> PostMortem<'a> {
                 None => None,
             },
         };
-        // Room for what frames the largest packet.
-        let mut buffer = vec![0; PACKET.saturating_add(8)];
+        // With room for the frame of the largest packet.
+        let mut buffer = vec![0; PACKET + 8];
         let stub = GdbStub::builder(link)
             .with_packet_buffer(&mut buffer)
             .build()
@@ -106,7 +107,7 @@ impl<'a> PostMortem<'a> {
             Ok(Err(e)) if e.is_connection_error() => {
                 Err(e.into_connection_error().map_or_else(|| io::ErrorKind::UnexpectedEof.into(), |(e, _)| e))
             }
-            // A meaningless packet ends only the session of its client. gdbstub's own message is for authors of servers.
+            // An invalid packet ends only the session of its client. gdbstub's own message is for authors of servers.
             Ok(Err(_)) | Err(_) => {
                 let why = format!("it sent a packet that means nothing: {}", packet.borrow());
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
@@ -137,28 +138,28 @@ impl Server {
         Ok(Self { clients: Clients::new(TcpListener::bind(address)?) })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// The system's.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.clients.address()
     }
 
-    /// Serves one client to its end: memory alone, of a target of which nothing else is known.
+    /// Serves memory alone to one client, until it leaves.
     ///
     /// # Errors
-    /// When no client comes, or the connection or the client's packets break.
+    /// Where no client connects, the connection fails, or the client sends an invalid packet.
     pub fn serve_one(&self, memory: &mut dyn Memory) -> io::Result<()> {
         let stopped = Stopped { architecture: None, endian: Endian::Little, threads: Vec::new() };
         let mut alone = PostMortem::new(memory, stopped);
         self.next(&mut alone).map(|_| ()).map_err(|(_, e)| e)
     }
 
-    /// Serves the next client to its end.
+    /// Serves the next client until it leaves.
     ///
     /// # Errors
-    /// When no client comes, or the connection or its packets break; the address is the client's where there was one.
+    /// As [`Server::serve_one`], with the client's address where one connected.
     pub fn next(&self, subject: &mut PostMortem<'_>) -> Result<SocketAddr, (Option<SocketAddr>, io::Error)> {
         let (stream, from) = self.clients.next().map_err(|e| (None, e))?;
         let served = Tcp::new(stream).and_then(|tcp| subject.serve(Box::new(tcp)));

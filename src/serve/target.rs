@@ -1,8 +1,7 @@
-//! What gdbstub asks of a target, answered from memory and from what is known of the threads.
+//! What gdbstub asks of a target, answered from memory and the list of threads.
 //!
-//! Nothing runs and nothing is written, and a debugger has to get along with that: it resumes and steps and sets
-//! breakpoints as on any target, prints one sentence, and is where it was. With less of it implemented GDB
-//! prints misleading errors, loses the connection, or hangs.
+//! Nothing runs and nothing is written. A debugger resumes, steps and sets breakpoints as on any target, prints one
+//! sentence, and is where it was. Where less is implemented GDB prints misleading errors, loses the connection, or hangs.
 
 use std::io;
 use std::marker::PhantomData;
@@ -28,10 +27,11 @@ use gdbstub::target::ext::target_description_xml_override::{
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
 
-use super::link::{Link, packet};
+use super::link::Link;
 use super::monitor::{self, Answer};
 use crate::debugger::ThreadList;
 use crate::mem::Memory;
+use crate::rsp::packet::{encode, to_hex};
 
 /// `ESRCH`: no such thread.
 const NO_THREAD: u8 = 3;
@@ -42,14 +42,14 @@ const READ_ONLY: u8 = 30;
 /// The thread that gdbstub asks about before a client has chosen one.
 const NOT_CHOSEN: usize = 1;
 
-/// A target that has died: its memory and its threads are all there is.
+/// A post-mortem target: memory and threads.
 pub(super) struct DeadTarget<'a> {
     pub(super) memory: &'a mut dyn Memory,
     pub(super) threads: Rc<ThreadList>,
     pub(super) answer: Option<&'a mut Answer<'a>>,
-    /// The thread that is to run alone, or to step: it is the one that stops.
+    /// The thread that is to run alone, or to step: it is reported as stopped.
     pub(super) resumed: Option<Tid>,
-    /// What describes it and its memory.
+    /// Target description and memory map, in XML.
     pub(super) description: String,
     pub(super) map: String,
 }
@@ -74,7 +74,7 @@ impl Registers for RegisterBytes {
     }
 }
 
-/// Whatever the target was: addresses of up to 64 bits.
+/// Any target: addresses of up to 64 bits.
 pub(super) enum AnyArch {}
 
 impl Arch for AnyArch {
@@ -198,7 +198,7 @@ impl Breakpoints for DeadTarget<'_> {
     }
 }
 
-/// Accepted and forgotten: nothing runs into them.
+/// Accepted and ignored: nothing runs into them.
 impl SwBreakpoint for DeadTarget<'_> {
     fn add_sw_breakpoint(&mut self, _: u64, _: usize) -> TargetResult<bool, Self> {
         Ok(true)
@@ -257,13 +257,11 @@ impl MemoryMap for DeadTarget<'_> {
     }
 }
 
-/// Copies what a window asks of a document; says how much that is.
+/// Copies the part of a document that is asked for; returns its length.
 fn copy(document: &[u8], offset: u64, len: usize, buf: &mut [u8]) -> usize {
     let rest = usize::try_from(offset).ok().and_then(|offset| document.get(offset..)).unwrap_or_default();
     let len = rest.len().min(len).min(buf.len());
-    if let (Some(to), Some(from)) = (buf.get_mut(..len), rest.get(..len)) {
-        to.copy_from_slice(from);
-    }
+    buf.iter_mut().zip(rest).take(len).for_each(|(to, from)| *to = *from);
     len
 }
 
@@ -279,10 +277,9 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
         target: &mut Self::Target,
         link: &mut Self::Connection,
     ) -> Result<run_blocking::Event<Self::StopReason>, run_blocking::WaitForStopReasonError<io::Error, io::Error>> {
-        let hex: String = monitor::CANNOT.bytes().map(|b| format!("{b:02x}")).collect();
-        let sentence = packet(format!("O{hex}").as_bytes());
-        let said = link.write_all(&sentence).and_then(|()| link.flush());
-        said.map_err(run_blocking::WaitForStopReasonError::Connection)?;
+        let sentence = encode(&[b"O", to_hex(monitor::CANNOT.as_bytes()).as_slice()].concat());
+        let sent = link.write_all(&sentence).and_then(|()| link.flush());
+        sent.map_err(run_blocking::WaitForStopReasonError::Connection)?;
         Ok(run_blocking::Event::TargetStopped(stopped(target, link.signal())))
     }
 
@@ -291,12 +288,12 @@ impl<'a> run_blocking::BlockingEventLoop for Loop<'a> {
     }
 }
 
-/// The thread that was to step, or the one that stopped first of all, is where it was.
+/// Reports the thread that was to step as stopped, else the one that had stopped at first.
 fn stopped(target: &DeadTarget<'_>, signal: u8) -> MultiThreadStopReason<u64> {
     let threads = &target.threads;
     let id = target.resumed.map(Tid::get).filter(|id| threads.thread(*id).is_some());
     let id = id.unwrap_or_else(|| threads.stopped());
-    // A debugger takes the thread that stopped for chosen.
+    // A debugger then selects the thread that stopped.
     threads.select(id);
     MultiThreadStopReason::SignalWithThread { tid: Tid::new(id).unwrap_or(Tid::MIN), signal: Signal(signal) }
 }

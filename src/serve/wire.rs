@@ -13,7 +13,7 @@ pub(super) trait Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
     /// All of these.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// How long the next reads may wait; `None` for ever. A wire that cannot be abandoned waits for ever.
+    /// How long the next reads may wait; `None`: without end, as a wire without timeouts always does.
     fn set_timeout(&mut self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
     }

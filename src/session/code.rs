@@ -1,4 +1,4 @@
-//! Whether the code in memory is the ELF's: its build id and some of its bytes, held against those at the same addresses.
+//! Whether the code in memory is the ELF's: its build id and some of its bytes are compared with those in memory.
 
 use super::LoadOffset;
 use crate::abi::Addr;
@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::elf::{
     Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_NOTE, Section, Segment,
 };
-use crate::mem::Memory;
+use crate::mem::{Memory, Region};
 use crate::trace::{Issue, Place};
 
 /// What shows whether the code in memory is the ELF's.
@@ -44,14 +44,14 @@ impl Compared {
 }
 
 /// How many samples are taken, spread evenly over the code.
-const SAMPLES: u64 = 8;
+const SAMPLES: usize = 8;
 /// Bytes of the first sample.
-const LEN: u64 = 256;
+const LEN: usize = 256;
 /// Each sample is so much shorter than the one before: a client that keeps reads of different lengths in flight together
 /// needs no question between them to keep their answers apart.
-const SHORTER: u64 = 4;
+const SHORTER: usize = 4;
 /// Bytes of the smallest sample that shows anything.
-const LEAST: usize = 32;
+const MIN_LEN: usize = 32;
 
 impl CodeMatch {
     /// True where nothing differs.
@@ -63,7 +63,7 @@ impl CodeMatch {
     /// True for the ELF of another build: its build id is another, or, where none is known, most of the code.
     #[must_use]
     pub fn is_another(self) -> bool {
-        self.build_id.map_or(self.same.saturating_mul(2) < self.compared, |same| !same)
+        self.build_id.map_or(self.same < self.compared.div_ceil(2), |same| !same)
     }
 
     /// True where code differs, and no build id shows that the ELF is that of the program all the same.
@@ -91,7 +91,7 @@ impl CodeMatch {
         }
     }
 
-    /// The sentence that a mismatch deserves.
+    /// The issue of a mismatch.
     #[must_use]
     pub fn issue(self) -> Option<Issue> {
         if self.holds() {
@@ -119,6 +119,7 @@ struct Stretch {
 
 /// Compares the ELF's build id and samples of its code with memory, read in one flight. `None` where either has none of it.
 /// Memory that is all one byte was erased, or could not be read, and shows nothing.
+#[allow(clippy::arithmetic_side_effects, reason = "counts samples, of which there are eight")]
 pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> Option<CodeMatch> {
     if elf.kind() == ElfKind::Dyn && load.how.is_empty() {
         // Where it was loaded is not known.
@@ -127,7 +128,7 @@ pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> O
     let code = code(elf);
     let samples = samples(&code);
     let notes = build_id_notes(elf);
-    let at = |address: Addr| address.wrapping_add(load.value) & elf.width().max();
+    let at = |address: Addr| elf.width().moved(address, load.value);
     let notes_at = notes.iter().map(|note| (at(note.start), note.bytes.len()));
     let wanted: Vec<(Addr, usize)> =
         notes_at.chain(samples.iter().map(|(address, ours)| (at(*address), ours.len()))).collect();
@@ -137,9 +138,9 @@ pub(super) fn compare(memory: &mut dyn Memory, elf: &Elf, load: LoadOffset) -> O
     let mut found = CodeMatch { build_id, same: 0, compared: 0, first: None };
     for ((address, ours), there) in samples.iter().zip(read) {
         let Some(there) = there.ok().filter(|bytes| !is_uniform(bytes)) else { continue };
-        found.compared = found.compared.saturating_add(1);
+        found.compared += 1;
         if is_same(ours, &there) {
-            found.same = found.same.saturating_add(1);
+            found.same += 1;
         } else if found.first.is_none() {
             found.first = Some(at(*address));
         }
@@ -177,7 +178,7 @@ fn build_id_notes(elf: &Elf) -> Vec<IdNote> {
 /// A debugger's breakpoints replace a few bytes; other code differs in most of them.
 fn is_same(ours: &[u8], there: &[u8]) -> bool {
     let differ = ours.iter().zip(there).filter(|(a, b)| a != b).count();
-    differ.saturating_mul(8) <= ours.len()
+    differ <= ours.len() / 8
 }
 
 fn is_uniform(bytes: &[u8]) -> bool {
@@ -198,12 +199,13 @@ fn code(elf: &Elf) -> Vec<Stretch> {
     }
     sections.sort_by_key(|s| s.addr);
     let mut all = Vec::new();
-    let mut end = 0;
+    // The highest last address of the sections before.
+    let mut before: Option<Addr> = None;
     for (i, section) in sections.iter().enumerate() {
-        let next = sections.get(i.saturating_add(1)).map_or(u64::MAX, |s| s.addr);
-        let own_end = section.addr.saturating_add(section.size);
-        let alone = section.addr >= end && own_end <= next;
-        end = end.max(own_end);
+        let Some(last) = (Region { start: section.addr, len: section.size }).last() else { continue };
+        let overlaps_next = sections.get(i..).and_then(|rest| rest.get(1)).is_some_and(|next| next.addr <= last);
+        let alone = before.is_none_or(|before| before < section.addr) && !overlaps_next;
+        before = before.max(Some(last));
         if alone && section.flags & SHF_EXECINSTR != 0 && section.flags & SHF_WRITE == 0 {
             all.push(Stretch { start: section.addr, bytes: elf.section_bytes(section) });
         }
@@ -216,25 +218,27 @@ fn is_in_memory(section: &Section) -> bool {
 }
 
 /// Samples spread over the code: the address as linked, and the bytes. Fill between functions shows nothing.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "offsets in code that is held in memory; no sample is longer than LEN"
+)]
 fn samples(code: &[Stretch]) -> Vec<(Addr, &[u8])> {
-    let len = |c: &Stretch| u64::try_from(c.bytes.len()).unwrap_or(0);
-    let total = code.iter().fold(0u64, |n, c| n.saturating_add(len(c)));
-    let count = total.checked_div(LEN).unwrap_or(0).clamp(1, SAMPLES);
-    let step = total.checked_div(count).unwrap_or(0);
+    let total: usize = code.iter().map(|part| part.bytes.len()).sum();
+    let count = (total / LEN).clamp(1, SAMPLES);
+    let step = total / count;
     let mut all: Vec<(Addr, &[u8])> = Vec::new();
     for i in 0..count {
-        let mut into = step.saturating_mul(i).saturating_add(step.saturating_sub(LEN) >> 1);
+        let mut into = step * i + step.saturating_sub(LEN) / 2;
         for part in code {
-            if into >= len(part) {
-                into = into.saturating_sub(len(part));
+            if into >= part.bytes.len() {
+                into -= part.bytes.len();
                 continue;
             }
             let from = into & !3;
-            let size = len(part).saturating_sub(from).min(LEN.saturating_sub(SHORTER.saturating_mul(i)));
-            let range = usize::try_from(from).ok().zip(usize::try_from(size).ok());
-            let bytes = range.and_then(|(from, size)| part.bytes.get(from..from.checked_add(size)?));
-            if let Some(bytes) = bytes.filter(|b| b.len() >= LEAST && !is_uniform(b)) {
-                all.push((part.start.wrapping_add(from), bytes));
+            let rest = part.bytes.get(from..).unwrap_or_default();
+            let bytes = rest.get(..LEN - SHORTER * i).unwrap_or(rest);
+            if bytes.len() >= MIN_LEN && !is_uniform(bytes) {
+                all.push((part.start.wrapping_add(from as u64), bytes));
             }
             break;
         }
@@ -343,7 +347,7 @@ mod tests {
         let offset = 0x5555_0000_0000;
         assert_eq!(counts(matched(&writer, TEXT + offset, noise(1, 0x4000), offset)), (8, 8));
         assert_eq!(matched(&writer, TEXT + offset, noise(1, 0x4000), 0), None);
-        // Nothing tells where a program that moves was loaded.
+        // It is not known where a program that moves was loaded.
         let moves = Elf::open(Writer { kind: 3, ..writer }.build()).unwrap();
         let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(2, 0x4000)))]);
         assert_eq!(compare(&mut memory, &moves, LoadOffset::default()), None);

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::catalogue::Catalogue;
-use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents, header::Macros};
+use crate::catalogue::user::header::{Macros, is_reserved};
+use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents};
 use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::Error;
@@ -30,7 +31,7 @@ struct File {
 /// The names of the application's events, from wherever they come. Clones share what was read.
 #[derive(Clone, Default)]
 pub struct EventNames {
-    /// What a core of ours says: whatever else is there knows better.
+    /// What an evidence core says: every other source comes before it.
     noted: Option<Arc<File>>,
     /// The file beside the ELF.
     beside: Option<Arc<File>>,
@@ -38,12 +39,12 @@ pub struct EventNames {
     files: Vec<Arc<File>>,
     /// Enumerations that were chosen by name.
     chosen: Vec<String>,
-    /// Names that somebody asks for.
+    /// Names that are asked for.
     asked: Vec<String>,
     /// What the ELF says; walked at most once.
     elf: Arc<OnceLock<FromElf>>,
     issues: Vec<Issue>,
-    told: Vec<String>,
+    sources: Vec<String>,
 }
 
 /// What the debug information of an ELF holds.
@@ -61,8 +62,8 @@ impl EventNames {
     /// Reads the files; `ids` are those that applications choose, asked for where there is a file.
     ///
     /// # Errors
-    /// [`Error`] where a file that was named cannot be read or understood. One that lies beside the ELF is passed
-    /// over then, and that is said.
+    /// [`Error`] where a file that was named cannot be read or understood. One that lies beside the ELF is then ignored,
+    /// with an issue.
     pub fn open(
         files: &[PathBuf],
         chosen: Vec<String>,
@@ -91,8 +92,7 @@ impl EventNames {
         Ok(all)
     }
 
-    /// Takes what a core's own notes say of events. Text of a file that anybody may have written: what is no table is
-    /// passed over.
+    /// Takes the events in a core's notes, which is hostile text: what is no table is ignored.
     pub fn of_core(&mut self, table: &str) {
         const NAME: &str = "the core's own note";
         if table.is_empty() {
@@ -108,18 +108,18 @@ impl EventNames {
         }
     }
 
-    /// Names that somebody asks for, as in `--event`: patterns too. An enumeration that has them is preferred.
+    /// Names that are asked for, as in `--event`: patterns too. An enumeration that has them is preferred.
     pub fn ask(&mut self, names: Vec<String>) {
         self.asked = names;
     }
 
     /// How the application's events got their names, one sentence for each source.
     #[must_use]
-    pub fn told(&self) -> &[String] {
-        &self.told
+    pub fn sources(&self) -> &[String] {
+        &self.sources
     }
 
-    /// What deserves to be said.
+    /// What was noticed.
     #[must_use]
     pub fn issues(&self) -> &[Issue] {
         &self.issues
@@ -130,19 +130,19 @@ impl EventNames {
     /// # Errors
     /// [`Error`] where a file that was named gives the system's own ids another meaning.
     pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Error> {
-        self.told.clear();
+        self.sources.clear();
         for file in self.noted.iter().chain(&self.beside) {
             match put(file, catalogue) {
-                Ok(told) => self.told.push(told),
+                Ok(sentence) => self.sources.push(sentence),
                 Err(why) if self.issues.iter().any(|i| i.message.starts_with(&why)) => {}
                 Err(why) => self.issues.push(passed_over(why)),
             }
         }
         for file in &self.files {
-            let told = put(file, catalogue).map_err(|why| {
+            let sentence = put(file, catalogue).map_err(|why| {
                 Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: take the line out")
             })?;
-            self.told.push(told);
+            self.sources.push(sentence);
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl EventNames {
                 return Err(Error::failed(Code::NoSuchEnum, format!("--event-enum: {why}"), ""));
             }
             if !seen.is_empty() {
-                self.told.push(format!("{} without a name: {why}", ids(seen.len())));
+                self.sources.push(format!("{} without a name: {why}", ids(seen.len())));
             }
             return Ok(false);
         }
@@ -268,10 +268,10 @@ impl EventNames {
         if !left.is_empty() {
             let some: Vec<String> = left.iter().take(NAMED).map(ToString::to_string).collect();
             let more = if left.len() > NAMED { ", ..." } else { "" };
-            self.told.push(format!("{} without a name ({}{more})", ids(left.len()), some.join(", ")));
+            self.sources.push(format!("{} without a name ({}{more})", ids(left.len()), some.join(", ")));
         }
         if found.partial {
-            self.told.push("the debug information is damaged or too large: not all of it was searched".to_owned());
+            self.sources.push("the debug information is damaged or too large: not all of it was searched".to_owned());
         }
         Ok(any)
     }
@@ -304,21 +304,22 @@ impl EventNames {
             .iter()
             .filter(|((asked, covers, ..), _)| if *wanted > 0 { *asked > 0 } else { left.is_empty() || *covers > 0 })
             .collect();
-        let several = rivals.len();
-        if several > 1 {
-            let told = |n: usize, g: &EnumNames| {
+        if let [_, others @ ..] = rivals.as_slice()
+            && !others.is_empty()
+        {
+            let described = |n: usize, g: &EnumNames| {
                 let n = if left.is_empty() { g.words.len() } else { n };
                 format!("{} ({}, {})", g.name, g.place, ids(n))
             };
-            let others: Vec<String> = rivals.iter().skip(1).take(NAMED).map(|((_, c, ..), g)| told(*c, g)).collect();
-            let more = several.saturating_sub(1).saturating_sub(others.len());
+            let named: Vec<String> = others.iter().take(NAMED).map(|((_, c, ..), g)| described(*c, g)).collect();
+            let more = others.iter().skip(NAMED).count();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             self.issues.push(Issue::new(
                 Code::SeveralEventEnums,
                 format!(
                     "events of the application are named by {what} {}; {}{more} could name some too: --event-enum NAME chooses",
-                    told(*best, group),
-                    others.join(", ")
+                    described(*best, group),
+                    named.join(", ")
                 ),
             ));
         }
@@ -326,6 +327,7 @@ impl EventNames {
     }
 
     /// Puts a group into the catalogue, where no better source has named an id.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts names that are held in memory")]
     fn put(
         &mut self,
         what: &str,
@@ -334,17 +336,15 @@ impl EventNames {
         seen: &BTreeSet<u32>,
         catalogue: &mut Catalogue,
     ) -> bool {
-        let before = left.len();
-        let mut count = 0usize;
+        let (mut named, mut count) = (0_usize, 0_usize);
         for event in user::named(group.words.iter().cloned()) {
             if catalogue.find(event.id).is_none() && catalogue.put_user(&event).is_ok() {
-                left.remove(&event.id);
-                count = count.saturating_add(1);
+                named += usize::from(left.remove(&event.id));
+                count += 1;
             }
         }
         let place = if group.place == group.name { String::new() } else { format!(" ({})", group.place) };
-        let named = before.saturating_sub(left.len());
-        self.told.push(if seen.is_empty() {
+        self.sources.push(if seen.is_empty() {
             format!("{what} {}{place} names {}", group.name, ids(count))
         } else {
             format!("{what} {}{place} names {named} of {} that were read without a name", group.name, ids(seen.len()))
@@ -372,7 +372,7 @@ fn read(path: &Path, ids: &RangeInclusive<u32>) -> Result<Parsed, String> {
     let shown = path.display();
     let file = std::fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
     let mut bytes = Vec::new();
-    file.take(LARGEST.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| format!("{shown}: {e}"))?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| format!("{shown}: {e}"))?;
     if bytes.len() as u64 > LARGEST {
         return Err(format!("{shown}: larger than {} MiB", LARGEST >> 20));
     }
@@ -409,8 +409,7 @@ fn walk(elf: &Arc<Elf>, ids: &RangeInclusive<u32>) -> FromElf {
     let mut groups: Vec<EnumNames> = Vec::new();
     for m in &macros.all {
         let Some(file) = m.file.as_deref().filter(|f| !is_system(f)) else { continue };
-        // What begins so belongs to the compiler, its library or the kernel.
-        if m.name.starts_with('_') || m.name.starts_with("TX_") {
+        if is_reserved(&m.name) {
             continue;
         }
         let Some(id) = values.value(&m.name).and_then(|v| u32::try_from(v).ok()).filter(|v| ids.contains(v)) else {

@@ -1,10 +1,8 @@
 //! Everything of one stop in one ELF core: memory, registers, and what is known of the program.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
-use super::gather::{Gathered, Wanted};
+use super::wanted::{Wanted, WhatWasRead};
 use super::{Target, stub};
 use crate::abi::{Addr, Endian, Width};
 use crate::bytes::Bytes;
@@ -19,8 +17,9 @@ use crate::kernel::{self, Kernel, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
+use crate::rsp::packet::to_hex;
 use crate::sym::{Symbol, Symbols, noted};
-use crate::trace::Issue;
+use crate::trace::{Issue, Trace};
 
 /// A core that is ready to be written.
 pub struct Evidence {
@@ -38,9 +37,9 @@ const SIGTRAP: u16 = 5;
 /// A region of a stub's map beyond this is RAM by name only: OpenOCD calls everything so that is not flash.
 const LARGEST_RAM: u64 = 64 << 20;
 /// The most of all memory that a file holds which goes in unasked.
-const LARGEST_SOURCE: u64 = 256 << 20;
+const LARGEST_SOURCE: u128 = 256 << 20;
 
-/// What is known before it is put together.
+/// What is known of the target before the core is made.
 struct Parts<'a> {
     kernel: Option<&'a Kernel>,
     stop: &'a Stop,
@@ -53,92 +52,49 @@ struct Parts<'a> {
     auxv: Option<Vec<u8>>,
 }
 
+/// What is found of the trace.
+#[derive(Default)]
+struct FoundTrace {
+    /// It decoded: its registry names objects.
+    trace: Option<Trace>,
+    /// The address of its header, where no symbol gives that.
+    header: Option<Addr>,
+    endian: Option<Endian>,
+    /// The application's events, as a table.
+    events: String,
+}
+
+/// What goes into the core, and what is reported of it.
+#[derive(Default)]
+struct Collection {
+    wanted: Wanted,
+    said: Vec<String>,
+    issues: Vec<Issue>,
+}
+
 impl Target<'_> {
-    /// Gathers the evidence. `ranges` are stretches of memory that somebody asked for beside what goes in anyway.
+    /// Collects the evidence. `ranges` are ranges of memory that were asked for beside what goes in anyway.
     ///
     /// # Errors
-    /// [`Error`] where the source fails, or where there is nothing at all to gather.
+    /// [`Error`] where the source fails, or where there is nothing at all to collect.
     pub fn evidence(&mut self, ranges: &[Region]) -> Result<Evidence, Error> {
-        let mut issues = self.issues().to_vec();
-        let mut said = Vec::new();
-        let mut wanted = Wanted::default();
-        let (mut header, mut endian) = (None, self.info.hints.endian);
-        let mut table = String::new();
-        let registry = match self.capture(Extent::All) {
-            Ok((format, capture)) => {
-                let ranges = capture.ranges();
-                wanted.add("trace", ranges.iter().copied());
-                said.push(format!("{} trace, {} bytes", format.name(), ranges.iter().map(|r| r.len).sum::<u64>()));
-                if let Some((_, located)) = &self.place {
-                    let place = located.location();
-                    endian = endian.or(place.endian);
-                    header = (!place.by_symbols).then_some(place.header);
-                }
-                let named = self.named(capture.as_ref(), Names::default(), &DecodeOptions::default()).ok();
-                issues.extend(self.info.events.issues().iter().cloned());
-                named.map(|(trace, catalogue)| {
-                    let events = self.info.events.collect(&catalogue);
-                    if !events.events.is_empty() {
-                        table = events.to_tsv();
-                        said.push(format!("{} names of events", events.events.len()));
-                    }
-                    trace
-                })
-            }
-            Err(absence) if absence.code == Code::SourceFailed => return Err(absence),
-            Err(absence) => {
-                issues.push(left_out(format!("the core holds no trace: {}", absence.message)));
-                None
-            }
-        };
+        let mut all = Collection { issues: self.issues().to_vec(), ..Collection::default() };
+        let found = self.collect_trace(&mut all)?;
         let mut stop = Stop::default();
-        let kernel = match self.kernel_with(registry.as_ref(), &mut stop) {
-            Ok(kernel) => Some(kernel),
-            Err(absence) if absence.code == Code::SourceFailed => return Err(absence),
-            Err(absence) => {
-                issues.push(left_out(format!("the core holds no threads: {}", absence.message)));
-                stop = self.stop(&mut issues)?;
-                None
-            }
-        };
-        self.ask_system_registers(&mut stop)?;
-        if let Some(kernel) = &kernel {
-            issues.extend(kernel.issues.iter().cloned());
-            for (what, region) in kernel.regions() {
-                wanted.add(what, [region]);
-            }
-            wanted.add_if_there(kernel.name_regions());
-            said.push(format!("{} threads with their stacks", kernel.threads.len()));
-        }
-        self.of_program(&mut wanted);
-        self.of_source(&mut wanted, &mut issues)?;
+        let kernel = self.collect_kernel(found.trace.as_ref(), &mut stop, &mut all)?;
+        self.collect_program(&mut all.wanted);
+        self.collect_source(&mut all.wanted, &mut all.issues)?;
+        let Collection { mut wanted, mut said, mut issues } = all;
         wanted.add("range", ranges.iter().copied());
-        let Gathered { pieces, missing, dropped, failed } = wanted.gather(self.memory.memory(), MAX_PIECES);
-        if let Some(error) = failed {
-            return Err(error.explain("the memory"));
-        }
-        issues.extend(
-            missing.iter().map(|(what, region)| {
-                left_out(format!("{what} {} cannot be read and is not in the core", range(region)))
-            }),
-        );
-        if dropped > 0 {
-            issues.push(left_out(format!("{dropped} bytes are not in the core: it would have become too large")));
-        }
-        if pieces.is_empty() {
-            return Err(Error::failed(
-                Code::NothingToWrite,
-                "nothing of this target can be put into a core: no trace, no threads, no variables",
-                "--range ADDR..ADDR names memory",
-            ));
-        }
-        let endian = kernel.as_ref().map(|k| k.layout.shape.endian).or(endian).unwrap_or(Endian::Little);
-        let width = kernel.as_ref().map(|k| k.layout.shape.pointer).or(self.info.hints.pointer).unwrap_or(Width::W4);
+        let pieces = self.read_wanted(wanted, &mut issues)?;
+        let shape = kernel.as_ref().map(|k| k.layout.shape);
+        let endian = shape.map(|s| s.endian).or(found.endian).unwrap_or(Endian::Little);
+        let width = shape.map(|s| s.pointer).or(self.info.hints.pointer).unwrap_or(Width::W4);
         let auxv = self.auxv(endian, width)?;
-        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events: &table, auxv };
+        let (header, events) = (found.header, found.events.as_str());
+        let parts = Parts { kernel: kernel.as_ref(), stop: &stop, header, endian, width, events, auxv };
         let file = self.core_file(&parts, &mut issues);
-        let places: Vec<(Addr, u64)> =
-            pieces.iter().map(|(at, b)| (*at, u64::try_from(b.len()).unwrap_or(u64::MAX))).collect();
+        let places: Vec<(Addr, u64)> = pieces.iter().map(|(at, bytes)| (*at, bytes.len() as u64)).collect();
         let total: u64 = places.iter().map(|(_, len)| len).sum();
         let head = file.head(&places).ok_or_else(|| {
             Error::failed(
@@ -151,7 +107,91 @@ impl Target<'_> {
         Ok(Evidence { head, pieces: pieces.into_iter().map(|(_, bytes)| bytes).collect(), said, issues })
     }
 
-    /// A core is all that is left later: every register that the stub has and the core has a place for.
+    /// The trace with the names of its events. That there is none is an issue.
+    fn collect_trace(&mut self, all: &mut Collection) -> Result<FoundTrace, Error> {
+        let mut found = FoundTrace { endian: self.info.hints.endian, ..FoundTrace::default() };
+        let (format, capture) = match self.capture(Extent::All) {
+            Ok(captured) => captured,
+            Err(error) if error.code == Code::SourceFailed => return Err(error),
+            Err(error) => {
+                all.issues.push(left_out(format!("the core holds no trace: {}", error.message)));
+                return Ok(found);
+            }
+        };
+        let ranges = capture.ranges();
+        all.said.push(format!("{} trace, {} bytes", format.name(), ranges.iter().map(|r| r.len).sum::<u64>()));
+        all.wanted.add("trace", ranges);
+        if let Some((_, located)) = &self.place {
+            let place = located.location();
+            found.endian = found.endian.or(place.endian);
+            found.header = (!place.by_symbols).then_some(place.header);
+        }
+        let named = self.named(capture.as_ref(), Names::default(), &DecodeOptions::default()).ok();
+        all.issues.extend(self.info.events.issues().iter().cloned());
+        if let Some((trace, catalogue)) = named {
+            let events = self.info.events.collect(&catalogue);
+            if !events.events.is_empty() {
+                found.events = events.to_tsv();
+                all.said.push(format!("{} names of events", events.events.len()));
+            }
+            found.trace = Some(trace);
+        }
+        Ok(found)
+    }
+
+    /// The kernel's objects, and the registers. That there are no threads is an issue.
+    fn collect_kernel(
+        &mut self,
+        trace: Option<&Trace>,
+        stop: &mut Stop,
+        all: &mut Collection,
+    ) -> Result<Option<Kernel>, Error> {
+        let kernel = match self.kernel_with(trace, stop) {
+            Ok(kernel) => Some(kernel),
+            Err(error) if error.code == Code::SourceFailed => return Err(error),
+            Err(error) => {
+                all.issues.push(left_out(format!("the core holds no threads: {}", error.message)));
+                *stop = self.stop(&mut all.issues)?;
+                None
+            }
+        };
+        self.ask_system_registers(stop)?;
+        if let Some(kernel) = &kernel {
+            all.issues.extend(kernel.issues.iter().cloned());
+            for (what, region) in kernel.regions() {
+                all.wanted.add(what, [region]);
+            }
+            all.wanted.add_if_there(kernel.name_regions());
+            all.said.push(format!("{} threads with their stacks", kernel.threads.len()));
+        }
+        Ok(kernel)
+    }
+
+    /// Reads what is wanted; what cannot be read is an issue.
+    fn read_wanted(&mut self, wanted: Wanted, issues: &mut Vec<Issue>) -> Result<Vec<(Addr, Bytes)>, Error> {
+        let WhatWasRead { pieces, missing, dropped, failed } = wanted.read(self.memory.memory(), MAX_PIECES);
+        if let Some(error) = failed {
+            return Err(error.explain("the memory"));
+        }
+        issues.extend(
+            missing
+                .iter()
+                .map(|(what, region)| left_out(format!("{what} {region} cannot be read and is not in the core"))),
+        );
+        if dropped > 0 {
+            issues.push(left_out(format!("{dropped} bytes are not in the core: it would have become too large")));
+        }
+        if pieces.is_empty() {
+            return Err(Error::failed(
+                Code::NothingToWrite,
+                "nothing of this target can be put into a core: no trace, no threads, no variables",
+                "--range ADDR..ADDR names memory",
+            ));
+        }
+        Ok(pieces)
+    }
+
+    /// Asks for every register that the stub has and the core has a place for: a core is all that is left later.
     fn ask_system_registers(&mut self, stop: &mut Stop) -> Result<(), Error> {
         let Some((remote, frames)) = self.remote_mut().zip(stop.frames) else { return Ok(()) };
         let [cpu] = stop.cpus.as_mut_slice() else { return Ok(()) };
@@ -168,25 +208,21 @@ impl Target<'_> {
         };
         let moved = self.elf().filter(|elf| elf.kind() == ElfKind::Dyn && !self.load_offset().how.is_empty());
         let Some(elf) = moved else { return Ok(whole) };
-        let entry = elf.entry().wrapping_add(self.load_offset().value) & width.max();
+        let entry = width.moved(elf.entry(), self.load_offset().value);
         let pairs = |vector: &[u8]| {
             let pair = |pair: &[u8]| endian.word(width, pair, 0).zip(endian.word(width, pair, width.bytes()));
-            vector.chunks_exact(width.bytes().saturating_mul(2)).filter_map(pair).any(|pair| pair == (AT_ENTRY, entry))
+            vector.chunks_exact(width.bytes() << 1).filter_map(pair).any(|pair| pair == (AT_ENTRY, entry))
         };
         if whole.as_deref().is_some_and(pairs) {
             return Ok(whole);
         }
         // It ends with a pair of zeros.
         let words = [AT_ENTRY, entry, 0, 0].into_iter();
-        let bytes = |word: u64| match endian {
-            Endian::Little => word.to_le_bytes().into_iter().take(width.bytes()).collect::<Vec<u8>>(),
-            Endian::Big => word.to_be_bytes().into_iter().skip(8usize.saturating_sub(width.bytes())).collect(),
-        };
-        Ok(Some(words.flat_map(bytes).collect()))
+        Ok(Some(words.flat_map(|word| endian.bytes(width, word)).collect()))
     }
 
     /// `.data`, `.bss` and whatever else the program writes; without the program, the kernel's variables.
-    fn of_program(&self, wanted: &mut Wanted) {
+    fn collect_program(&self, wanted: &mut Wanted) {
         let Some(elf) = self.elf() else {
             let symbols = self.known_symbols(None);
             let word = |(s, function): &(Symbol, bool)| {
@@ -198,19 +234,18 @@ impl Target<'_> {
         let load = self.load_offset().value;
         let writable =
             elf.sections().filter(|s| s.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE && s.size > 0);
-        let region =
-            |s: crate::elf::Section| Region { start: s.addr.wrapping_add(load) & elf.width().max(), len: s.size };
+        let region = |s: crate::elf::Section| Region { start: elf.width().moved(s.addr, load), len: s.size };
         wanted.add(".data and .bss", writable.map(region));
         for name in kernel::CONSTANTS {
-            wanted.add_if_there(elf.symbol(name).map(|s| Region {
-                start: s.address.wrapping_add(load) & elf.width().max(),
-                len: s.size.clamp(4, 256),
-            }));
+            wanted.add_if_there(
+                elf.symbol(name)
+                    .map(|s| Region { start: elf.width().moved(s.address, load), len: s.size.clamp(4, 256) }),
+            );
         }
     }
 
     /// What the source itself says that there is: a stub's RAM, or all that a file holds.
-    fn of_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Error> {
+    fn collect_source(&mut self, wanted: &mut Wanted, issues: &mut Vec<Issue>) -> Result<(), Error> {
         if let Some(remote) = self.remote_mut() {
             let map = remote.client_mut().memory_map();
             let map = map?.unwrap_or_default();
@@ -221,14 +256,14 @@ impl Target<'_> {
                 } else {
                     issues.push(left_out(format!(
                         "the stub calls {} RAM, which is beyond belief: it is not in the core (--range ADDR..ADDR puts parts of it in)",
-                        range(&region)
+                        region
                     )));
                 }
             }
             return Ok(());
         }
         let there = self.memory.memory().written().unwrap_or_default();
-        let total = there.iter().fold(0u64, |n, r| n.saturating_add(r.len));
+        let total: u128 = there.iter().map(|r| u128::from(r.len)).sum();
         if total <= LARGEST_SOURCE {
             wanted.add("memory", there);
         } else {
@@ -239,13 +274,13 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// The symbols that are to be known without the program: the kernel's, and those of what stands in memory.
+    /// The symbols that are to be known without the program: the kernel's, and those of what is in memory.
     fn known_symbols(&self, kernel: Option<&Kernel>) -> Vec<(Symbol, bool)> {
         let load = self.load_offset().value;
         let mut all: Vec<(Symbol, bool)> = Vec::new();
         if let Some(elf) = self.elf() {
             let of = |s: crate::elf::ElfSymbol| {
-                let address = s.address.wrapping_add(load) & elf.width().max();
+                let address = elf.width().moved(s.address, load);
                 (Symbol { name: s.name, address, size: s.size }, s.kind == SymbolKind::Function)
             };
             all.extend(elf.symbols_with_prefix(kernel::PREFIX).into_iter().map(of));
@@ -276,9 +311,9 @@ impl Target<'_> {
             issues.push(left_out("the processor is not known: debuggers will not open the core".to_owned()));
         }
         let mut notes = Vec::new();
-        let mut lwp = 0u32;
+        let mut lwps = 1u32..;
         let mut status = |registers: &Registers| {
-            lwp = lwp.saturating_add(1);
+            let lwp = lwps.next().unwrap_or_default();
             let signal = if lwp == 1 { SIGTRAP } else { 0 };
             let number = registers.lwp().unwrap_or(lwp);
             let tls = cpu::to_tls(registers, parts.endian).map(|note| ("LINUX", NT_386_TLS, note));
@@ -286,9 +321,9 @@ impl Target<'_> {
             std::iter::once(own).chain(tls).collect::<Vec<_>>()
         };
         notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
-        let stands = parts.kernel.into_iter().flat_map(|k| &k.threads);
+        let threads = parts.kernel.into_iter().flat_map(|k| &k.threads);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
-        let placed = stands.filter_map(|t| t.position.registers.as_ref()).filter(|r| !of_stop(r));
+        let placed = threads.filter_map(|t| t.position.registers.as_ref()).filter(|r| !of_stop(r));
         notes.extend(placed.flat_map(&mut status));
         notes.extend(parts.auxv.clone().map(|vector| ("CORE", NT_AUXV, vector)));
         if let Some(architecture) = architecture {
@@ -354,14 +389,6 @@ fn left_out(message: String) -> Issue {
     Issue::new(Code::CoreLeftOut, message)
 }
 
-fn range(region: &Region) -> String {
-    format!("{:#x} to {:#x}", region.start, region.start.saturating_add(region.len.saturating_sub(1)))
-}
-
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{b:02x}");
-        text
-    })
+    String::from_utf8_lossy(&to_hex(bytes)).into_owned()
 }

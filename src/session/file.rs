@@ -18,7 +18,7 @@ const LAYERS: usize = 3;
 
 /// An open file.
 pub(super) struct File {
-    /// What people call it, and what had to be done to read it.
+    /// Its name, and what had to be done to read it.
     pub name: String,
     /// What is in it.
     pub bytes: Bytes,
@@ -48,6 +48,7 @@ fn unpack_within(mut bound: usize, name: String, bytes: Bytes, issues: &mut Vec<
             return Ok(file);
         }
         file = unpack_layer(bound, file.name, &file.bytes, issues)?;
+        // No more than `bound` was unpacked.
         bound = bound.saturating_sub(file.bytes.len());
     }
     if !gzip::is_gzip(&file.bytes) {
@@ -85,7 +86,7 @@ fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issu
     Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes), data: None })
 }
 
-/// Why a file that nobody said anything about cannot be what it seems: packed in a way that is not unpacked here.
+/// Refuses a file that is compressed in a way that is not unpacked here.
 pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     const KINDS: [(&[u8], &str, &str); 6] = [
         (b"\xFD7zXZ\0", "xz", "unxz -k"),
@@ -110,7 +111,7 @@ pub(super) fn refuse_packed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// A dump.
 pub(super) struct Piece {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// Its bytes.
     pub bytes: Bytes,
@@ -161,39 +162,10 @@ fn put(
     // Plain digits count from the start of the file, damaged or not.
     let plain = dump.kind == Kind::Plain;
     let Some(first) = dump.blocks.first().map(|(at, _)| if plain { 0 } else { *at }) else {
-        let why: Vec<String> = dump.flaws.iter().map(ToString::to_string).collect();
-        let mut error = Error::failed(
-            Code::DumpEmpty,
-            format!("{name} is {}, and nothing in it can be used", a(dump.kind)),
-            "copy it anew from where it was made",
-        );
-        error.tried = why;
-        return Err(error);
+        return Err(empty(name, &dump));
     };
-    for flaw in &dump.flaws {
-        let severity = match (flaw.wrong.loses(), flaw.wrong) {
-            (true, _) => Severity::Lost,
-            (_, text::Wrong::Overlap) => Severity::Inferred,
-            _ => Severity::Note,
-        };
-        let place = flaw.address.map(Place::address).unwrap_or_default();
-        issues.push(
-            Issue::new(flaw.wrong.code(), format!("{name}: {flaw}")).severity(severity).times(flaw.count).at(place),
-        );
-    }
-    if dump.words.is_some_and(|w| w.known == OrderKnown::Assumed) {
-        issues.push(Issue::new(
-            Code::DumpByteOrder,
-            format!(
-                "{name} holds words, and their byte order is not known: little-endian is taken (--elf FILE gives it)"
-            ),
-        ));
-    }
-    // Where the characters beside them tell, groups are read as they lie, whatever the target's order.
-    let order = dump.words.filter(|w| w.known != OrderKnown::Text);
-    let order = order.map_or(String::new(), |w| format!(", {}-endian words", w.order.name()));
-    let shown = format!("{name} ({}{order})", dump.kind.name());
-    // `xxd` and `hexdump` count from the start of the file that they were given: a raw image in other clothes.
+    report(name, &dump, issues);
+    // `xxd` and `hexdump` count from the start of the file that they were given, as a raw image has no addresses.
     let unplaced = (plain || dump.kind == Kind::HexDump) && first == 0 && dump.blocks.len() == 1;
     if let Some(address) = address.filter(|a| *a != first && !unplaced && !plain) {
         issues.push(
@@ -204,23 +176,64 @@ fn put(
             .at(Place::address(address)),
         );
     }
+    let shown = shown(name, &dump);
     for (at, bytes) in dump.blocks {
         let place = match address {
-            None if unplaced => None,
-            None => Some(at),
-            Some(address) => Some(address.checked_add(at.wrapping_sub(first)).ok_or_else(|| {
-                Error::failed(
-                    Code::Image,
-                    format!(
-                        "{name} begins at {first:#x}: moved to {address:#x} it passes the end of the address space"
-                    ),
-                    format!("leave @{address:#x} out: the file holds its addresses itself"),
-                )
-            })?),
+            None => (!unplaced).then_some(at),
+            Some(address) => Some(moved(name, at, first, address)?),
         };
         pieces.push(Piece { name: shown.clone(), bytes, address: place, data: None });
     }
     Ok(())
+}
+
+/// A text file of which nothing can be used.
+fn empty(name: &str, dump: &Dump) -> Error {
+    Error::failed(
+        Code::DumpEmpty,
+        format!("{name} is {}, and nothing in it can be used", a(dump.kind)),
+        "copy it anew from where it was made",
+    )
+    .tried(dump.flaws.iter().map(ToString::to_string).collect())
+}
+
+/// What is wrong with a text file.
+fn report(name: &str, dump: &Dump, issues: &mut Vec<Issue>) {
+    for flaw in &dump.flaws {
+        let severity = match (flaw.wrong.loses(), flaw.wrong) {
+            (true, _) => Severity::Lost,
+            (_, text::Wrong::Overlap) => Severity::Inferred,
+            _ => Severity::Note,
+        };
+        let place = flaw.address.map(Place::address).unwrap_or_default();
+        let issue = Issue::new(flaw.wrong.code(), format!("{name}: {flaw}"));
+        issues.push(issue.severity(severity).times(flaw.count).at(place));
+    }
+    if dump.words.is_some_and(|w| w.known == OrderKnown::Assumed) {
+        let message = format!(
+            "{name} holds words, and their byte order is not known: little-endian is taken (--elf FILE gives it)"
+        );
+        issues.push(Issue::new(Code::DumpByteOrder, message));
+    }
+}
+
+/// The name of a text file, with what it is.
+fn shown(name: &str, dump: &Dump) -> String {
+    // Where the characters beside the groups show their order, they are read in it, whatever the target's is.
+    let order = dump.words.filter(|w| w.known != OrderKnown::Text);
+    let order = order.map_or(String::new(), |w| format!(", {}-endian words", w.order.name()));
+    format!("{name} ({}{order})", dump.kind.name())
+}
+
+/// The address of a block of a file that is moved from `first` to `address`.
+fn moved(name: &str, at: Addr, first: Addr, address: Addr) -> Result<Addr, Error> {
+    at.checked_sub(first).and_then(|offset| address.checked_add(offset)).ok_or_else(|| {
+        Error::failed(
+            Code::Image,
+            format!("{name} begins at {first:#x}: moved to {address:#x} it passes the end of the address space"),
+            format!("leave @{address:#x} out: the file holds its addresses itself"),
+        )
+    })
 }
 
 const fn a(kind: Kind) -> &'static str {
@@ -239,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unpacked_has_a_bound_that_is_told() {
+    fn what_is_unpacked_has_a_bound_that_is_reported() {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&[7; 5000]).unwrap();
         let packed = Bytes::from(packed.finish().unwrap());

@@ -1,4 +1,4 @@
-//! A target that runs on: what is new in it, and going there again.
+//! A target that runs on: reading what is new in it, and connecting again.
 
 use super::target::Source;
 use super::{Loaded, Target, open};
@@ -20,7 +20,7 @@ impl Target<'_> {
         self.place = None;
     }
 
-    /// Goes to the live target again; what is known of the program stays.
+    /// Connects to the live target again; what is known of the program stays.
     ///
     /// # Errors
     /// [`Error`] where it cannot be reached.
@@ -52,7 +52,7 @@ impl Target<'_> {
         })
     }
 
-    /// Reads as [`Target::load`] does, and tells where following can go on; `None` where this format cannot be
+    /// Reads as [`Target::load`] does, and gives the place from which to follow; `None` for a format that cannot be
     /// followed.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Target<'_> {
         Ok((loaded, capture.follow()))
     }
 
-    /// Reads what was inserted behind a place; nothing of it is remembered.
+    /// Reads what was inserted behind a place; nothing of it is kept.
     ///
     /// # Errors
     /// As [`Follow::read`].

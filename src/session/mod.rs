@@ -4,7 +4,6 @@ mod code;
 pub mod events;
 mod evidence;
 mod file;
-mod gather;
 mod identity;
 mod inputs;
 mod live;
@@ -16,6 +15,7 @@ mod scan;
 mod stop;
 mod stub;
 mod target;
+mod wanted;
 
 pub use code::CodeMatch;
 pub use evidence::Evidence;
@@ -42,19 +42,19 @@ use crate::mem::segments::{Block, Segments};
 use crate::sym::{ElfSymbols, Symbols as _};
 use crate::trace::{Issue, Trace};
 
-/// Set by a signal handler: whoever waits for a stub stops waiting, and leaves the target as it should be left.
+/// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The name that rooms above still use.
 pub type Session<'m> = Target<'m>;
 
-/// A trace with all that is needed to talk about it.
+/// A trace with its catalogue.
 pub struct Loaded {
     /// The trace.
     pub trace: Trace,
     /// What its ids mean.
     pub catalogue: Catalogue,
-    /// The thread that the kernel says runs now, by core: its address, 0 for none; empty where nothing tells.
+    /// By core the address of the thread that runs now, 0 for none; empty where that is not known.
     pub running: Vec<Addr>,
 }
 
@@ -161,7 +161,7 @@ impl Target<'_> {
         self.decoded(capture.as_ref(), names, options)
     }
 
-    /// Decodes with what the application calls its events. Only what was decoded tells whether the ELF has to be asked.
+    /// Decodes with the application's names of events. Only the decoded trace shows whether the ELF has to be asked.
     fn named(
         &mut self,
         capture: &dyn Capture,
@@ -178,7 +178,7 @@ impl Target<'_> {
         Ok((trace, catalogue))
     }
 
-    /// Reads what `extent` asks for. Of a target that runs nothing is remembered: its pointers are of this moment.
+    /// Reads what `extent` asks for. Of a target that runs nothing is kept: its pointers are of this moment.
     fn capture(&mut self, extent: Extent) -> Result<(&'static dyn Format, Box<dyn Capture>), Error> {
         if self.place.is_some() && self.memory.memory().changes() {
             self.forget();
@@ -213,7 +213,7 @@ impl Target<'_> {
         })?;
         let width = Width::from_bytes(symbol.size).unwrap_or(Width::W4);
         let bytes = self.memory.memory().read_bytes(symbol.address, width.bytes()).map_err(|e| e.explain(name))?;
-        // Without an ELF the trace itself tells the byte order.
+        // Without an ELF the trace itself shows the byte order.
         let endian = match self.info.hints.endian {
             Some(endian) => endian,
             None => self.load(Extent::Nothing, Names::default(), &DecodeOptions::default())?.trace.about.endian,

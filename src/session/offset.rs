@@ -7,7 +7,7 @@ use crate::mem::core::AT_ENTRY;
 use crate::mem::remote::Remote;
 use crate::trace::Issue;
 
-/// By the stub's word; 0 for a program that does not move.
+/// As the stub says; 0 for a program that does not move.
 pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut Vec<Issue>) -> LoadOffset {
     let Some(elf) = elf.filter(|e| e.kind() == ElfKind::Dyn) else {
         return LoadOffset::default();
@@ -18,7 +18,7 @@ pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut V
     })
 }
 
-/// Nothing tells it.
+/// It is not known.
 pub(super) fn unknown() -> Issue {
     Issue::new(
         Code::LoadOffsetUnknown,
@@ -31,7 +31,7 @@ fn of_stub(remote: &mut Remote, elf: &Elf) -> Option<LoadOffset> {
     if let Some(auxv) = remote.client_mut().auxv().ok().flatten() {
         let word = elf.width();
         let size = word.bytes();
-        for pair in auxv.chunks_exact(size.saturating_mul(2)) {
+        for pair in auxv.chunks_exact(size << 1) {
             let (kind, value) = elf.endian().word(word, pair, 0).zip(elf.endian().word(word, pair, size))?;
             if kind == AT_ENTRY {
                 return Some(LoadOffset { value: value.wrapping_sub(elf.entry()), how: "AT_ENTRY from the stub" });

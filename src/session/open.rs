@@ -35,7 +35,7 @@ use crate::trace::Issue;
 /// The most that is read from standard input.
 const MAX_STDIN: u64 = 1 << 30;
 
-/// The most variables that are looked up to tell two builds apart.
+/// The most variables that are looked up to distinguish two builds.
 const MAX_COMPARED: usize = 64;
 
 /// What the inputs name, opened.
@@ -51,7 +51,7 @@ struct Files {
 /// An ELF core.
 struct CoreFile {
     path: PathBuf,
-    /// What people call it: unpacked, its name is longer than its path.
+    /// Its name: of a file that was unpacked it is longer than its path.
     name: String,
     core: Core,
 }
@@ -160,7 +160,7 @@ impl Files {
                     "a dump of memory goes in with --image",
                 ));
             }
-            // A header that contradicts itself is decoded as far as it goes, and says why not.
+            // A header that contradicts itself is decoded as far as possible, with its issues.
             None => {
                 refuse_cut(&name, &bytes, only)?;
                 if !formats(only).any(|f| f.sniff(&bytes)) {
@@ -352,19 +352,19 @@ impl TargetInfo {
             let how = "the entry point that the debugger sees";
             info.load = info.load.or(by_entry.map(|at| LoadOffset { value: at.wrapping_sub(elf.entry()), how }));
             let expected: Vec<&str> = format::symbols().chain(kernel::SYMBOLS.iter().copied()).collect();
-            info.program = Some(ElfSymbols::new(Arc::new(elf), 0).expecting(&expected));
+            info.program = Some(ElfSymbols::new(Arc::new(elf), 0).expecting(&expected, kernel::VECTOR_TABLES));
         }
         Ok(info)
     }
 
-    /// A number among what an evidence core says.
+    /// A number among the facts of an evidence core.
     fn noted_number(&self, key: &str) -> Option<u64> {
         image::parse_number(self.noted.as_ref()?.fact(key)?).ok()
     }
 
-    /// Puts together what is known of the program.
+    /// Called once all files are open: makes the symbols, and the issues of the program.
     fn finish(&mut self) {
-        self.gather_symbols();
+        self.collect_symbols();
         self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
         if let Some(noted) = &self.noted {
             self.issues.extend(self.elf().and_then(|elf| other_program(noted, elf)));
@@ -464,7 +464,7 @@ fn of_images(images: &[Piece], info: &mut TargetInfo) -> Result<Box<dyn Memory>,
     let placed: Vec<image::Image> = images.iter().map(placed).collect();
     let width = info.hints.pointer.unwrap_or(Width::W8);
     let segments = image::memory_of(&placed, width).map_err(|e| Error::because(Code::Image, e))?;
-    // Without an ELF the trace headers in the images tell the byte order.
+    // Without an ELF the trace headers in the images show the byte order.
     let mut found = images.iter().flat_map(|p| formats(None).flat_map(|f| f.search(&p.haystack().0, 1)));
     info.hints.endian = info.hints.endian.or_else(|| found.next().map(|f| f.endian));
     Ok(info.with_code(segments))
@@ -540,7 +540,7 @@ fn is_elsewhere(noted: &Noted, elf: &Elf, load_offset: u64) -> bool {
     let variables = noted.all().iter().filter(|(_, function)| !function).map(|(symbol, _)| symbol);
     let variables: Vec<_> = variables.take(MAX_COMPARED).collect();
     let names: Vec<&str> = variables.iter().map(|symbol| symbol.name.as_str()).collect();
-    let at = |address: Addr| address.wrapping_add(load_offset) & elf.width().max();
+    let at = |address: Addr| elf.width().moved(address, load_offset);
     let found = elf.lookup_many(&names);
     variables.iter().zip(found).any(|(was, is)| is.is_some_and(|is| at(is.address) != was.address))
 }

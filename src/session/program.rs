@@ -6,6 +6,7 @@ use super::Identity;
 use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::{Error, ErrorKind};
+use crate::kernel;
 use crate::trace::Issue;
 
 /// What is wrong with an ELF whose variables are not those of this memory.
@@ -57,7 +58,7 @@ pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Err
         } else {
             "the ELF that was given has no such symbol: give that of the program that ran, linked with ThreadX (--elf)"
         };
-        error.hint = format!("{what}, or --symbol _tx_thread_created_ptr=ADDR from the linker's map");
+        error.hint = format!("{what}, or {}", kernel::head_option());
     }
     error
 }

@@ -1,4 +1,4 @@
-//! The trace's bytes as they lie in memory.
+//! The trace's bytes, read from memory and not decoded.
 
 use super::Target;
 use crate::abi::Addr;
@@ -9,7 +9,7 @@ use crate::format::Extent;
 use crate::mem::{Memory, Region};
 use crate::trace::Issue;
 
-/// A trace as it lies in memory: every byte of it was read.
+/// The bytes of a trace: every one of them was read.
 #[derive(Debug)]
 pub struct Raw {
     /// Name of its format.
@@ -51,17 +51,11 @@ impl Target<'_> {
             if e.is_fatal() {
                 return e.explain("the trace");
             }
-            let end = range.start.saturating_add(range.len);
-            let gap = match first_gap(memory, range) {
-                Some(gap) => format!("{:#x} to {:#x}", gap.start, gap.start.saturating_add(gap.len).saturating_sub(1)),
-                None => format!("{:#x}", e.addr),
-            };
+            let gap = first_gap(memory, range).map_or_else(|| format!("{:#x}", e.addr), |gap| gap.to_string());
             Error::failed(
                 Code::Unreadable,
                 format!(
-                    "the trace lies at {:#x} to {:#x}, and {gap} cannot be read: a .trx would have to make these bytes up",
-                    range.start,
-                    end.saturating_sub(1)
+                    "the trace lies at {range}, and {gap} cannot be read: a .trx would have to make these bytes up"
                 ),
                 "`list` shows what is there",
             )
@@ -74,15 +68,15 @@ impl Target<'_> {
 
 /// The first part of a range that memory does not have, where it lists what it has.
 fn first_gap(memory: &mut dyn Memory, range: &Region) -> Option<Region> {
-    let end = range.start.saturating_add(range.len);
+    let last = range.last()?;
     let mut at = range.start;
     for region in memory.regions()? {
         if region.start > at {
-            let len = region.start.min(end).checked_sub(at)?;
-            return (len > 0).then_some(Region { start: at, len });
+            return Region::between(at, last.min(region.start.checked_sub(1)?));
         }
-        at = at.max(region.start.saturating_add(region.len));
+        if let Some(end) = region.last().filter(|end| *end >= at) {
+            at = end.checked_add(1)?;
+        }
     }
-    let len = end.checked_sub(at)?;
-    (len > 0).then_some(Region { start: at, len })
+    Region::between(at, last)
 }

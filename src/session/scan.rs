@@ -1,4 +1,4 @@
-//! Where the trace is: asked of each format, and where none can tell, searched for in the memory itself.
+//! Where the trace is: each format is asked, and where none finds it the memory itself is searched.
 
 use super::{Identity, Target, formats, program};
 use crate::abi::Addr;
@@ -13,7 +13,7 @@ const STEP: u64 = 16 << 20;
 /// Bytes that two steps share: more than any header.
 const OVERLAP: u64 = 256;
 /// The most traces that a search reports.
-const MOST: usize = 64;
+const MAX_HITS: usize = 64;
 /// The most bytes that a search looks at, not counting the holes of sparse files.
 pub const LIMIT: u64 = 4 << 30;
 
@@ -32,7 +32,7 @@ pub fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box<dyn Lo
             match format.locate(session.memory.memory(), &session.info.symbols, &session.info.hints) {
                 Ok(located) => return Ok((format, located)),
                 Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => return Err(error),
-                // A format whose symbols are there has more to say than one of another system.
+                // The error of a format whose symbols are there is better than that of another system.
                 Err(error) => {
                     first = first.filter(|f| f.code != Code::NoTraceSymbol || f.code == error.code).or(Some(error));
                 }
@@ -64,7 +64,7 @@ fn by_content(session: &mut Target<'_>) -> Vec<&'static dyn Format> {
     all
 }
 
-/// Bytes that tell a format, more than any header; what describes a trace can be short, and the last thing in a dump.
+/// Bytes by which a format is recognized: more than any header, and fewer where a short header is the last thing in a dump.
 const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `error`.
@@ -77,7 +77,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
                 format!("searching the first {bytes} bytes of memory for a trace header: none")
             }
             Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
-            None => "searching: this source does not tell what memory it has".to_owned(),
+            None => "searching: this source does not list its memory".to_owned(),
         });
         if session.info.scan && whole && error.code == Code::NoTrace {
             error.message = "no trace header is in this memory".to_owned();
@@ -124,7 +124,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
     Ok((best.format, best.format.at(location)))
 }
 
-/// Each format's hits stand together, the one that is meant first; of several formats the largest is meant.
+/// The first hit of each format is the best of that format; of several formats the one with the largest trace is chosen.
 fn choose(hits: &[Hit]) -> Option<Hit> {
     let first =
         |h: &&Hit| hits.iter().find(|o| o.format.name() == h.format.name()).is_some_and(|o| o.address == h.address);
@@ -134,12 +134,12 @@ fn choose(hits: &[Hit]) -> Option<Hit> {
         .max_by_key(|h| (h.found.claims(h.address), h.found.capacity, std::cmp::Reverse(h.address)))
 }
 
-/// What to try where a search does not get through.
+/// What to try where there is more memory than is searched.
 const WHERE: &str = "say where the trace is, with --elf FILE or --header ADDR";
 
 /// What a search found.
 pub struct Searched {
-    /// Every trace that was met.
+    /// Every trace that was found.
     pub hits: Vec<Hit>,
     /// How many bytes were searched; `None` where the source does not list its memory.
     bytes: Option<u64>,
@@ -158,20 +158,21 @@ pub fn search(session: &mut Target<'_>) -> Result<Searched, Error> {
     let mut searched = 0u64;
     let mut whole = true;
     'regions: for region in regions {
-        let mut offset = 0u64;
-        while offset < region.len {
-            let len = region.len.saturating_sub(offset).min(STEP);
-            if searched.saturating_add(len) > LIMIT {
+        let mut offset = 0;
+        while let Some(rest) = region.len.checked_sub(offset).filter(|rest| *rest > 0) {
+            let len = rest.min(STEP);
+            if len > LIMIT.saturating_sub(searched) {
                 whole = false;
                 break 'regions;
             }
-            let start = region.start.saturating_add(offset);
+            let Some(start) = region.start.checked_add(offset) else { break };
             search_part(memory, only, start, len, &mut hits)?;
+            // At most `LIMIT`.
             searched = searched.saturating_add(len);
-            if offset.saturating_add(len) >= region.len {
+            if len == rest {
                 break;
             }
-            offset = offset.saturating_add(len.saturating_sub(OVERLAP));
+            offset = offset.saturating_add(STEP - OVERLAP);
         }
     }
     let mut sifted = Vec::new();
@@ -196,8 +197,8 @@ fn search_part(
         Err(_) => return Ok(()),
     };
     for format in formats(only) {
-        for found in format.scan(&bytes, MOST.saturating_sub(hits.len())) {
-            let address = start.saturating_add(found.offset as u64);
+        for found in format.scan(&bytes, MAX_HITS.saturating_sub(hits.len())) {
+            let Some(address) = start.checked_add(found.offset as u64) else { continue };
             if !hits.iter().any(|h| h.address == address) {
                 hits.push(Hit { format, address, found });
             }

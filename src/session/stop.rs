@@ -1,4 +1,4 @@
-//! What stands in a stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
+//! A stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
 use super::{Identity, Target, TargetInfo, program, stub};
 use crate::abi::{Addr, Endian};
@@ -13,29 +13,29 @@ use crate::rsp::RspError;
 use crate::sym::Noted;
 use crate::trace::{Issue, Trace};
 
-/// A core's registers as its notes have them, for whoever knows the processor.
+/// A core's registers, as raw notes: which registers they are depends on the processor.
 #[derive(Debug, Clone, Default)]
 pub struct CoreNotes {
-    /// The processor, as far as the core tells: never the profile of an ARM.
+    /// The processor, as far as the core gives it: never the profile of an ARM.
     architecture: Option<Architecture>,
     endian: Option<Endian>,
     /// Of each thread or CPU its `NT_PRSTATUS` note, and its `NT_386_TLS` note.
     threads: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The auxiliary vector of a process (`NT_AUXV`).
     auxv: Option<Vec<u8>>,
-    /// Registers of the first CPU that its note has no place for, in a core of ours.
+    /// Registers of the first CPU that its note has no place for, in an evidence core.
     system: Vec<(String, u64)>,
     machine: Option<Machine>,
-    /// The program's `e_flags`, in a core of ours.
+    /// The program's `e_flags`, in an evidence core.
     flags: Option<u32>,
-    /// What a core of ours says of the frames.
+    /// What an evidence core says of the frames.
     frames: Option<Frames>,
     /// And of the program's code.
     code: CodeRanges,
 }
 
 /// The most notes of registers that are kept.
-const MOST: usize = 4096;
+const MAX_NOTES: usize = 4096;
 /// The longest auxiliary vector that is kept.
 const MAX_AUXV: usize = 64 << 10;
 /// The most registers beside those.
@@ -46,19 +46,19 @@ impl CoreNotes {
     pub fn of(core: &Core, noted: Option<&Noted>) -> Self {
         let endian = core.elf().endian();
         let fact = |key| noted.and_then(|n| n.fact(key));
-        let told = fact("processor")
+        let known = fact("processor")
             .and_then(Architecture::named)
             .or_else(|| is_m_profile(core).then_some(Architecture::CortexM));
-        let frames = told.map(|architecture| Frames {
+        let frames = known.map(|architecture| Frames {
             floats: fact("frames with floats").map(|f| f == "true"),
             baseline: fact("frames of the small instruction set") == Some("true"),
             ..Frames::new(architecture, endian)
         });
-        // In a core of ours the threads follow the CPUs.
-        let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MOST).min(MOST);
+        // In an evidence core the threads follow the CPUs.
+        let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MAX_NOTES).min(MAX_NOTES);
         let threads = core.threads().into_iter().map(|(desc, tls)| (desc.to_vec(), tls.map(<[u8]>::to_vec)));
         Self {
-            architecture: told.or_else(|| Architecture::of(core.elf())),
+            architecture: known.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
             threads: threads.take(cpus).collect(),
             auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MAX_AUXV).map(<[u8]>::to_vec),
@@ -70,7 +70,7 @@ impl CoreNotes {
         }
     }
 
-    /// True for a core of ours that says so: only these have the program's own names for exceptions.
+    /// True for an evidence core that says so: only these have the program's own names for exceptions.
     pub fn is_m_profile(&self) -> bool {
         self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
     }
@@ -105,14 +105,14 @@ impl Target<'_> {
         self.info.elf().map_or_else(|| self.info.core.is_m_profile(), |elf| elf.is_m_profile())
     }
 
-    /// The program's `e_flags`, which name the variant of its processor; `None` where nothing tells.
+    /// The program's `e_flags`, which name the variant of its processor; `None` where it is not known.
     #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }
 
-    /// The kernel's objects as they stand now, and where each thread stands. The trace's registry tells names of objects
-    /// that memory does not, and where they are.
+    /// The kernel's current objects, and where each thread was stopped. The trace's registry gives names of objects that
+    /// memory does not hold, and their addresses.
     ///
     /// # Errors
     /// [`Error`] where the list of threads cannot be read.
@@ -149,12 +149,12 @@ impl Target<'_> {
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, &self.info);
-        // What else shows another build is said where the trace or the source is told of.
+        // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         kernel.find_running(stop);
         kernel.place(memory, stop, &self.info.symbols);
         if stop.frames.map(|f| f.architecture) != before {
-            // What was said of the processor before its threads were looked at.
+            // What was inferred of the processor before its threads were read.
             issues.retain(|i| i.code != Code::CpuInferred);
         }
         // Of a link that broke on the way each list would say the same, and what it holds would be missing.
@@ -165,7 +165,7 @@ impl Target<'_> {
         Ok(kernel)
     }
 
-    /// The kernel's objects alone: not where threads stand, nor how much of their stacks was used.
+    /// The kernel's objects alone: not where threads were stopped, nor how much of their stacks was used.
     ///
     /// # Errors
     /// As [`Target::kernel`].
@@ -186,7 +186,7 @@ impl Target<'_> {
         Ok(kernel)
     }
 
-    /// The registers of the CPUs that stopped: from the core's notes or the stub, with what was typed laid over them.
+    /// The registers of the CPUs that stopped: from the core's notes or the stub, overridden by those that were given.
     ///
     /// # Errors
     /// Where the link fails, or a register that was typed does not exist.
@@ -242,7 +242,7 @@ impl Target<'_> {
         Ok(Stop { frames, profile_open, code, cpus, typed: Vec::new() })
     }
 
-    /// What the core itself tells of the processor, where no program does; and whether that leaves an ARM's profile open.
+    /// What the core itself shows of the processor, where there is no program; and whether that leaves an ARM's profile open.
     fn by_core(&self, issues: &mut Vec<Issue>) -> (Option<Frames>, bool) {
         if self.info.core.frames.is_some() {
             return (self.info.core.frames, false);
@@ -259,7 +259,7 @@ impl Target<'_> {
         let architecture = profile.unwrap_or(Architecture::Arm);
         let doubt = if profile.is_none() { ", which could be that of a Cortex-M too" } else { "" };
         let message =
-            format!("the core does not tell which ARM it is of: by its status register {}{doubt}", architecture.name());
+            format!("the core does not show which ARM it is of: by its status register {}{doubt}", architecture.name());
         issues.push(Issue::new(Code::CpuInferred, message));
         (Some(Frames::new(architecture, endian)), profile.is_none())
     }

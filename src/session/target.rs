@@ -31,11 +31,11 @@ pub struct Target<'m> {
     pub(super) link: Option<RemoteInput>,
 }
 
-/// All that is known of a target but its memory: the program and its symbols, what a core's notes hold, what was typed.
+/// All that is known of a target except its memory: the program and its symbols, a core's notes, options.
 /// Cheap to clone: files and what was read of them are shared.
 #[derive(Clone, Default)]
 pub struct TargetInfo {
-    /// What people call the source.
+    /// The name of the source.
     pub(super) name: String,
     /// The program's file.
     pub(super) elf_path: PathBuf,
@@ -47,7 +47,7 @@ pub struct TargetInfo {
     pub(super) noted: Option<Arc<Noted>>,
     /// The symbols of all of these.
     pub(super) symbols: Layers,
-    /// `None` until something says it.
+    /// `None` until it is known.
     pub(super) load: Option<LoadOffset>,
     pub(super) hints: Hints,
     /// Take it for a trace of this format.
@@ -71,7 +71,7 @@ pub struct TargetInfo {
 /// A bare trace buffer.
 #[derive(Clone)]
 pub(super) struct Buffer {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     pub bytes: Bytes,
     /// The address that it claims.
@@ -98,7 +98,7 @@ impl LoadOffset {
 pub(super) enum Source<'m> {
     /// A stub.
     Stub(Box<Cache<Remote>>),
-    /// A stub of somebody else, who goes on using it.
+    /// A stub that another uses too.
     BorrowedStub(Box<Cache<&'m mut Remote>>),
     /// A connection that reads memory of a live target, and nothing else.
     Backend(Box<Cache<Box<dyn Memory>>>),
@@ -116,13 +116,16 @@ impl Source<'_> {
         }
     }
 
-    /// The memory without what was remembered of it.
+    /// The memory, to be read anew.
     pub fn fresh(&mut self) -> &mut dyn Memory {
         match self {
             Self::Stub(cache) => cache.inner_mut(),
             Self::BorrowedStub(cache) => *cache.inner_mut(),
             Self::Backend(cache) => cache.inner_mut().as_mut(),
-            Self::Files(memory) => memory.as_mut(),
+            Self::Files(memory) => {
+                memory.refresh();
+                memory.as_mut()
+            }
         }
     }
 
@@ -131,7 +134,7 @@ impl Source<'_> {
     }
 }
 
-/// A memory that somebody else has open and goes on using.
+/// A memory that another has open, and uses too.
 pub enum Borrowed<'m> {
     /// That of a live target.
     Stub(&'m mut Remote),
@@ -140,7 +143,7 @@ pub enum Borrowed<'m> {
 }
 
 impl TargetInfo {
-    /// What people call the source.
+    /// The name of the source.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
@@ -155,18 +158,18 @@ impl TargetInfo {
         self.load.unwrap_or_default()
     }
 
-    /// Puts the sources of symbols together. A name that was typed goes first.
-    pub(super) fn gather_symbols(&mut self) {
+    /// Makes the layers of symbols. Names that were given as options come first.
+    pub(super) fn collect_symbols(&mut self) {
         let mut symbols = Layers::new();
         if !self.pairs.is_empty() {
-            symbols = symbols.then(crate::sym::Pairs::new(self.pairs.clone()));
+            symbols = symbols.then(Arc::new(crate::sym::Pairs::new(self.pairs.clone())));
         }
         if let Some(program) = &self.program {
-            symbols = symbols.then(program.at(self.load_offset().value));
+            symbols = symbols.then(Arc::new(program.at(self.load_offset().value)));
         }
         if let Some(noted) = &self.noted {
             // Under an ELF's own: it knows more.
-            symbols = symbols.then(Arc::clone(noted));
+            symbols = symbols.then(Arc::<Noted>::clone(noted));
         }
         self.symbols = symbols;
     }
@@ -176,7 +179,7 @@ impl TargetInfo {
         if self.load.is_none() {
             self.load = Some(offset::ask(self.elf(), remote, issues));
         }
-        self.gather_symbols();
+        self.collect_symbols();
     }
 }
 
@@ -189,7 +192,7 @@ impl<'m> Target<'m> {
         open::open(inputs.into())
     }
 
-    /// A target over a memory that is open already. Nothing that was read before is taken for what is there now.
+    /// A target over a memory that is open already. Nothing that was read before is used.
     #[must_use]
     pub fn over(mut info: TargetInfo, memory: Borrowed<'m>) -> Self {
         let mut issues = Vec::new();
@@ -199,20 +202,20 @@ impl<'m> Target<'m> {
                 info.ask_load_offset(Some(remote), &mut issues);
                 Source::BorrowedStub(Box::new(Cache::new(remote)))
             }
-            Borrowed::Memory(memory) => Source::Files(Box::new(memory)),
+            Borrowed::Memory(memory) => Source::Files(Box::new(Cache::new(memory))),
         };
         issues.extend(info.issues.iter().cloned());
         Self { memory, info, issues, place: None, link: None }
     }
 
-    /// Takes the memory of files out, to be read by somebody else, and what is known of it; `None` for a stub.
+    /// The memory of files, and what is known of it; `None` for a stub.
     #[must_use]
     pub fn into_memory(self) -> Option<(Box<dyn Memory + 'm>, TargetInfo)> {
         let Source::Files(memory) = self.memory else { return None };
         Some((memory, self.info))
     }
 
-    /// What people call the source.
+    /// The name of the source.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.info.name
@@ -248,7 +251,7 @@ impl<'m> Target<'m> {
         &self.info.events
     }
 
-    /// Names of events that somebody asks for: they are looked for in the ELF too.
+    /// Names of events that are asked for: they are looked for in the ELF too.
     pub fn ask_events(&mut self, names: Vec<String>) {
         self.info.events.ask(names);
     }
@@ -294,5 +297,40 @@ impl<'m> Target<'m> {
             Source::Stub(cache) => Some(cache.into_inner().into_client()),
             Source::BorrowedStub(_) | Source::Backend(_) | Source::Files(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::path::Path;
+
+    use super::*;
+    use crate::mem::ReadError;
+    use crate::mem::segments::Block;
+
+    /// Counts how often each byte is read.
+    struct Counted(Segments, HashMap<Addr, usize>);
+
+    impl Memory for Counted {
+        fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            for at in (addr..).take(buf.len()) {
+                *self.1.entry(at).or_default() += 1;
+            }
+            self.0.read(addr, buf)
+        }
+    }
+
+    #[test]
+    fn own_memory_was_read_twice() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let ram = std::fs::read(fixtures.join("cm3.ram.bin")).unwrap();
+        let mut memory = Counted(Segments::new(vec![Block::whole(0x2000_0000, ram.into())]), HashMap::new());
+        let mut target = Inputs::new().elf(fixtures.join("cm3.elf")).over("own", &mut memory).unwrap();
+        target.last(50).unwrap();
+        target.trace().unwrap();
+        drop(target);
+        assert!(memory.1.len() > 4096, "the whole buffer");
+        assert_eq!(memory.1.values().max(), Some(&1));
     }
 }

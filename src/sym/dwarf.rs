@@ -1,8 +1,8 @@
 //! Types from debug information: sizes, and where members lie.
 //!
-//! The only room that knows gimli. A C type stands directly below the root of its unit, so only those entries
-//! are walked; and only in units whose bytes can name the type at all: the offset of the name in
-//! `.debug_str`, or the name itself. DWARF 2 to 5; nothing is indexed ahead.
+//! The only room that uses gimli. A C type is directly below the root of its unit, so only those entries are read; and
+//! only in units whose bytes contain the offset of the name in `.debug_str`, or the name itself. DWARF 2 to 5; nothing is
+//! indexed ahead.
 
 mod budget;
 mod enums;
@@ -10,6 +10,7 @@ mod enums;
 pub use enums::{EnumNames, Found, MacroText};
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,35 +27,35 @@ use budget::Budget;
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type View<'a> = gimli::Dwarf<Slice<'a>>;
 
-/// How far a chain of typedefs is followed.
-const HOPS: usize = 32;
-/// How deep unnamed structs within structs are opened.
-const DEPTH: usize = 8;
+/// The most typedefs that are followed one after the other.
+const MAX_TYPEDEFS: usize = 32;
+/// How deep unnamed structs within structs are read.
+const MAX_DEPTH: usize = 8;
 /// The most members of one type: structs within structs multiply.
-const MEMBERS: usize = 1 << 16;
-/// More places of a name in `.debug_str` than this tell nothing.
-const PLACES: usize = 32;
+const MAX_MEMBERS: usize = 1 << 16;
+/// Where a name is in `.debug_str` more often than this, every unit is read.
+const MAX_PLACES: usize = 32;
 
 /// A type's size, and its members where it is a struct or a union.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypeLayout {
-    /// Bytes; `None` where the compiler did not say.
+    /// Bytes; `None` where the compiler gives no size.
     pub size: Option<u64>,
     /// Name and offset in bytes, in the order of the source. Members of unnamed inner structs are among them.
     pub members: Vec<(String, u64)>,
 }
 
-/// The debug information of one program. Reads nothing until a type is asked for; remembers what it found.
+/// The debug information of one program. Reads nothing until a type is asked for, and keeps what it found.
 pub struct Dwarf {
     elf: Arc<Elf>,
     sections: OnceLock<DwarfSections<Bytes>>,
     known: Mutex<Known>,
     unavailable: OnceLock<Option<String>>,
-    /// A search ran out of time.
-    gave_up: OnceLock<()>,
+    /// A search ran out of time: all later ones would too.
+    timed_out: AtomicBool,
 }
 
-/// What was searched for, and how long that took in all.
+/// The types that were searched for, and the time of all searches.
 #[derive(Default)]
 struct Known {
     types: HashMap<String, Option<Arc<TypeLayout>>>,
@@ -70,14 +71,14 @@ impl Dwarf {
             sections: OnceLock::new(),
             known: Mutex::default(),
             unavailable: OnceLock::new(),
-            gave_up: OnceLock::new(),
+            timed_out: AtomicBool::new(false),
         }
     }
 
     /// Why no types can be read, in words; `None` where they can.
     #[must_use]
     pub fn unavailable(&self) -> Option<String> {
-        if self.gave_up.get().is_some() {
+        if self.timed_out.load(Ordering::Relaxed) {
             return Some("the ELF's debug information takes too long to read: it is damaged".to_owned());
         }
         self.unavailable.get_or_init(|| self.why_unavailable()).clone()
@@ -128,9 +129,8 @@ impl Dwarf {
         let began = Instant::now();
         let budget = Budget::new(self.elf.bytes().len(), known.spent);
         let found = if usable { Search::new(&self.view(), type_name, &budget).run().map(Arc::new) } else { None };
-        if usable && budget.look().is_none() {
-            // All later searches would end the same way.
-            let _ = self.gave_up.set(());
+        if usable && budget.check().is_none() {
+            self.timed_out.store(true, Ordering::Relaxed);
         }
         known.spent = known.spent.saturating_add(began.elapsed());
         known.types.insert(type_name.to_owned(), found.clone());
@@ -174,12 +174,12 @@ impl Dwarf {
 struct Search<'a, 'v> {
     view: &'v View<'a>,
     name: &'v [u8],
-    /// Where `.debug_str` has the name; `None` where that tells nothing.
+    /// Where `.debug_str` has the name; `None` where it has it too often.
     places: Option<Vec<u64>>,
     budget: &'v Budget,
 }
 
-/// Where a type stands.
+/// An entry of debug information.
 struct Place<'a> {
     unit: Arc<Unit<Slice<'a>>>,
     entry: UnitOffset,
@@ -191,28 +191,18 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut needle = name.as_bytes().to_vec();
         needle.push(0);
         // The linker merges strings that end alike, so the name may begin within another.
-        let found: Vec<u64> = places(strings, &needle).take(PLACES).filter_map(|n| u64::try_from(n).ok()).collect();
-        let places = (found.len() < PLACES).then_some(found);
+        let found: Vec<u64> = places(strings, &needle).take(MAX_PLACES).filter_map(|n| u64::try_from(n).ok()).collect();
+        let places = (found.len() < MAX_PLACES).then_some(found);
         Self { view, name: name.as_bytes(), places, budget }
     }
 
     fn run(&self) -> Option<TypeLayout> {
-        let mut units = self.view.units();
-        while let Ok(Some(header)) = units.next() {
-            self.budget.look()?;
-            if !self.may_name(&header) {
-                continue;
-            }
-            let Ok(unit) = self.view.unit(header) else { continue };
-            if let Some(found) = self.in_unit(Arc::new(unit)) {
-                return Some(found);
-            }
-        }
-        let mut units = self.view.type_units();
-        while let Ok(Some(header)) = units.next() {
-            self.budget.look()?;
-            let Ok(unit) = self.view.unit(header) else { continue };
-            if let Some(found) = self.in_unit(Arc::new(unit)) {
+        for header in headers(self.view) {
+            self.budget.check()?;
+            if self.may_name(&header)
+                && let Ok(unit) = self.view.unit(header)
+                && let Some(found) = self.in_unit(Arc::new(unit))
+            {
                 return Some(found);
             }
         }
@@ -221,7 +211,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// Whether the bytes of a unit can hold the name.
     fn may_name(&self, header: &UnitHeader<Slice<'a>>) -> bool {
-        // Names by index (DW_FORM_strx) stand in a table of offsets, not in the unit.
+        // Names by index (DW_FORM_strx) are in a table of offsets, not in the unit.
         let indexed = header.version() >= 5 && !self.view.debug_str_offsets.reader().slice().is_empty();
         let Some(places_of_name) = self.places.as_ref().filter(|_| !indexed) else { return true };
         let Ok(bytes) = header.range_from(header.root_offset()..) else { return false };
@@ -259,10 +249,10 @@ impl<'a, 'v> Search<'a, 'v> {
         layouts.into_iter().next()
     }
 
-    /// Follows typedefs to something with a size. Declarations without a body are nothing.
+    /// Follows typedefs to a type with a size. Declarations without a body are not found.
     fn resolve(&self, from: Place<'a>, depth: usize) -> Option<TypeLayout> {
         let mut at = from;
-        for _ in 0..HOPS {
+        for _ in 0..MAX_TYPEDEFS {
             self.budget.step()?;
             let (unit, offset) = (Arc::clone(&at.unit), at.entry);
             let entry = unit.entry(offset).ok()?;
@@ -273,7 +263,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 }
                 dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
                     if entry.has_attr(dw::DW_AT_declaration) {
-                        // The body may stand in a type unit.
+                        // The body may be in a type unit.
                         at = self.follow(&unit, entry.attr_value(dw::DW_AT_signature)?)?;
                         continue;
                     }
@@ -304,9 +294,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 None
             }
             AttributeValue::DebugTypesRef(wanted) => {
-                let (mut units, mut old) = (self.view.units(), self.view.type_units());
-                let headers = std::iter::from_fn(|| units.next().ok().flatten().or_else(|| old.next().ok().flatten()));
-                for header in headers {
+                for header in headers(self.view) {
                     self.budget.step()?;
                     if let UnitType::Type { type_signature, type_offset } = header.type_()
                         && type_signature == wanted
@@ -327,7 +315,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut children = tree.root().ok()?.children();
         while let Some(child) = children.next().ok()? {
             self.budget.step()?;
-            if members.len() >= MEMBERS {
+            if members.len() >= MAX_MEMBERS {
                 return None;
             }
             let entry = child.entry();
@@ -344,11 +332,11 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         for (of, base) in unnamed {
-            let inner = self.follow(unit, of).filter(|_| depth < DEPTH);
+            let inner = self.follow(unit, of).filter(|_| depth < MAX_DEPTH);
             let inner = inner.and_then(|place| self.resolve(place, depth.saturating_add(1)));
             let moved = |(name, offset): (String, u64)| Some((name, base.checked_add(offset)?));
             members.extend(inner.into_iter().flat_map(|i| i.members).filter_map(moved));
-            if members.len() > MEMBERS {
+            if members.len() > MAX_MEMBERS {
                 return None;
             }
         }
@@ -356,12 +344,12 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// Where a member lies, in bytes. A union's members, which need not say, lie at 0; a bit-field that does not
-/// begin a byte has no such place.
+/// The offset of a member in bytes. A union's members, which need no offset, are at 0; a bit-field that does not
+/// begin a byte has none.
 fn member_place<'a>(unit: &Unit<Slice<'a>>, attr: impl Fn(DwAt) -> Option<AttributeValue<Slice<'a>>>) -> Option<u64> {
     if let Some(bits) = attr(dw::DW_AT_data_bit_offset) {
         let bits = bits.udata_value()?;
-        return bits.is_multiple_of(8).then(|| bits.checked_div(8)).flatten();
+        return bits.is_multiple_of(8).then_some(bits / 8);
     }
     match attr(dw::DW_AT_data_member_location) {
         None => Some(0),
@@ -384,6 +372,12 @@ const fn is_type(tag: DwTag) -> bool {
             | dw::DW_TAG_base_type
             | dw::DW_TAG_enumeration_type
     )
+}
+
+/// The headers of all units: those of `.debug_info`, then DWARF 4's type units. Ends at damage.
+fn headers<'a>(view: &View<'a>) -> impl Iterator<Item = UnitHeader<Slice<'a>>> {
+    let (mut units, mut types) = (view.units(), view.type_units());
+    std::iter::from_fn(move || units.next().ok().flatten().or_else(|| types.next().ok().flatten()))
 }
 
 /// Every place where `needle` begins in `bytes`.

@@ -15,6 +15,8 @@ pub struct ElfSymbols {
     load_offset: u64,
     dwarf: Arc<Dwarf>,
     exceptions: Arc<OnceLock<Option<Exceptions>>>,
+    /// Names of the vector table beside the usual ones.
+    tables: &'static [&'static str],
 }
 
 impl ElfSymbols {
@@ -22,14 +24,15 @@ impl ElfSymbols {
     #[must_use]
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
         let dwarf = Arc::new(Dwarf::new(Arc::clone(&elf)));
-        Self { elf, load_offset, dwarf, exceptions: Arc::default() }
+        Self { elf, load_offset, dwarf, exceptions: Arc::default(), tables: &[] }
     }
 
-    /// Finds symbols that will be asked for, and the vector table's, in one pass over the symbol table.
+    /// Finds symbols that will be asked for, and the vector table's, in one pass over the symbol table. `tables`: names
+    /// that a kernel gives the vector table.
     #[must_use]
-    pub fn expecting(self, names: &[&str]) -> Self {
-        drop(self.elf.lookup_many(&[names, &TABLES].concat()));
-        self
+    pub fn expecting(self, names: &[&str], tables: &'static [&'static str]) -> Self {
+        drop(self.elf.lookup_many(&[names, &TABLES, tables].concat()));
+        Self { tables, ..self }
     }
 
     /// The same program at another place; what was read of it is shared.
@@ -65,19 +68,15 @@ impl Symbols for ElfSymbols {
         self.elf.symbol(name).map(|s| self.moved(s))
     }
 
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        self.elf.covering(self.linked(address)).map(|s| self.moved(s))
-    }
-
     fn variable(&self, address: Addr) -> Option<Symbol> {
         let linked = self.linked(address);
         let found = self.elf.covering(linked).filter(|s| s.kind == SymbolKind::Object);
-        // Where the linker knows no size, nothing but the start is known to be the variable's.
+        // Without a size only the first byte is known to be the variable's.
         found.filter(|s| s.sized || s.address == linked).map(|s| self.moved(s))
     }
 
     fn function(&self, address: Addr) -> Option<Symbol> {
-        // On ARM bit 0 of a pointer to a function tells Thumb.
+        // On ARM bit 0 of a pointer to a function means Thumb.
         let thumb = u64::from(self.elf.machine() == Machine::ARM);
         let found = self.elf.covering(self.linked(address) & !thumb).filter(|s| s.kind != SymbolKind::Object);
         found.map(|s| self.moved(s))
@@ -88,7 +87,7 @@ impl Symbols for ElfSymbols {
         if let Some(name) = Exceptions::own(number) {
             return self.elf.is_m_profile().then(|| name.to_owned());
         }
-        self.exceptions.get_or_init(|| Exceptions::of(&self.elf)).as_ref()?.name(number)
+        self.exceptions.get_or_init(|| Exceptions::of(&self.elf, self.tables)).as_ref()?.name(number)
     }
 
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
@@ -112,11 +111,11 @@ mod tests {
         let symbols = ElfSymbols::new(Arc::clone(&elf), 0x4000_0000);
         let header = symbols.lookup("_tx_trace_header_ptr").unwrap();
         assert_eq!((header.address, header.size), (0x4000_2010, 4));
-        assert_eq!(symbols.covering(0x4000_2027).unwrap().address, 0x4000_2020);
-        assert_eq!(symbols.covering(0x2027), None);
+        assert_eq!(symbols.variable(0x4000_2027).unwrap().address, 0x4000_2020);
+        assert_eq!(symbols.variable(0x2027), None);
         assert_eq!(symbols.member_offset("TX_THREAD", "tx_thread_name"), None);
         let below = ElfSymbols::new(elf, 0u64.wrapping_sub(0x1000));
         assert_eq!(below.lookup("mine").unwrap().address, 0x1020, "32-bit addresses wrap at 32 bits");
-        assert_eq!(below.covering(0x1020).unwrap().name, "mine");
+        assert_eq!(below.variable(0x1020).unwrap().name, "mine");
     }
 }

@@ -1,10 +1,10 @@
-//! Names of exceptions on ARM's M profile: the architecture's own, and from 16 up what the vector table holds.
+//! Names of exceptions on ARM's M profile: the architecture's own, and from 16 up the handlers in the vector table.
 
 use crate::abi::Addr;
 use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SymbolKind};
 
-/// Names that start-up files give the vector table.
-pub(super) const TABLES: [&str; 14] = [
+/// Names that start-up files use for the vector table.
+pub(super) const TABLES: [&str; 13] = [
     "__Vectors",
     "__isr_vector",
     "g_pfnVectors",
@@ -18,40 +18,37 @@ pub(super) const TABLES: [&str; 14] = [
     "__VECTOR_TABLE",
     "__EXCEPTIONS",
     "exception_table",
-    "_tx_vectors",
 ];
 
-/// The first exception that the chip's maker chose.
-const FIRST: u32 = 16;
+/// The first exception that is defined by the chip and not by the architecture.
+const FIRST: usize = 16;
 /// One past the last: IPSR has nine bits.
-const END: u32 = 512;
+const END: usize = 512;
 
 /// The exceptions of one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exceptions {
-    /// Handlers of the exceptions from 16 on, where one tells its exception from others.
+    /// Handlers of the exceptions from 16 on, where a handler serves one exception only.
     handlers: Vec<Option<String>>,
 }
 
 impl Exceptions {
-    /// Of `elf`; `None` where it is not known to be for the M profile.
+    /// Of `elf`; `None` where it is not known to be for the M profile. `tables`: names of the vector table beside the
+    /// usual ones.
     #[must_use]
-    pub fn of(elf: &Elf) -> Option<Self> {
-        elf.is_m_profile().then(|| Self { handlers: table(elf).map_or_else(Vec::new, |t| handlers(elf, &t)) })
+    pub fn of(elf: &Elf, tables: &[&str]) -> Option<Self> {
+        elf.is_m_profile().then(|| Self { handlers: table(elf, tables).map_or_else(Vec::new, |t| handlers(elf, &t)) })
     }
 
-    /// What the exception of this number is called; `None` for a number that the architecture keeps for itself.
+    /// The name of the exception of this number; `None` for a number that the architecture reserves.
     #[must_use]
     pub fn name(&self, number: u32) -> Option<String> {
-        if number >= FIRST {
-            let irq = number.checked_sub(FIRST).filter(|_| number < END)?;
-            let handler = usize::try_from(irq).ok().and_then(|i| self.handlers.get(i)?.clone());
-            return Some(handler.unwrap_or_else(|| format!("irq{irq}")));
-        }
-        Self::own(number).map(str::to_owned)
+        let number_in_table = usize::try_from(number).ok().filter(|n| *n < END)?;
+        let Some(irq) = number_in_table.checked_sub(FIRST) else { return Self::own(number).map(str::to_owned) };
+        Some(self.handlers.get(irq).cloned().flatten().unwrap_or_else(|| format!("irq{irq}")))
     }
 
-    /// What the architecture calls the exception of this number.
+    /// The architecture's name of the exception of this number.
     #[must_use]
     pub const fn own(number: u32) -> Option<&'static str> {
         Some(match number {
@@ -71,8 +68,8 @@ impl Exceptions {
 }
 
 /// The words of the vector table, as far as the file has them.
-fn table(elf: &Elf) -> Option<Vec<u32>> {
-    let named = elf.lookup_many(&TABLES).into_iter().flatten();
+fn table(elf: &Elf, more: &[&str]) -> Option<Vec<u32>> {
+    let named = elf.lookup_many(&[&TABLES, more].concat()).into_iter().flatten();
     let named = named.filter_map(|s| words(elf, s.address, s.size)).find(|t| begins_well(elf, t));
     named.or_else(|| {
         let segments = elf.segments().filter(|s| s.kind == PT_LOAD && s.filesz > 0);
@@ -81,7 +78,7 @@ fn table(elf: &Elf) -> Option<Vec<u32>> {
     })
 }
 
-/// The words at an address: `size` bytes, or where that is not known as many as there can be exceptions.
+/// The words at an address: `size` bytes, or where the size is not known as many as there can be exceptions.
 fn words(elf: &Elf, address: Addr, size: u64) -> Option<Vec<u32>> {
     let segment = elf
         .segments()
@@ -89,10 +86,8 @@ fn words(elf: &Elf, address: Addr, size: u64) -> Option<Vec<u32>> {
     let into = usize::try_from(address.checked_sub(segment.vaddr)?).ok()?;
     let bytes = elf.segment_bytes(&segment);
     let rest = bytes.get(into..)?;
-    let most = usize::try_from(END).ok()?.checked_mul(4)?;
-    let size = usize::try_from(size).ok().filter(|n| *n > 0).unwrap_or(most);
-    let rest = rest.get(..size.min(most)).unwrap_or(rest);
-    Some(rest.chunks_exact(4).map_while(|w| elf.endian().u32(w, 0)).collect())
+    let count = if size == 0 { END } else { usize::try_from(size / 4).map_or(END, |n| n.min(END)) };
+    Some(rest.chunks_exact(4).take(count).map_while(|w| elf.endian().u32(w, 0)).collect())
 }
 
 /// A stack that grows down from a sound address, and a reset handler in code.
@@ -103,7 +98,7 @@ fn begins_well(elf: &Elf, table: &[u32]) -> bool {
         let end = s.vaddr.checked_add(s.memsz);
         s.kind == PT_LOAD && s.flags & PF_W != 0 && end.is_some_and(|end| (s.vaddr..=end).contains(&stack))
     };
-    // The top of RAM often lies past all segments: the code and RAM regions of the architecture's memory map.
+    // The top of RAM is often past all segments: then the RAM regions of the architecture's memory map count.
     let ram = (0x1000_0000..=0x4000_0000).contains(&stack);
     stack != 0 && stack & 3 == 0 && (ram || elf.segments().any(|s| writable(&s))) && is_code(elf, *reset)
 }
@@ -123,8 +118,7 @@ fn is_entry(elf: &Elf, word: u32) -> bool {
 
 /// The names of the handlers from exception 16 on. One that serves several exceptions names none of them.
 fn handlers(elf: &Elf, table: &[u32]) -> Vec<Option<String>> {
-    let first = usize::try_from(FIRST).unwrap_or(usize::MAX);
-    let own: Vec<u32> = table.iter().skip(first).take_while(|w| **w == 0 || is_code(elf, **w)).copied().collect();
+    let own: Vec<u32> = table.iter().skip(FIRST).take_while(|w| **w == 0 || is_code(elf, **w)).copied().collect();
     let addresses: Vec<Addr> = own.iter().map(|word| Addr::from(*word & !1)).collect();
     let symbols = elf.starting_at(&addresses);
     own.iter()
@@ -162,7 +156,7 @@ mod tests {
     }
 
     fn of(w: &Writer) -> Option<Exceptions> {
-        Exceptions::of(&Elf::open(w.build()).unwrap())
+        Exceptions::of(&Elf::open(w.build()).unwrap(), &[])
     }
 
     fn entries() -> Vec<u32> {

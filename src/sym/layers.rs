@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Symbol, Symbols};
 use crate::abi::Addr;
 
-/// Asks one source after the other; the first that knows answers. What the user typed goes first.
+/// Asks one source after the other; the first that knows a name gives it. What the user typed comes first.
 #[derive(Clone, Default)]
 pub struct Layers {
     sources: Vec<Arc<dyn Symbols>>,
@@ -18,10 +18,10 @@ impl Layers {
         Self::default()
     }
 
-    /// Puts `source` behind all that are there.
+    /// Adds a source that is asked after all others.
     #[must_use]
-    pub fn then(mut self, source: impl Symbols + 'static) -> Self {
-        self.sources.push(Arc::new(source));
+    pub fn then(mut self, source: Arc<dyn Symbols>) -> Self {
+        self.sources.push(source);
         self
     }
 }
@@ -29,10 +29,6 @@ impl Layers {
 impl Symbols for Layers {
     fn lookup(&self, name: &str) -> Option<Symbol> {
         self.sources.iter().find_map(|s| s.lookup(name))
-    }
-
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        self.sources.iter().find_map(|s| s.covering(address))
     }
 
     fn variable(&self, address: Addr) -> Option<Symbol> {
@@ -55,17 +51,16 @@ impl Symbols for Layers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sym::NoSymbols;
-    use crate::sym::pairs::Pairs;
+    use crate::sym::{NoSymbols, Pairs};
 
     #[test]
     fn the_first_that_knows_answers() {
-        let first = Pairs::parse(["a=1"]).unwrap();
-        let second = Pairs::parse(["a=2", "b=3"]).unwrap();
-        let all = Layers::new().then(NoSymbols).then(first).then(second);
+        let first = Pairs::new(vec![("a".to_owned(), 1)]);
+        let second = Pairs::new(vec![("a".to_owned(), 2), ("b".to_owned(), 3)]);
+        let all = Layers::new().then(Arc::new(NoSymbols)).then(Arc::new(first)).then(Arc::new(second));
         let at = |name| all.lookup(name).map(|s| s.address);
         assert_eq!((at("a"), at("b"), at("c")), (Some(1), Some(3), None));
-        assert_eq!(all.covering(3).unwrap().name, "b");
+        assert_eq!(all.variable(3).unwrap().name, "b");
         assert_eq!(all.member_offset("T", "m"), None);
     }
 }

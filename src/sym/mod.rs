@@ -1,4 +1,4 @@
-//! WHERE THINGS ARE: names to addresses, and back, whatever the source of the names.
+//! SYMBOLS: names to addresses and back, whatever the source of the names.
 
 pub mod dwarf;
 pub mod elf_table;
@@ -26,16 +26,10 @@ pub struct Symbol {
     pub size: u64,
 }
 
-/// Looks names and addresses up. Error is `None`, not an error.
+/// Looks names and addresses up. `None` means not found.
 pub trait Symbols {
     /// The symbol of exactly this name, local or global.
     fn lookup(&self, name: &str) -> Option<Symbol>;
-
-    /// The function or object that covers `address`.
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        let _ = address;
-        None
-    }
 
     /// The variable that covers `address`: never a function, nor what lies between variables.
     fn variable(&self, address: Addr) -> Option<Symbol> {
@@ -59,32 +53,6 @@ pub trait Symbols {
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         let _ = (type_name, member);
         None
-    }
-}
-
-impl<S: Symbols + ?Sized> Symbols for std::sync::Arc<S> {
-    fn lookup(&self, name: &str) -> Option<Symbol> {
-        (**self).lookup(name)
-    }
-
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        (**self).covering(address)
-    }
-
-    fn variable(&self, address: Addr) -> Option<Symbol> {
-        (**self).variable(address)
-    }
-
-    fn function(&self, address: Addr) -> Option<Symbol> {
-        (**self).function(address)
-    }
-
-    fn exception(&self, number: u32) -> Option<String> {
-        (**self).exception(number)
-    }
-
-    fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
-        (**self).member_offset(type_name, member)
     }
 }
 

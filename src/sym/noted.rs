@@ -1,4 +1,4 @@
-//! Names that a core holds in notes of its own: what was known of the program when the core was written.
+//! Names that an evidence core holds in notes: what was known of the program when the core was written.
 //!
 //! Four notes of text, so that any tool shows them: facts (`key: value`), symbols (`address size kind name`, in
 //! hexadecimal), members (`struct member offset`; `exception number name`) and the application's events (the table that
@@ -23,12 +23,12 @@ pub const MEMBERS: u32 = TYPES + 3;
 /// Type of the note of the application's events.
 pub const EVENTS: u32 = TYPES + 4;
 
-/// The most lines of one note.
-const MOST: usize = 1 << 16;
+/// The most lines of one note that are read.
+const MAX_LINES: usize = 1 << 16;
 /// The most bytes of a note of events.
 const MAX_EVENTS: usize = 4 << 20;
 
-/// What the notes say.
+/// The contents of the notes.
 #[derive(Debug, Clone, Default)]
 pub struct Noted {
     facts: Vec<(String, String)>,
@@ -49,14 +49,14 @@ impl Noted {
         for note in core.notes().filter_map(Result::ok).filter(|n| n.name == OWNER.as_bytes()) {
             any = true;
             if note.kind == EVENTS {
-                // What does not fit is a damaged note, or not one of ours.
+                // A longer one is damaged, or was not written by this program.
                 let text = note.desc.get(..MAX_EVENTS.min(note.desc.len())).unwrap_or_default();
                 noted.events = String::from_utf8_lossy(text).into_owned();
                 continue;
             }
             let text = String::from_utf8_lossy(note.desc);
-            for line in text.lines().take(MOST) {
-                // A line that is damaged says nothing.
+            for line in text.lines().take(MAX_LINES) {
+                // A damaged line is left out.
                 let _ = noted.line(note.kind, line);
             }
         }
@@ -110,11 +110,11 @@ impl Noted {
         &self.symbols
     }
 
-    fn at(&self, address: Addr, wanted: impl Fn(bool) -> bool) -> Option<Symbol> {
+    fn at(&self, address: Addr, is_function: bool) -> Option<Symbol> {
         let upto = self.symbols.partition_point(|(s, _)| s.address <= address);
         let before = self.symbols.get(..upto)?;
         let covers = |s: &Symbol| address.checked_sub(s.address).is_some_and(|into| into < s.size.max(1));
-        before.iter().rev().take(64).find(|(s, function)| wanted(*function) && covers(s)).map(|(s, _)| s.clone())
+        before.iter().rev().take(64).find(|(s, function)| *function == is_function && covers(s)).map(|(s, _)| s.clone())
     }
 }
 
@@ -123,16 +123,12 @@ impl Symbols for Noted {
         self.by_name.get(name).and_then(|i| self.symbols.get(*i)).map(|(s, _)| s.clone())
     }
 
-    fn covering(&self, address: Addr) -> Option<Symbol> {
-        self.at(address, |_| true)
-    }
-
     fn variable(&self, address: Addr) -> Option<Symbol> {
-        self.at(address, |function| !function)
+        self.at(address, false)
     }
 
     fn function(&self, address: Addr) -> Option<Symbol> {
-        self.at(address, |function| function)
+        self.at(address, true)
     }
 
     fn exception(&self, number: u32) -> Option<String> {
@@ -144,7 +140,7 @@ impl Symbols for Noted {
     }
 }
 
-/// The text of a note of facts. What would end a line does not get into it.
+/// The text of a note of facts. Ends of lines in values become spaces.
 #[must_use]
 pub fn facts(list: &[(&str, String)]) -> Vec<u8> {
     let line = |(key, value): &(&str, String)| format!("{key}: {}\n", value.replace(['\n', '\r'], " "));
@@ -158,14 +154,14 @@ pub fn symbols(list: &[(Symbol, bool)]) -> Vec<u8> {
         let kind = if *function { "F" } else { "V" };
         format!("{:x} {:x} {kind} {}\n", s.address, s.size, s.name.replace(['\n', '\r'], " "))
     };
-    list.iter().take(MOST).map(line).collect::<String>().into_bytes()
+    list.iter().take(MAX_LINES).map(line).collect::<String>().into_bytes()
 }
 
 /// The text of a note of events: whole lines of a table, as many as are read back.
 #[must_use]
 pub fn events(table: &str) -> Vec<u8> {
     let mut end = 0usize;
-    for line in table.split_inclusive('\n').take(MOST) {
+    for line in table.split_inclusive('\n').take(MAX_LINES) {
         let next = end.saturating_add(line.len());
         if next > MAX_EVENTS {
             break;

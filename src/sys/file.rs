@@ -24,7 +24,7 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file, mapped read-only. On Unix a file that somebody cuts short while it is mapped ends the program with one sentence
+/// A file, mapped read-only. On Unix a file that is cut short while it is mapped ends the program with one sentence
 /// and status 2: there is no way back from such a read.
 pub struct Map {
     // Before `map`: fields are dropped in this order, and the address range may be another's at once.
@@ -65,7 +65,7 @@ const MAX_RANGES: usize = 65_536;
 
 /// Where the file holds bytes: offset and length, sorted. One range over all where nothing better is known.
 ///
-/// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what nobody wrote
+/// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what was never written
 /// need not be searched.
 #[cfg(target_os = "linux")]
 #[must_use]
@@ -74,7 +74,7 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
     use rustix::io::Errno;
     use std::os::unix::fs::MetadataExt;
     let len = meta.len();
-    if meta.blocks().saturating_mul(512) >= len {
+    if meta.blocks() >= len.div_ceil(512) {
         return vec![(0, len)];
     }
     let mut ranges = Vec::new();
@@ -90,6 +90,7 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
         if start < at || end <= start {
             return vec![(0, len)];
         }
+        // `start` is below both.
         ranges.push((start, end.min(len).saturating_sub(start)));
         at = end;
     }

@@ -1,6 +1,5 @@
-//! What the operating system does for us and the standard library does not: waits, serial lines, process groups, signals,
-//! memory maps, the size of a terminal. Another system gets files of its own here; nothing above names the crates by which it
-//! is done.
+//! Operating system calls that the standard library lacks: waits, serial lines, process groups, signals, memory maps, the
+//! size of a terminal. A port to another system adds files here; no other room names the crates for it.
 
 mod file;
 mod process;

@@ -383,8 +383,8 @@ fn damage_of_any_kind_is_survived() {
         if let Ok(kernel) = read_bytes(builder.base, bytes, builder.symbols()) {
             read_anything += 1;
             assert!(kernel.threads.len() <= 4096);
-            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::Everything);
-            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::People { width: 80, all: true });
+            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Detail::Full);
+            let _ = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Detail::Summary { width: 80, all: true });
         }
     }
     assert!(read_anything > 100, "{read_anything}");

@@ -21,6 +21,7 @@ mod thread_frames;
 mod threadx_clock;
 mod threadx_coherence;
 mod threadx_cores;
+mod threadx_header;
 mod threadx_pauses;
 mod threadx_real;
 mod threadx_traces;

@@ -87,9 +87,9 @@ fn a_position_independent_program_of_the_host() {
     let header = symbols.lookup("_tx_trace_header_ptr").unwrap();
     assert_eq!(header.size, size_of::<usize>() as u64);
     assert!(header.address > 0x5555_0000_0000);
-    assert_eq!(symbols.covering(header.address + 1).unwrap().name, "_tx_trace_header_ptr");
+    assert_eq!(symbols.variable(header.address + 1).unwrap().name, "_tx_trace_header_ptr");
     let work = symbols.lookup("work").unwrap();
-    assert_eq!(symbols.covering(work.address + work.size - 1).unwrap().name, "work");
+    assert_eq!(symbols.function(work.address + work.size - 1).unwrap().name, "work");
     assert!(symbols.lookup("only_here").is_some(), "a local symbol");
     let mut memory = elf_readonly(&elf, 0x5555_0000_0000);
     let banner = symbols.lookup("banner").unwrap();

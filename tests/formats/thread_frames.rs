@@ -17,7 +17,7 @@ use tx_trace::bytes::Bytes;
 use tx_trace::code::Code;
 use tx_trace::cpu::{Architecture, CodeRanges, Frames, Origin, Registers};
 use tx_trace::debugger::Stopped;
-use tx_trace::kernel::{About, Above, Breadth, Kernel, Stacks, Stop, Under, reports};
+use tx_trace::kernel::{About, Above, Detail, Kernel, Stacks, Stop, Under, reports};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::report::{Cell, Report};
 use tx_trace::sym::{Symbol, Symbols};
@@ -179,20 +179,20 @@ fn both_kinds(b: &Builder, names: &Names) {
     }
 }
 
-fn of_report(kernel: &Kernel, breadth: Breadth, name: &str) -> Report {
-    reports(kernel, breadth).into_iter().find(|r| r.name == name).unwrap()
+fn of_report(kernel: &Kernel, detail: Detail, name: &str) -> Report {
+    reports(kernel, detail).into_iter().find(|r| r.name == name).unwrap()
 }
 
 /// What people are told of a CPU that runs no thread.
 fn told(kernel: &Kernel) -> String {
-    let notes = of_report(kernel, Breadth::People { width: 80, all: false }, "threads").notes;
+    let notes = of_report(kernel, Detail::Summary { width: 80, all: false }, "threads").notes;
     // One of the threads inherits a priority, which is explained.
     notes.into_iter().filter(|n| !n.starts_with("priority:")).collect::<Vec<_>>().join("\n")
 }
 
 /// A cell of the one CPU.
 fn cell(kernel: &Kernel, name: &str) -> Cell {
-    let report = of_report(kernel, Breadth::Everything, "cpus");
+    let report = of_report(kernel, Detail::Full, "cpus");
     let index = report.columns.iter().position(|c| c.name == name).unwrap();
     report.rows[0][index].clone()
 }
@@ -469,7 +469,7 @@ fn the_kernel_stack_of_a_modules_thread_was_taken_for_its_own() {
     assert_eq!((flagged.stack.start, flagged.stack.used, calls.used), (Some(b.at["stack flagged"]), Some(64), Some(0)));
     assert_eq!((low.kernel_stack, low.stack.used), (None, Some(64)));
     assert!(!k.issues.iter().any(|i| i.code.name().starts_with("stack-")), "{:?}", k.issues);
-    let rows = of_report(&k, Breadth::Everything, "threads");
+    let rows = of_report(&k, Detail::Full, "threads");
     let index = rows.columns.iter().position(|c| c.name == "kernel_stack_used").unwrap();
     let used: Vec<_> = rows.rows.iter().map(|r| r[index].clone()).filter(|c| *c != Cell::Empty).collect();
     assert_eq!(used, [Cell::Count(40), Cell::Count(0)]);
@@ -501,7 +501,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
         assert_eq!(claims(&k, "low"), (Stacks::Own, Some(64), Some(b.at["stack low"])));
         let issue = k.issues.iter().find(|i| i.message.contains("may be of a module")).unwrap();
         assert_eq!((issue.code.name(), issue.count), ("kernel-layout-tail", 2), "{issue:?}");
-        let rows = of_report(&k, Breadth::People { width: 80, all: false }, "threads");
+        let rows = of_report(&k, Detail::Summary { width: 80, all: false }, "threads");
         let row = rows.rows.iter().find(|r| r[0] == Cell::Text("  flagged".to_owned())).unwrap();
         assert_eq!(row[2], Cell::Text("?".to_owned()));
     }

@@ -206,9 +206,9 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
     list.extend([997_436_193 + 1_000_000, 1_000_000].map(|at| Entry::thread(ALPHA, 5, 5000, at, [0; 4])));
     list.push(Entry::thread(ALPHA, 5, 5000, 1_000_493, [0; 4]));
     let b = Buffer::new(BASE).record(32, &list);
-    let last = |n, symbols: &str| {
+    let last = |n, symbols: &[(&str, u64)]| {
         let mut memory = Segments::new(vec![Block::whole(b.base, b.bytes().into())]);
-        let symbols = Pairs::parse(symbols.split_whitespace()).unwrap();
+        let symbols = Pairs::new(symbols.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect());
         let hints =
             Hints { header: Some(b.base), endian: Some(Endian::Little), pointer: Some(Width::W4), ..Hints::default() };
         let located = ThreadX.locate(&mut memory, &symbols, &hints).unwrap();
@@ -216,7 +216,7 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
         capture.decode(&ThreadX.catalogue(Names::default()), &DecodeOptions::default()).unwrap()
     };
     for n in [2, 3, 4] {
-        let t = last(n, "_tx_linux_time_stamp=0x20008000");
+        let t = last(n, &[("_tx_linux_time_stamp", 0x2000_8000)]);
         let ticks: Vec<i64> = events(&t).iter().map(|e| e.ticks).collect();
         let [.., second, newest] = ticks.as_slice() else { panic!("{ticks:?}") };
         assert_eq!(newest - second, 493, "last {n}");
@@ -225,8 +225,8 @@ fn three_events_around_the_begin_of_a_second_were_more_than_three_seconds_long()
         }
         assert_eq!((t.clock.direction, t.clock.period), (Direction::Up, Some(1_000_000_000)));
         assert!(!codes(&t).iter().any(|c| ["direction-unknown", "period-inferred"].contains(c)), "{:?}", t.issues);
-        // What tells the port may be missing: then the length is no fact.
-        let t = last(n, "other=0x20008000");
+        // Without the symbol of the port the length is inferred.
+        let t = last(n, &[("other", 0x2000_8000)]);
         assert_eq!(t.issues.iter().any(|i| i.code == Code::PeriodInferred), n > 2, "last {n}: {:?}", t.issues);
     }
 }

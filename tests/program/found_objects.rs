@@ -237,7 +237,7 @@ fn a_running_thread_that_is_not_known_is_not_said_to_stand() {
     kernel.find_running(&tx_trace::kernel::Stop::default());
     let said = issues(&kernel, "no-kernel-symbol");
     assert!(said.iter().any(|i| i.message.contains("one of 2 ready threads may be running")), "{said:?}");
-    let threads = &tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::Everything)[0];
+    let threads = &tx_trace::kernel::reports(&kernel, tx_trace::kernel::Detail::Full)[0];
     let running = threads.columns.iter().position(|c| c.name == "running").unwrap();
     assert!(threads.rows.iter().all(|r| matches!(r[running], Cell::Empty)));
     // The only CPU is on the stack of one that is ready: that one runs.
@@ -285,7 +285,7 @@ fn objects_that_are_full_or_used_up_matter_before_somebody_waits() {
         let kernel = read(&builder, &[root(Some(kind), at)]).unwrap();
         let object = kernel.object(at).unwrap_or_else(|| panic!("{kind:?}: {:?}", kernel.issues));
         let rows = |all: bool| {
-            let reports = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Breadth::People { width: 80, all });
+            let reports = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Detail::Summary { width: 80, all });
             let is_kind = |row: &&Vec<Cell>| matches!(&row[0], Cell::Text(text) if text == kind.name());
             reports[1].rows.iter().filter(is_kind).count()
         };

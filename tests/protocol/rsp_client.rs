@@ -527,6 +527,27 @@ fn a_newer_qemu_that_stood_was_set_running() {
     assert!(!stub.requests().contains(&"D".to_owned()));
 }
 
+/// No version up to 10 does; the question that only QEMU answers identifies it, and not what it leaves out.
+#[test]
+fn a_qemu_without_acknowledgements_was_taken_for_another_stub() {
+    let supported = "PacketSize=1000;qXfer:features:read+;vContSupported+;multiprocess+;QStartNoAckMode+";
+    let (_, client) = connect(Stub { supported, no_ack: true, ..qemu(false) });
+    let outcome = client.leave();
+    assert_eq!((outcome.before, outcome.after, outcome.message), (Before::Halted, After::Halted, None));
+    // A stub with the same features that does not know the question is another one.
+    let (_, client) = connect(Stub { supported, no_ack: true, qemu: false, ..qemu(false) });
+    assert_eq!(client.leave().before, Before::Unknown);
+}
+
+/// Its second half was sent to the last address there is.
+#[test]
+fn a_write_past_the_end_of_the_address_space_was_sent() {
+    let (stub, mut client) = connect(gdbserver());
+    let error = client.write_memory(u64::MAX - 3, &[0; 8]).unwrap_err();
+    assert!(matches!(error.kind, RspErrorKind::Refusal { .. }), "{error}");
+    assert!(!stub.requests().iter().any(|request| request.starts_with('M')));
+}
+
 #[test]
 fn dropped_on_an_error_path_it_still_leaves() {
     let (stub, client) = connect(qemu(true));

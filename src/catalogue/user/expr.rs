@@ -12,7 +12,7 @@ pub enum Token<'a> {
 }
 
 /// How deep parentheses, and names in names, may lie in each other.
-const DEPTH: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// Cuts text without comments into pieces. What is no C becomes marks of one character.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
@@ -49,6 +49,7 @@ fn span(text: &str, keep: impl Fn(char) -> bool) -> usize {
 }
 
 /// A string, which has no value, or a character, which has one; and its length.
+#[expect(clippy::arithmetic_side_effects, reason = "an offset in the text")]
 fn quoted(text: &str, quote: char) -> (Token<'_>, usize) {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|(_, c)| {
@@ -56,11 +57,11 @@ fn quoted(text: &str, quote: char) -> (Token<'_>, usize) {
         escaped = *c == '\\' && !escaped;
         ends
     });
-    let len = end.map_or(text.len(), |(at, _)| at.saturating_add(1));
-    let inner = text.get(1..len.saturating_sub(1)).unwrap_or("");
-    let mut chars = inner.chars();
-    match (quote, chars.next(), chars.next()) {
-        ('\'', Some(c), None) if c != '\\' && c.is_ascii() => (Token::Number(i64::from(u32::from(c))), len),
+    let len = end.map_or(text.len(), |(at, _)| at + 1);
+    match *text.as_bytes() {
+        [b'\'', c, b'\'', ..] if quote == '\'' && !matches!(c, b'\\' | b'\'') && c.is_ascii() => {
+            (Token::Number(c.into()), len)
+        }
         _ => (Token::Mark("?"), len),
     }
 }
@@ -82,8 +83,8 @@ fn literal(text: &str) -> Option<i64> {
     i64::from_str_radix(bare, radix).ok()
 }
 
-/// The value of an expression, where `name` tells that of the names in it. `None` where it is no constant, or not a
-/// whole number of 63 bits. `depth` is 0, or what `name` was told: how deep names already lie in names.
+/// The value of an expression, where `name` gives the values of the names in it. `None` where it is no constant, or not a
+/// whole number of 63 bits. `depth` is 0, or the depth that `name` received: how deep names already lie in names.
 pub fn value(tokens: &[Token<'_>], depth: u32, name: &mut dyn FnMut(&str, u32) -> Option<i64>) -> Option<i64> {
     let mut all = Parser { tokens, at: 0, depth, name };
     let value = all.binary(0)?;
@@ -126,13 +127,14 @@ fn apply(mark: &str, a: i64, b: i64) -> Option<i64> {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "counts tokens, and parentheses to a limit")]
 impl<'t> Parser<'t, '_> {
     fn peek(&self) -> Option<Token<'t>> {
         self.tokens.get(self.at).copied()
     }
 
     fn step(&mut self) {
-        self.at = self.at.saturating_add(1);
+        self.at += 1;
     }
 
     fn binary(&mut self, least: u32) -> Option<i64> {
@@ -148,9 +150,12 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn unary(&mut self) -> Option<i64> {
-        self.depth = self.depth.checked_add(1).filter(|d| *d <= DEPTH)?;
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
         let value = self.primary();
-        self.depth = self.depth.saturating_sub(1);
+        self.depth -= 1;
         value
     }
 
@@ -195,14 +200,14 @@ impl<'t> Parser<'t, '_> {
                     if !sure && (self.name)(word, self.depth).is_some() {
                         return None;
                     }
-                    words = words.saturating_add(1);
+                    words += 1;
                 }
                 Token::Mark(")") if words > 0 => break,
                 _ => return None,
             }
-            at = at.saturating_add(1);
+            at += 1;
         }
-        at = at.saturating_add(1);
+        at += 1;
         let follows = match self.tokens.get(at)? {
             Token::Number(_) | Token::Word(_) | Token::Mark("(" | "~") => true,
             Token::Mark("-" | "+") => sure,

@@ -12,7 +12,7 @@ use super::{MOST, Parsed, Wrong, bad_name, named};
 /// The most notes that are kept.
 const NOTES: usize = 16;
 
-/// Values of names, found as they are asked for.
+/// Values of names, each computed at its first use.
 #[derive(Default)]
 pub struct Macros<'a> {
     bodies: HashMap<&'a str, &'a str>,
@@ -55,6 +55,11 @@ impl<'a> Macros<'a> {
     }
 }
 
+/// True for names that a compiler, its library or the kernel defines.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with('_') || name.starts_with("TX_")
+}
+
 /// A line as the compiler sees it: joined with those that continue it, without comments.
 struct Line {
     at: usize,
@@ -64,7 +69,7 @@ struct Line {
 fn lines(text: &str) -> Vec<Line> {
     let mut list: Vec<Line> = Vec::new();
     let (mut comment, mut joined) = (false, false);
-    for (number, raw) in text.lines().enumerate() {
+    for (at, raw) in (1..).zip(text.lines()) {
         let mut out = String::new();
         let mut chars = raw.chars().peekable();
         let mut quote: Option<char> = None;
@@ -109,7 +114,7 @@ fn lines(text: &str) -> Vec<Line> {
                 last.text.push(' ');
                 last.text.push_str(&out);
             }
-            _ => list.push(Line { at: number.saturating_add(1), text: out }),
+            _ => list.push(Line { at, text: out }),
         }
         joined = continues;
     }
@@ -117,7 +122,7 @@ fn lines(text: &str) -> Vec<Line> {
 }
 
 /// `define NAME body`, behind the `#`; a macro with parameters is none.
-pub fn object_macro(text: &str) -> Option<(&str, &str)> {
+fn object_macro(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let (name, body) = text.split_at_checked(end)?;
@@ -194,29 +199,26 @@ fn enumerators<'t>(
 ) -> Vec<(usize, &'t str, i64)> {
     let mut list = Vec::new();
     let mut rest = code;
-    while let Some((_, token)) = rest.first() {
-        let is_enum = *token == Token::Word("enum");
-        rest = rest.get(1..).unwrap_or(&[]);
-        if !is_enum {
+    while let Some(((_, token), behind)) = rest.split_first() {
+        rest = behind;
+        if *token != Token::Word("enum") {
             continue;
         }
         // A name, attributes, a type; a body, or something that is no definition.
         let Some(open) = rest.iter().position(|(_, t)| matches!(t, Token::Mark("{" | ";" | ")" | "," | "="))) else {
             break;
         };
-        let body = matches!(rest.get(open), Some((_, Token::Mark("{"))));
-        rest = rest.get(open.saturating_add(usize::from(body))..).unwrap_or(&[]);
-        if !body {
-            continue;
-        }
+        rest = rest.get(open..).unwrap_or_default();
+        let [(_, Token::Mark("{")), body @ ..] = rest else { continue };
+        rest = body;
         let mut next = Some(0i64);
         loop {
             let end = item_end(rest);
-            let item = rest.get(..end).unwrap_or(&[]);
+            let (item, behind) = rest.split_at_checked(end).unwrap_or((rest, &[]));
             if let Some((at, Token::Word(name))) = item.first().copied() {
-                let set = item.iter().position(|(_, t)| *t == Token::Mark("="));
-                if let Some(set) = set {
-                    let expression: Vec<Token<'_>> = item.iter().skip(set.saturating_add(1)).map(|(_, t)| *t).collect();
+                let mut set = item.iter().map(|(_, t)| *t).skip_while(|t| *t != Token::Mark("="));
+                if set.next().is_some() {
+                    let expression: Vec<Token<'_>> = set.collect();
                     next = value(&expression, 0, &mut |n, depth| macros.at_depth(n, depth));
                     if next.is_none() {
                         note(
@@ -235,9 +237,12 @@ fn enumerators<'t>(
                 }
                 next = next.and_then(|n| n.checked_add(1));
             }
-            let more = matches!(rest.get(end), Some((_, Token::Mark(","))));
-            rest = rest.get(end.saturating_add(1)..).unwrap_or(&[]);
-            if !more {
+            let Some(((_, mark), behind)) = behind.split_first() else {
+                rest = &[];
+                break;
+            };
+            rest = behind;
+            if *mark != Token::Mark(",") {
                 break;
             }
         }
@@ -246,12 +251,13 @@ fn enumerators<'t>(
 }
 
 /// Where an enumerator ends: at a comma or brace that is in no parentheses.
+#[expect(clippy::arithmetic_side_effects, reason = "counts tokens")]
 fn item_end(code: &[(usize, Token<'_>)]) -> usize {
     let mut depth = 0usize;
     code.iter()
         .position(|(_, t)| match t {
             Token::Mark("(") => {
-                depth = depth.saturating_add(1);
+                depth += 1;
                 false
             }
             Token::Mark(")") => {

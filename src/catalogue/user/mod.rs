@@ -1,6 +1,6 @@
-//! What an application says of its own events: names, arguments, words and sentences, from a file of its own.
+//! Files that describe the events of an application: names, arguments, words and sentences.
 //!
-//! Three kinds of text are read, told from their content: our own table (`tsv`), TraceX's custom events (`trxc`),
+//! Three kinds of text are read, recognized by their content: our own table (`tsv`), TraceX's custom events (`trxc`),
 //! and C headers ([`header`]).
 
 pub mod expr;
@@ -35,7 +35,7 @@ pub struct UserEvent {
     pub template: String,
 }
 
-/// What a file says of the application's events.
+/// The application's events as a file describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserEvents {
     /// The events, in the order of the file.
@@ -71,7 +71,7 @@ pub enum Kind {
 /// What is wrong with a file, and in which line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// Number of the line, from 1; 0 where the whole is meant.
+    /// Number of the line, from 1; 0 for the whole file.
     pub line: usize,
     /// What is wrong.
     pub message: String,
@@ -130,7 +130,7 @@ fn kind(text: &str) -> Option<Kind> {
             return Some(Kind::Trxc);
         }
         if start.starts_with("//") {
-            // Both TraceX and C have these; the first line that is none tells.
+            // Both TraceX and C have these; the first other line decides.
             continue;
         }
         if start.starts_with("/*") || start.starts_with('*') {
@@ -157,7 +157,7 @@ fn bad_name(name: &str) -> Option<&'static str> {
         .then_some("a name begins with a letter: a number would be taken for an id")
 }
 
-/// How a word of this name is read where nobody says how.
+/// The kind of a word by its name, where its definition gives none.
 fn kind_of(name: &str) -> ArgKind {
     let low = name.to_ascii_lowercase();
     let ends = |all: &[&str]| all.iter().any(|w| low == *w || low.ends_with(&format!("_{w}")));
@@ -173,8 +173,7 @@ fn kind_of(name: &str) -> ArgKind {
 }
 
 /// Several names of one id: a name that marks where a range begins or ends is not what its event is called.
-#[must_use]
-pub fn is_marker(name: &str) -> bool {
+fn is_marker(name: &str) -> bool {
     let low = name.to_ascii_lowercase();
     ["base", "first", "start", "begin", "min", "last", "end", "max", "count", "offset", "num", "total"]
         .iter()

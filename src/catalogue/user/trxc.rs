@@ -26,8 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Wrong> {
     let mut parsed = Parsed::default();
     let mut seen: HashMap<u32, usize> = HashMap::new();
     let (mut begun, mut ended) = (false, false);
-    for (number_of_line, line) in text.lines().enumerate() {
-        let at = number_of_line.saturating_add(1);
+    for (at, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() || line.trim_start().starts_with("//") || ended {
             continue;
         }
@@ -81,11 +80,12 @@ fn field(label: &str) -> Option<FieldDef> {
 }
 
 /// Cuts a line at its commas, but not within parentheses.
+#[expect(clippy::arithmetic_side_effects, reason = "counts characters")]
 fn cells(line: &str) -> Vec<&str> {
     let mut depth = 0usize;
     line.split(|c: char| {
         match c {
-            '(' => depth = depth.saturating_add(1),
+            '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }

@@ -13,10 +13,10 @@ const HEAD: &str = "id\tname\ti1\ti2\ti3\ti4\tlabel";
 /// True where a line can only be one of ours. Nothing else begins with a number.
 pub(super) fn is_row(line: &str) -> bool {
     let cells = line.split('\t').count();
-    match line.split('\t').next().unwrap_or("").trim() {
+    match line.split('\t').next().map_or("", str::trim) {
         "id" => cells > 1,
         "enum" | "bits" => cells > 3,
-        first => number(first.split_whitespace().next().unwrap_or("")).is_some(),
+        first => first.split_whitespace().next().and_then(number).is_some(),
     }
 }
 
@@ -27,76 +27,91 @@ struct Field<'a> {
     words: Option<&'a str>,
 }
 
+/// A row before the enumerations are known, with its line.
+struct Row<'a> {
+    at: usize,
+    event: UserEvent,
+    fields: Vec<Option<Field<'a>>>,
+}
+
 pub(super) fn parse(text: &str) -> Result<Parsed, Wrong> {
-    let mut rows: Vec<(usize, UserEvent, Vec<Option<Field<'_>>>)> = Vec::new();
+    let mut rows: Vec<Row<'_>> = Vec::new();
     let mut enumerations: Vec<Enumeration> = Vec::new();
     let mut seen: HashMap<u32, usize> = HashMap::new();
-    for (number_of_line, line) in text.lines().enumerate() {
-        let at = number_of_line.saturating_add(1);
+    for (at, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() || line.starts_with('#') || line.split('\t').next() == Some("id") {
             continue;
         }
-        if at > MOST.saturating_mul(4) {
+        if at > 4 * MOST {
             return Err(Wrong::at(at, "there are more lines than ids"));
         }
         let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
         match cells.as_slice() {
-            [one] => {
+            [group @ ("enum" | "bits"), rest @ ..] if !rest.is_empty() => {
+                word(*group == "bits", rest, at, &mut enumerations)?;
+            }
+            [id, name, rest @ ..] => {
+                let row = row(id, name, rest, at)?;
+                if let Some(before) = seen.insert(row.event.id, at) {
+                    return Err(Wrong::at(at, format!("id {} has a name already, in line {before}", row.event.id)));
+                }
+                rows.push(row);
+            }
+            one => {
+                let one = one.concat();
                 return Err(Wrong::at(at, format!("'{one}' is one cell: tabs separate the cells, blanks do not")));
             }
-            [group @ ("enum" | "bits"), rest @ ..] => word(*group == "bits", rest, at, &mut enumerations)?,
-            [id, name, rest @ ..] => {
-                let id = number(id)
-                    .and_then(|n| u32::try_from(n).ok())
-                    .ok_or_else(|| Wrong::at(at, format!("'{id}' is no id: a number, decimal or behind 0x")))?;
-                if let Some(why) = bad_name(name) {
-                    return Err(Wrong::at(at, why));
-                }
-                if let Some(before) = seen.insert(id, at) {
-                    return Err(Wrong::at(at, format!("id {id} has a name already, in line {before}")));
-                }
-                if rest.len() > 5 {
-                    return Err(Wrong::at(at, "more than id, name, four arguments and a label"));
-                }
-                let fields = rest.iter().take(4).map(|c| field(c, at)).collect::<Result<Vec<_>, _>>()?;
-                let template = rest.get(4).copied().unwrap_or("").to_owned();
-                let event = UserEvent { id, name: (*name).to_owned(), template, ..UserEvent::default() };
-                rows.push((at, event, fields));
-            }
-            [] => {}
         }
     }
-    let enumerations: Vec<Arc<Enumeration>> = enumerations.into_iter().map(Arc::new).collect();
-    let by_name: HashMap<&str, &Arc<Enumeration>> = enumerations.iter().map(|e| (e.name.as_str(), e)).collect();
     let mut parsed = Parsed::default();
-    for (at, mut event, fields) in rows {
-        for field in fields {
-            event.fields.push(match field {
-                None => None,
-                Some(Field { name, kind, words }) => {
-                    let words = words.map(|w| {
-                        by_name.get(w).map(|e| Arc::clone(e)).ok_or_else(|| {
-                            Wrong::at(at, format!("no 'enum' or 'bits' line of this file gives words for '{w}'"))
-                        })
-                    });
-                    Some(FieldDef::new(name, kind, words.transpose()?))
-                }
-            });
-        }
-        while event.fields.last().is_some_and(Option::is_none) {
-            event.fields.pop();
-        }
-        if let Some(name) = Template::parse(&event.template).as_ref().and_then(|t| t.unknown(&event.fields)) {
-            return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is no argument of this event")));
-        }
-        parsed.lines.push(at);
-        parsed.user.events.push(event);
+    parsed.user.enumerations = enumerations.into_iter().map(Arc::new).collect();
+    for row in rows {
+        parsed.lines.push(row.at);
+        parsed.user.events.push(resolve(row, &parsed.user.enumerations)?);
     }
-    parsed.user.enumerations = enumerations;
     if parsed.user.events.is_empty() {
         return Err(Wrong::at(0, "names no event"));
     }
     Ok(parsed)
+}
+
+fn row<'a>(id: &str, name: &str, rest: &[&'a str], at: usize) -> Result<Row<'a>, Wrong> {
+    let id = number(id)
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or_else(|| Wrong::at(at, format!("'{id}' is no id: a number, decimal or behind 0x")))?;
+    if let Some(why) = bad_name(name) {
+        return Err(Wrong::at(at, why));
+    }
+    if rest.len() > 5 {
+        return Err(Wrong::at(at, "more than id, name, four arguments and a label"));
+    }
+    let fields = rest.iter().take(4).map(|c| field(c, at)).collect::<Result<Vec<_>, _>>()?;
+    let template = rest.get(4).copied().unwrap_or_default().to_owned();
+    let event = UserEvent { id, name: name.to_owned(), template, ..UserEvent::default() };
+    Ok(Row { at, event, fields })
+}
+
+/// The event of a row, with the words of its arguments.
+fn resolve(row: Row<'_>, enumerations: &[Arc<Enumeration>]) -> Result<UserEvent, Wrong> {
+    let Row { at, mut event, fields } = row;
+    let words = |name: &str| {
+        enumerations
+            .iter()
+            .find(|e| e.name == name)
+            .cloned()
+            .ok_or_else(|| Wrong::at(at, format!("no 'enum' or 'bits' line of this file gives words for '{name}'")))
+    };
+    for field in fields {
+        let field = field.map(|f| Ok(FieldDef::new(f.name, f.kind, f.words.map(words).transpose()?)));
+        event.fields.push(field.transpose()?);
+    }
+    while event.fields.last().is_some_and(Option::is_none) {
+        event.fields.pop();
+    }
+    if let Some(name) = Template::parse(&event.template).as_ref().and_then(|t| t.unknown(&event.fields)) {
+        return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is no argument of this event")));
+    }
+    Ok(event)
 }
 
 fn word(bits: bool, cells: &[&str], at: usize, list: &mut Vec<Enumeration>) -> Result<(), Wrong> {
@@ -107,24 +122,15 @@ fn word(bits: bool, cells: &[&str], at: usize, list: &mut Vec<Enumeration>) -> R
     if name.is_empty() || name.contains(':') || word.is_empty() || word.chars().any(char::is_control) {
         return Err(Wrong::at(at, "a name and a word are needed"));
     }
-    let place = list.iter().rposition(|e| e.name == *name);
-    let own = match place.and_then(|i| list.get_mut(i)) {
-        Some(own) => own,
-        None => {
-            list.push(Enumeration { name: (*name).to_owned(), words: Vec::new(), bits });
-            match list.last_mut() {
-                Some(own) => own,
-                None => return Ok(()),
-            }
+    let (value, word) = (value, (*word).to_owned());
+    match list.iter_mut().find(|e| e.name == *name) {
+        None => list.push(Enumeration { name: (*name).to_owned(), words: vec![(value, word)], bits }),
+        Some(own) if own.bits != bits => return Err(Wrong::at(at, format!("'{name}' is called enum and bits"))),
+        Some(own) if own.words.len() >= MOST => {
+            return Err(Wrong::at(at, format!("more than {MOST} words of '{name}'")));
         }
-    };
-    if own.bits != bits {
-        return Err(Wrong::at(at, format!("'{name}' is called enum and bits")));
+        Some(own) => own.words.push((value, word)),
     }
-    if own.words.len() >= MOST {
-        return Err(Wrong::at(at, format!("more than {MOST} words of '{name}'")));
-    }
-    own.words.push((value, (*word).to_owned()));
     Ok(())
 }
 

@@ -6,9 +6,9 @@ use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
 use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
-use crate::follow::{Gap, Gather, Update};
+use crate::follow::{Gap, Interval, Update};
 use crate::format::Lost;
-use crate::output::{self, Format, TableOptions, View};
+use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Trace};
@@ -19,7 +19,7 @@ pub struct Intervals {
     every: Duration,
     format: Format,
     options: TableOptions,
-    gather: Gather,
+    interval: Interval,
     since: Instant,
     /// Number of the interval, from 0.
     number: u64,
@@ -42,7 +42,7 @@ impl Intervals {
             every,
             format,
             options,
-            gather: Gather::default(),
+            interval: Interval::default(),
             since: Instant::now(),
             number: 0,
             reached: None,
@@ -55,13 +55,13 @@ impl Intervals {
 
     /// Adds events; false where the interval has to end for want of room.
     pub fn add(&mut self, batch: &Update) -> bool {
-        if self.gather.is_empty()
+        if self.interval.is_empty()
             && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
         {
             // Between intervals without a gap nothing was missed.
             self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
         }
-        self.gather.add(batch)
+        self.interval.add(batch)
     }
 
     /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
@@ -74,7 +74,7 @@ impl Intervals {
         diagnostics: &Diagnostics,
     ) -> Result<(), Error> {
         // Where nothing was seen since the last gap the interval goes on: time is what ends it.
-        if !self.gather.is_empty() {
+        if !self.interval.is_empty() {
             self.print(filters, view, out, diagnostics)?;
         }
         let before = self.gap.map_or(Lost::default(), |g| g.lost);
@@ -100,15 +100,15 @@ impl Intervals {
         diagnostics: &Diagnostics,
     ) -> Result<(), Error> {
         self.since = Instant::now();
-        let span = self.gather.span();
+        let span = self.interval.span();
         let gap = self.gap.take();
         if span.is_none() && gap.is_none() {
             return Ok(());
         }
         // Once for each interval: a ring that goes around at every look would drown the reports.
         diagnostics.issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
-        let count = self.gather.len() as u64;
-        let trace = self.gather.take(view.trace);
+        let count = self.interval.len() as u64;
+        let trace = self.interval.take(view.trace);
         let view = View { trace: &trace, ..*view };
         let head = self.head(&trace, span, count, gap.map_or(0, |g| g.lost.count));
         let mut reports = Vec::new();
@@ -156,7 +156,7 @@ impl Intervals {
             query => query?,
         };
         let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.wish)?;
-        if matches!(self.format, Format::Json | Format::Csv) {
+        if self.format.reader() == Reader::Program {
             for report in &mut reports {
                 report.columns.insert(0, Column { name: "interval", kind: Kind::Count });
                 report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
@@ -168,8 +168,8 @@ impl Intervals {
     fn write(&mut self, head: &Report, reports: &[Report], view: &View<'_>, out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
-        // JSON says once what the trace is; the others take the clock's rate from here.
-        if self.format != Format::Json || !self.begun {
+        // What has issues in it is one output, which begins once; the others take the clock's rate from here.
+        if !self.format.has_issues() || !self.begun {
             writer.begin(view)?;
         }
         self.begun = true;
@@ -185,7 +185,7 @@ impl Intervals {
     pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
-        if self.format == Format::Json && !self.begun {
+        if self.format.has_issues() && !self.begun {
             writer.begin(view)?;
         }
         Ok(writer.finish(issues)?)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::super::diagnostics::Diagnostics;
 use super::super::names::SymbolNames;
-use super::super::request::Output;
+use super::super::request::{self, Output};
 use super::super::sink::Sink;
 use super::Follow;
 use super::intervals::Intervals;
@@ -97,7 +97,7 @@ impl<'t> Printer<'t> {
                 )
             });
         }
-        if self.format != Format::Json {
+        if !self.format.has_issues() {
             self.diagnostics.issues(&self.issues);
         }
         Ok(())
@@ -124,7 +124,7 @@ impl<'t> Printer<'t> {
         }
         let names = SymbolNames::new(follower.session(), &batch.trace);
         let Some(mut writer) = output::event_sink(self.format, self.bytes.clone(), &self.options) else {
-            return Err(Error::usage(Code::Usage, "--format md is for reports"));
+            return Err(request::only_reports(self.format));
         };
         // What comes is not known: as wide as what was there, and as what a long run needs.
         let mut window = Window::of(batch.trace.events());
@@ -213,7 +213,7 @@ impl<'t> Printer<'t> {
             intervals.gap(gap, &self.task.filters, view, &self.bytes, self.diagnostics)?;
         }
         match &mut self.writer {
-            Some(writer) if self.format == Format::Json => writer.issue(view, &gap.issue())?,
+            Some(writer) if self.format.has_issues() => writer.issue(view, &gap.issue())?,
             Some(writer) => {
                 writer.flush()?;
                 self.pass_on(sink)?;
@@ -231,7 +231,7 @@ impl<'t> Printer<'t> {
             if let Some(writer) = &mut self.writer {
                 writer.issue(view, issue)?;
             }
-            if self.format != Format::Json {
+            if !self.format.has_issues() {
                 self.diagnostics.issues(std::slice::from_ref(issue));
             }
         }

@@ -1,6 +1,8 @@
 //! Events of several elements are put together: over the borders of buffers, and through what other processors and
 //! interrupts recorded in between.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts the elements of buffers that it holds")]
+
 use std::collections::HashMap;
 
 use super::super::arena::Arena;
@@ -22,7 +24,7 @@ pub(super) struct Segment {
     pub slot: u64,
     /// True where something is missing in front of it: no event reaches over that.
     pub after_gap: bool,
-    /// Elements that were counted; `None` where they must tell how many they are.
+    /// Number of elements by the buffer's header; `None` where the elements themselves show the end.
     pub count: Option<usize>,
 }
 
@@ -61,48 +63,46 @@ struct Pending {
     words: Vec<u64>,
 }
 
-/// Elements of one kind of trouble: how many, and the first.
+/// Elements that share one problem: how many, and the first.
 #[derive(Default)]
-struct Trouble {
+struct Problem {
     count: u64,
     first: Option<Addr>,
 }
 
-impl Trouble {
+impl Problem {
     fn at(&mut self, address: Addr) {
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.first = self.first.or(Some(address));
     }
 }
 
 #[derive(Default)]
-struct Troubles {
+struct Problems {
     leading: u64,
-    orphans: Trouble,
-    incomplete: Trouble,
-    damaged: Trouble,
-    empty: Trouble,
+    orphans: Problem,
+    incomplete: Problem,
+    damaged: Problem,
+    empty: Problem,
 }
 
 struct Assembler {
     out: Assembly,
     pending: HashMap<Key, Pending>,
-    troubles: Troubles,
+    problems: Problems,
 }
 
 /// Puts the elements of all segments together, oldest first.
 pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
-    let mut this = Assembler { out: Assembly::default(), pending: HashMap::new(), troubles: Troubles::default() };
-    for (number, segment) in segments.iter().enumerate() {
-        let Ok(number) = u32::try_from(number) else { break };
+    let mut this = Assembler { out: Assembly::default(), pending: HashMap::new(), problems: Problems::default() };
+    for (number, segment) in (0..).zip(segments) {
         if segment.after_gap {
             this.close_all();
         }
         let most = segment.count.unwrap_or(usize::MAX);
-        for (element, bytes) in segment.bytes.chunks_exact(ELEMENT).take(most).enumerate() {
+        for (element, bytes) in (0..).zip(segment.bytes.chunks_exact(ELEMENT).take(most)) {
             let Ok((_, raw)) = parse::element(bytes, endian) else { break };
-            let at = segment.address.wrapping_add((element as u64).wrapping_mul(ELEMENT as u64));
-            let Ok(element) = u32::try_from(element) else { break };
+            let at = segment.address.wrapping_add(u64::from(element) * ELEMENT as u64);
             if segment.count.is_none() && (raw.is_empty() || !raw.is_sound()) {
                 break;
             }
@@ -117,11 +117,11 @@ pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
 impl Assembler {
     fn element(&mut self, raw: &RawElement, segment: u32, element: u32, at: Addr) {
         if raw.is_empty() {
-            return self.troubles.empty.at(at);
+            return self.problems.empty.at(at);
         }
-        self.out.elements = self.out.elements.saturating_add(1);
+        self.out.elements += 1;
         if !raw.is_sound() {
-            return self.troubles.damaged.at(at);
+            return self.problems.damaged.at(at);
         }
         let key = (raw.cpu, raw.stamp, raw.class, raw.event);
         let words = raw.words.map(u64::from);
@@ -157,15 +157,15 @@ impl Assembler {
 
     fn orphan(&mut self, at: Addr) {
         if self.out.events.is_empty() && self.pending.is_empty() {
-            self.troubles.leading = self.troubles.leading.saturating_add(1);
+            self.problems.leading += 1;
         } else {
-            self.troubles.orphans.at(at);
+            self.problems.orphans.at(at);
         }
     }
 
     /// An event whose end does not come is shown as far as it goes.
     fn close(&mut self, pending: &Pending, at: Addr) {
-        self.troubles.incomplete.at(at);
+        self.problems.incomplete.at(at);
         self.put(pending);
     }
 
@@ -173,29 +173,29 @@ impl Assembler {
         let mut all: Vec<Pending> = self.pending.drain().map(|(_, p)| p).collect();
         all.sort_by_key(|p| (p.segment, p.element));
         for pending in all {
-            self.troubles.incomplete.count = self.troubles.incomplete.count.saturating_add(1);
+            self.problems.incomplete.count += 1;
             self.put(&pending);
         }
     }
 
     fn report(&mut self) {
-        let Troubles { leading, orphans, incomplete, damaged, empty } = std::mem::take(&mut self.troubles);
+        let Problems { leading, orphans, incomplete, damaged, empty } = std::mem::take(&mut self.problems);
         self.out.begins_torn = leading > 0;
         if leading > 0 {
             let text = "elements at the start are the end of an event whose beginning is overwritten";
             let issue = Issue::new(Code::OrphanParts, format!("{leading} {text}")).severity(Severity::Note);
             self.out.issues.push(issue.times(leading));
         }
-        for (trouble, code, what) in [
+        for (problem, code, what) in [
             (orphans, Code::OrphanParts, "elements belong to events whose beginning is missing"),
             (incomplete, Code::EventIncomplete, "events have no end: they are shown as far as they go"),
             (damaged, Code::EventDamaged, "elements are no events: bits are set that mean nothing"),
             (empty, Code::UnusedSlot, "slots that were counted hold no event"),
         ] {
-            if trouble.count > 0 {
-                let issue = Issue::new(code, format!("{} {what}", trouble.count)).severity(Severity::Lost);
-                let place = Place { address: trouble.first, ..Place::default() };
-                self.out.issues.push(issue.times(trouble.count).at(place));
+            if problem.count > 0 {
+                let issue = Issue::new(code, format!("{} {what}", problem.count)).severity(Severity::Lost);
+                let place = Place { address: problem.first, ..Place::default() };
+                self.out.issues.push(issue.times(problem.count).at(place));
             }
         }
     }

@@ -20,9 +20,9 @@ use crate::trace::{
 pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     let mut issues = capture.issues.clone();
     let release = info::release(capture, options);
-    let Assembly { events: parts, arena, issues: trouble, elements, begins_torn } =
+    let Assembly { events: parts, arena, issues: problems, elements, begins_torn } =
         assemble::assemble(&capture.segments, capture.endian);
-    issues.extend(trouble);
+    issues.extend(problems);
     let reader = Reader { segments: capture.segments.clone(), arena, endian: capture.endian };
     let mut builder = Builder::new(&reader, release, parts.len());
     parts.iter().for_each(|part| builder.event(*part));
@@ -34,7 +34,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     issues.extend(info::doubts(capture, release, unknown));
     let first = times.first().copied().unwrap_or(0);
     for (row, time) in rows.iter_mut().zip(&times) {
-        row.ticks = i64::try_from(i128::from(*time).saturating_sub(i128::from(first))).unwrap_or(i64::MAX);
+        row.ticks = time::ticks(first, *time);
     }
     let (contexts, objects) = threads.finish();
     let held = rows.len() as u64;
@@ -50,7 +50,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     };
     let who =
         contexts.iter().map(|(_, c)| (c.kind == ContextKind::Thread).then(|| threads::numbers(c.address))).collect();
-    let source = Entries { rows, skip: usize::try_from(skip).unwrap_or(usize::MAX), reader, who };
+    let source = Entries { rows, skip, reader, who };
     Trace::new(about, clock, contexts, objects, issues, Box::new(source))
 }
 
@@ -63,18 +63,19 @@ fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool)
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
         hz: options.hz.or_else(|| capture.cycles.map(|c| c as f64)),
         counts: if runs { Counts::Time } else { Counts::Nothing },
-        doubts: doubts.turns.saturating_add(doubts.falls),
+        doubts: doubts.count(),
         reason: "control events tell the high word, for each processor".to_owned(),
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "at most 65,536 buffers of known size")]
 fn about(capture: &Capture, held: u64, cores: u16) -> About {
     let (base, capacity, wrapped) = match &capture.origin {
         Origin::File { address, elements, .. } => (*address, *elements, false),
         Origin::Ring { shape, start, buffers, sequences, .. } => {
             let full = sequences.len() as u64 >= *buffers;
             let wrapped = full && sequences.first().is_some_and(|first| *first > 1);
-            (*start, buffers.saturating_mul(shape.capacity()), wrapped)
+            (*start, buffers * shape.capacity(), wrapped)
         }
     };
     About {
@@ -102,9 +103,9 @@ struct Reader {
 
 impl Reader {
     fn element(&self, part: &Assembled) -> Option<(RawElement, &Segment)> {
-        let segment = self.segments.get(usize::try_from(part.segment).ok()?)?;
-        let start = usize::try_from(part.element).ok()?.checked_mul(ELEMENT)?;
-        let (_, raw) = parse::element(segment.bytes.get(start..)?, self.endian).ok()?;
+        let segment = self.segments.get(part.segment as usize)?;
+        let bytes = segment.bytes.chunks_exact(ELEMENT).nth(part.element as usize)?;
+        let (_, raw) = parse::element(bytes, self.endian).ok()?;
         Some((raw, segment))
     }
 
@@ -118,7 +119,7 @@ impl Reader {
     }
 }
 
-/// One event, decided: everything that depends on the events before it.
+/// One event, with all that depends on the events before it.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     part: Assembled,
@@ -130,7 +131,7 @@ struct Row {
     class: u16,
 }
 
-/// Goes over the events once and remembers who is who.
+/// Goes over the events once, and keeps what later events depend on.
 struct Builder<'a> {
     reader: &'a Reader,
     release: u16,
@@ -150,8 +151,8 @@ impl<'a> Builder<'a> {
             reader,
             release,
             rows: Vec::with_capacity(events),
-            times: Times::new(),
-            threads: Threads::new(),
+            times: Times::default(),
+            threads: Threads::default(),
             cores: 1,
             stamps_differ: false,
             last_stamp: None,
@@ -160,6 +161,7 @@ impl<'a> Builder<'a> {
         }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
     fn event(&mut self, part: Assembled) {
         let Some((raw, segment)) = self.reader.element(&part) else { return };
         if part.segment > self.last_segment && segment.after_gap {
@@ -170,7 +172,7 @@ impl<'a> Builder<'a> {
         let words = self.reader.payload(&part, &raw, &mut own);
         self.stamps_differ |= self.last_stamp.is_some_and(|last| last != raw.stamp);
         self.last_stamp = Some(raw.stamp);
-        self.cores = self.cores.max(u16::from(raw.cpu).saturating_add(1));
+        self.cores = self.cores.max(u16::from(raw.cpu) + 1);
         if (raw.class, raw.event) == (CONTROL, TIME) {
             self.times.report(raw.cpu, u64::from(raw.words[0]) << 32 | u64::from(raw.words[1]));
         }
@@ -178,7 +180,7 @@ impl<'a> Builder<'a> {
         let endian = self.reader.endian;
         let is_text = || looks_like_text(characters(words, endian));
         let def = qnx_events().find(self.release, raw.class, raw.event, words, is_text);
-        self.unknown = self.unknown.saturating_add(u64::from(def.is_none()));
+        self.unknown += u64::from(def.is_none());
         // An interrupt's own events are its own, and a thread that begins to run has begun.
         let is_exit = raw.class == INTERRUPT && raw.event == 2;
         let before = self.threads.now(raw.cpu);
@@ -187,7 +189,7 @@ impl<'a> Builder<'a> {
         self.rows.push(Row { part, ticks: 0, context, interrupted, def, priority, class: raw.class });
     }
 
-    /// What an event says of processes, threads and interrupts.
+    /// Updates processes, threads and interrupts from an event.
     fn learn(&mut self, raw: &RawElement, words: &[u64], endian: Endian) {
         let word = |n: usize| words.get(n).and_then(|w| u32::try_from(*w).ok());
         let (Some(first), Some(second)) = (word(0), word(1)) else { return };
@@ -208,7 +210,7 @@ impl<'a> Builder<'a> {
                     self.threads.thread_name(first, second, name);
                 }
             }
-            // From 26 on 6.x and 7.x speak of virtual threads.
+            // In 6.x and 7.x, states from 26 on are those of virtual threads.
             (PROCESS_THREAD, state) if state < 26 || (self.release >= 80 && state < 64) => {
                 let priority = word(2).filter(|_| words.len() >= 4).and_then(|p| u16::try_from(p).ok());
                 let thread = self.threads.thread_state(first, second, priority, state == 25);
@@ -224,10 +226,10 @@ impl<'a> Builder<'a> {
 /// The bytes of words as they lie in the target's memory.
 fn characters(words: &[u64], endian: Endian) -> impl Iterator<Item = u8> {
     words.iter().flat_map(move |w| {
-        let word = u32::try_from(*w & 0xFFFF_FFFF).unwrap_or(0);
+        let [.., a, b, c, d] = w.to_be_bytes();
         match endian {
-            Endian::Little => word.to_le_bytes(),
-            Endian::Big => word.to_be_bytes(),
+            Endian::Little => [d, c, b, a],
+            Endian::Big => [a, b, c, d],
         }
     })
 }
@@ -235,8 +237,8 @@ fn characters(words: &[u64], endian: Endian) -> impl Iterator<Item = u8> {
 /// The events of a capture.
 struct Entries {
     rows: Vec<Row>,
-    /// Events in front of those that were asked for.
-    skip: usize,
+    /// Number of events before those that the capture asks for.
+    skip: u64,
     reader: Reader,
     /// Process and thread of each context.
     who: Vec<Option<(u32, u32)>>,
@@ -248,25 +250,28 @@ impl Entries {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "counts events, and slots of at most 65,536 buffers")]
 impl Events for Entries {
     fn count(&self) -> u64 {
-        self.rows.len().saturating_sub(self.skip) as u64
+        self.rows.len() as u64 - self.skip
     }
 
     fn fill(&self, index: u64, _state: &mut WalkState, out: &mut [Event]) -> usize {
-        let first = usize::try_from(index).unwrap_or(usize::MAX).saturating_add(self.skip);
-        let rows = self.rows.get(first..).unwrap_or(&[]);
-        let mut before = first.checked_sub(1).and_then(|i| self.rows.get(i)).map(|r| r.ticks);
+        let Some(first) = index.checked_add(self.skip) else { return 0 };
+        let Some((earlier, rows)) = usize::try_from(first).ok().and_then(|i| self.rows.split_at_checked(i)) else {
+            return 0;
+        };
+        let mut before = earlier.last().map(|r| r.ticks);
         let mut filled = 0usize;
-        for ((number, row), place) in rows.iter().enumerate().zip(out) {
+        for ((seq, row), place) in (first..).zip(rows).zip(out) {
             let Some((raw, segment)) = self.reader.element(&row.part) else { break };
             let mut own = [0; 2];
             let words = self.reader.payload(&row.part, &raw, &mut own);
             *place = Event {
-                seq: first.saturating_add(number) as u64,
-                slot: segment.slot.saturating_add(u64::from(row.part.element)),
+                seq,
+                slot: segment.slot + u64::from(row.part.element),
                 ticks: row.ticks,
-                delta: before.map(|b| row.ticks.saturating_sub(b)),
+                delta: before.map(|b| row.ticks.wrapping_sub(b)),
                 stamp: Some(u64::from(raw.stamp)),
                 core: u16::from(raw.cpu),
                 context: row.context,
@@ -278,7 +283,7 @@ impl Events for Entries {
                 ..Event::default()
             };
             before = Some(row.ticks);
-            filled = filled.saturating_add(1);
+            filled += 1;
         }
         filled
     }
@@ -292,7 +297,7 @@ impl Events for Entries {
     }
 
     fn extras(&self, event: &Event, each: &mut dyn FnMut(Extra<'_>)) {
-        let who = usize::try_from(event.context.0).ok().and_then(|i| *self.who.get(i)?);
+        let who = self.who.get(event.context.0 as usize).copied().flatten();
         each(who.map_or(Extra::Null, |(pid, _)| Extra::Number(u64::from(pid))));
         each(who.map_or(Extra::Null, |(_, tid)| Extra::Number(u64::from(tid))));
         let class = self.row(event).map(|r| r.class);

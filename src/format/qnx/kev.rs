@@ -7,14 +7,15 @@ use crate::mem::Memory;
 
 /// The key behind which the system page lies.
 const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
-/// The longest text header that is believed.
-const MOST: usize = 1 << 16;
-/// Bytes in which its keys stand.
+/// The longest text header.
+const MAX_HEADER: usize = 1 << 16;
+/// Bytes in which its first keys are.
 const HEAD: usize = 1024;
-/// So many elements in a row are no accident.
+/// So many elements in a row are not there by chance.
 const ROW: usize = 8;
-/// Elements that are asked where the others lie: as many as the longest text header and system page are long, and as many again.
-const VOTERS: usize = 2 * MOST / ELEMENT;
+/// Elements whose offsets decide where all of them lie: as many as the longest text header and system page are long, and as
+/// many again.
+const VOTERS: usize = 2 * MAX_HEADER / ELEMENT;
 
 /// What the text header says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,12 +70,13 @@ pub(super) fn lies_at(memory: &mut dyn Memory, address: Addr) -> bool {
 }
 
 /// Reads the header of a file; `None` where it is no such file, or its header has no end.
+#[expect(clippy::arithmetic_side_effects, reason = "the elements are a part of the file")]
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Kev> {
     if !is_file(bytes) {
         return None;
     }
-    let head = bytes.get(..bytes.len().min(MOST))?;
+    let head = bytes.get(..bytes.len().min(MAX_HEADER))?;
     let mut kev = Kev::default();
     let mut syspage_len = 0usize;
     // Whether the system page's length was given, and could be read.
@@ -87,9 +89,11 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
         };
         if key == b"HEADER_END" {
             kev.syspage = value;
-            kev.events = value.saturating_add(syspage_len);
-            let there = bytes.get(kev.events..).unwrap_or_default();
-            let sound = order_given && length_given == Some(true) && is_likely(there, kev.endian());
+            let there = value.checked_add(syspage_len).and_then(|at| bytes.get(at..));
+            // A page that ends behind the file has a wrong length, or the file was cut.
+            kev.events = bytes.len() - there.map_or(0, <[u8]>::len);
+            let is_likely = there.is_some_and(|there| is_likely(there, kev.endian()));
+            let sound = order_given && length_given == Some(true) && is_likely;
             return if sound {
                 let first = first_control(bytes, value, &kev);
                 (kev.repaired, kev.events) = (first != kev.events, first);
@@ -127,7 +131,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
     }
 }
 
-/// How many elements in a row can stand at the start of a trace: the first is a control event.
+/// How many elements in a row can be at the start of a trace: the first is a control event.
 fn begins(bytes: &[u8], endian: Endian) -> usize {
     let control = parse::element(bytes, endian).is_ok_and(|(_, e)| e.class == 1 && matches!(e.event, 1 | 2));
     if control { row(bytes, endian) } else { 0 }
@@ -135,8 +139,12 @@ fn begins(bytes: &[u8], endian: Endian) -> usize {
 
 /// How many elements in a row make sense, up to [`ROW`].
 fn row(bytes: &[u8], endian: Endian) -> usize {
-    let sound = |part: &[u8]| parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
-    bytes.chunks_exact(ELEMENT).take(ROW).take_while(|part| sound(part)).count()
+    bytes.chunks_exact(ELEMENT).take(ROW).take_while(|part| is_element(part, endian)).count()
+}
+
+/// True for an element that makes sense and is not empty.
+fn is_element(part: &[u8], endian: Endian) -> bool {
+    parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty())
 }
 
 /// True for an element that makes sense and has a class: data that is no element mostly has none, small as its words are.
@@ -152,14 +160,9 @@ fn is_row(bytes: &[u8], endian: Endian) -> bool {
 
 /// True where most of the first elements make sense, or there are none: some may be damaged.
 fn is_likely(bytes: &[u8], endian: Endian) -> bool {
-    let all = bytes.chunks_exact(ELEMENT).take(ROW.saturating_mul(4));
-    let (mut good, mut count) = (0_usize, 0_usize);
-    for part in all {
-        count = count.saturating_add(1);
-        let sound = parse::element(part, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty());
-        good = good.saturating_add(usize::from(sound));
-    }
-    good >= count.div_ceil(2)
+    let all = bytes.chunks_exact(ELEMENT).take(4 * ROW);
+    let good = all.clone().filter(|part| is_element(part, endian)).count();
+    good >= all.len().div_ceil(2)
 }
 
 /// Where the elements begin behind the value of the system page's length, where no key can be read behind it: the key that
@@ -173,7 +176,7 @@ fn page_end(value: &[u8]) -> Option<usize> {
 /// Where the elements begin, and their byte order, where the text does not give both for certain: they show it themselves. A
 /// given place is taken where it matches.
 fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: bool, mut kev: Kev) -> Option<Kev> {
-    let last = bytes.len().min(MOST);
+    let last = bytes.len().min(MAX_HEADER);
     let first = |grid: Grid, fits: &dyn Fn(&[u8], Endian) -> bool| {
         (from..last)
             .filter(|at| at % ELEMENT == grid.phase)
@@ -192,7 +195,7 @@ fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: b
 }
 
 /// Where the elements begin that the header says begin at `kev.events`, in a grid of elements that do: a file begins with a
-/// control event. Before it no element makes sense; what stands between the header's end, at `from`, and there is the page. Where
+/// control event. Before it no element makes sense; what lies between the header's end, at `from`, and there is the page. Where
 /// there is none near, damage took it, and the header is right.
 fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     let endian = kev.endian();
@@ -202,11 +205,10 @@ fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     let back = std::iter::successors(kev.events.checked_sub(ELEMENT), |at| at.checked_sub(ELEMENT));
     let back = back.take_while(|at| *at >= from && bytes.get(*at..).is_some_and(|part| !is_page(part)));
     // The place itself is the first of these.
-    let ahead = (kev.events..bytes.len().min(MOST)).step_by(ELEMENT);
+    let ahead = (kev.events..bytes.len().min(MAX_HEADER)).step_by(ELEMENT);
     let mut ahead = ahead.take_while(|at| is_first(at) || bytes.get(*at..).is_some_and(is_page));
     // One element that makes no sense is a damaged one.
-    let one = kev.events.saturating_add(ELEMENT);
-    let ahead = ahead.find(is_first).filter(|at| *at != one);
+    let ahead = ahead.find(is_first).filter(|at| at.checked_sub(kev.events) != Some(ELEMENT));
     back.filter(|at| is_first(at)).last().or(ahead).unwrap_or(kev.events)
 }
 
@@ -220,12 +222,13 @@ struct Grid {
 
 /// All grids, that on which most elements make sense first: damage can bring a few elements of another file that lie elsewhere.
 /// A place that is given counts twice, as payloads can look like elements too.
+#[expect(clippy::arithmetic_side_effects, reason = "counts elements")]
 fn grids(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
     let votes = |grid: &Grid| {
         let skip = grid.phase.wrapping_sub(from) % ELEMENT;
-        let there = bytes.get(from.saturating_add(skip)..).unwrap_or_default();
+        let there = bytes.get(from..).and_then(|there| there.get(skip..)).unwrap_or_default();
         let votes = there.chunks_exact(ELEMENT).take(VOTERS).filter(|part| is_classed(part, grid.endian)).count();
-        if given.is_some_and(|given| given % ELEMENT == grid.phase) { votes.saturating_mul(2) } else { votes }
+        if given.is_some_and(|given| given % ELEMENT == grid.phase) { 2 * votes } else { votes }
     };
     let orders = [Endian::Little, Endian::Big].into_iter().filter(|endian| order.is_none_or(|order| order == *endian));
     let mut all: Vec<Grid> = orders.flat_map(|endian| (0..ELEMENT).map(move |phase| Grid { phase, endian })).collect();
@@ -234,19 +237,21 @@ fn grids(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>)
 }
 
 /// `6.4.1` is 64.
+#[expect(clippy::arithmetic_side_effects, reason = "both numbers are small")]
 fn release(text: &str) -> Option<u16> {
     let mut parts = text.split('.').map(|p| p.parse::<u16>().ok());
     let (major, minor) = (parts.next()??, parts.next()??);
-    (major < 100 && minor < 10).then(|| major.saturating_mul(10).saturating_add(minor))
+    (major < 100 && minor < 10).then_some(major * 10 + minor)
 }
 
 /// The key at `at`, and where its value begins.
+#[expect(clippy::arithmetic_side_effects, reason = "the value is a part of the head")]
 fn key_at(head: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = head.get(at..)?.strip_prefix(b"TRACE_")?;
     let len = rest.iter().take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || **b == b'_').count();
     let (key, value) = rest.split_at_checked(len)?;
-    let start = at.checked_add(6)?.checked_add(len)?.checked_add(2)?;
-    (len > 0 && value.starts_with(b"::")).then_some((key, start))
+    let value = value.strip_prefix(b"::").filter(|_| len > 0)?;
+    Some((key, head.len() - value.len()))
 }
 
 /// Where the next key begins: keys follow values without anything between.
@@ -327,5 +332,14 @@ mod tests {
         let mut bytes = file.clone();
         bytes[start..start + 16].fill(0xEE);
         assert_eq!(parse(&bytes).map(|kev| kev.events), Some(start));
+    }
+
+    #[test]
+    fn a_system_page_longer_than_the_file_hid_all_elements() {
+        for len in ["99999", "18446744073709551615"] {
+            let text = [&TEXT[..TEXT.len() - 3], len.as_bytes(), b"TRACE_HEADER_END::"].concat();
+            let kev = parse(&[&text[..], &[0; 160], &elements(200)].concat()).unwrap();
+            assert_eq!((kev.events, kev.repaired), (text.len() + 160, true), "{len}");
+        }
     }
 }

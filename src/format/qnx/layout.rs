@@ -21,10 +21,10 @@
 use crate::abi::{Addr, Width};
 
 /// Bytes of a buffer.
-pub const BUFFER: u64 = 16384;
+pub const BUFFER: usize = 16384;
 /// Bytes of an event element.
 pub const ELEMENT: usize = 16;
-/// The most buffers of a ring that are believed: 1 GiB.
+/// The most buffers of a ring: 1 GiB.
 pub const MAX_BUFFERS: u64 = 65_536;
 /// Flag of the buffer that is being written.
 pub const BEING_WRITTEN: u32 = 0x2_0000;
@@ -97,7 +97,7 @@ impl Shape {
         }
     }
 
-    /// The release whose numbers the events have unless told: 64 is 6.4.
+    /// The release whose numbers the events have unless an option gives another: 64 is 6.4.
     #[must_use]
     pub const fn release(self) -> u16 {
         match self {
@@ -121,7 +121,7 @@ impl Shape {
 /// Bytes from the start of a ring to a buffer of it.
 #[must_use]
 pub const fn behind(index: u64) -> u64 {
-    index.wrapping_mul(BUFFER)
+    index.wrapping_mul(BUFFER as u64)
 }
 
 /// The address of a buffer of a ring that begins at `start`.

@@ -66,7 +66,7 @@ pub(super) fn locate(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hin
     let pointer = memory
         .read_bytes(symbol.address, width.bytes())
         .map_err(|e| e.explain(SYSPAGE_POINTER))
-        .map(|b| endian.word(width, &b, 0).unwrap_or(0))?;
+        .map(|b| endian.word(width, &b, 0).unwrap_or_default())?;
     match syspage::read(memory, pointer, endian) {
         Some(page) => Ok(place(
             page.buffer,
@@ -92,7 +92,7 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     }
     if kev::is_file(bytes) {
         if let Some(kev) = kev::parse(bytes) {
-            let elements = bytes.len().saturating_sub(kev.events).checked_div(layout::ELEMENT).unwrap_or(0);
+            let elements = bytes.get(kev.events..).unwrap_or_default().len() / layout::ELEMENT;
             found.push(Found {
                 offset: 0,
                 base: 0,
@@ -104,9 +104,8 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
         }
         return found;
     }
-    // Where the rings begin that were met, as offsets that may lie before the bytes.
+    // Where the rings that were found begin and end, as offsets that may lie before the bytes.
     let mut rings: Vec<(u64, u64)> = Vec::new();
-    let buffer = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
     for at in hay.offsets(STEP) {
         let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) else { break };
         if found.len() >= most {
@@ -121,13 +120,12 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
                 Shape::Unlinked => rings.last().filter(|(_, end)| *end == offset).map_or(offset, |(start, _)| *start),
                 _ => offset.wrapping_sub(layout::behind(raw.index())),
             };
-            let end = offset.wrapping_add(layout::BUFFER);
+            let end = offset.wrapping_add(layout::BUFFER as u64);
             match rings.iter_mut().find(|(s, _)| *s == start) {
                 Some(ring) => ring.1 = end,
                 None => {
                     rings.push((start, end));
-                    let rest = window.get(..buffer.min(window.len())).unwrap_or(window);
-                    let capacity = capacity(bytes, at, rest, shape, endian, &raw);
+                    let capacity = capacity(window, shape, endian, &raw);
                     let base = if shape == Shape::Unlinked { offset } else { raw.own(shape) };
                     found.push(Found { offset: at, base, capacity, endian, word: shape.pointer(), events: None });
                 }
@@ -137,33 +135,28 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     found
 }
 
-/// Room of the ring, as far as its buffers are in `bytes`.
-fn capacity(bytes: &[u8], at: usize, first: &[u8], shape: Shape, endian: Endian, raw: &parse::RawBuffer) -> u64 {
-    let mut buffers = raw.index().saturating_add(1);
+/// Number of elements that the ring has room for, as far as its buffers are in the bytes, which begin with one of it.
+#[expect(clippy::arithmetic_side_effects, reason = "counts at most 65,536 buffers")]
+fn capacity(bytes: &[u8], shape: Shape, endian: Endian, raw: &parse::RawBuffer) -> u64 {
     if shape == Shape::Unlinked {
         return shape.capacity();
     }
-    let mut rest = first;
-    let mut offset = at;
-    while let Ok((_, next)) = parse::buffer(rest, endian, shape) {
+    let mut buffers = raw.index() + 1;
+    for window in (0..).map_while(|n| bytes.get(n * layout::BUFFER..)) {
+        let Ok((_, next)) = parse::buffer(window, endian, shape) else { break };
         if next.base != raw.base || !next.is_placed(shape) {
             break;
         }
-        buffers = next.index().saturating_add(1);
+        buffers = next.index() + 1;
         if next.is_last() {
             break;
         }
-        offset = offset.saturating_add(usize::try_from(layout::BUFFER).unwrap_or(usize::MAX));
-        match bytes.get(offset..) {
-            Some(window) => rest = window,
-            None => break,
-        }
     }
-    buffers.saturating_mul(shape.capacity())
+    buffers * shape.capacity()
 }
 
-/// Of several rings the kernel's page names the live one; without a page it is the one that was written last. A ring
-/// that was cut by the steps of a search is met twice.
+/// Each ring once, the live one first: the kernel's page names it; without a page it is the one that was written last. A
+/// search in steps can find one ring twice.
 pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
     let mut rings: Vec<(Addr, Found, Option<Ring>)> = Vec::new();
     for (address, found) in hits {

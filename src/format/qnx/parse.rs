@@ -11,7 +11,7 @@ use super::layout::{
 use crate::abi::{Endian, Width};
 
 /// The header of a buffer as it lies in memory. Addresses are the kernel's, and of its width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawBuffer {
     /// Buffer 0 of the ring; 0 where the shape has no links.
     pub base: u64,
@@ -31,7 +31,7 @@ pub struct RawBuffer {
     pub tail: u64,
 }
 
-/// How the parts of an event are told apart.
+/// Which part of an event an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole event.
@@ -49,7 +49,7 @@ pub enum Part {
 pub struct RawElement {
     /// Which part of an event it is.
     pub part: Part,
-    /// The processor that recorded it.
+    /// The processor that recorded it, of six bits.
     pub cpu: u8,
     /// Bits 23 to 15 of its header: zero, but for one that 8.0 uses.
     pub reserved: u16,
@@ -90,34 +90,19 @@ fn pointer(endian: Endian, width: Width) -> impl Fn(&[u8]) -> IResult<&[u8], u64
 /// # Errors
 /// Fewer bytes than a header has.
 pub fn buffer(i: &[u8], endian: Endian, shape: Shape) -> IResult<&[u8], RawBuffer> {
-    let start = i.len();
+    let (rest, i) = take(shape.header()).parse(i)?;
     let p = pointer(endian, shape.pointer());
     let w = || u32(nom_order(endian));
     let (i, (base, next)) = (&p, &p).parse(i)?;
     let (i, (flags, events, sequence)) = (w(), w(), w()).parse(i)?;
-    let (i, (place, begin, tail)) = match shape {
-        Shape::Unlinked => (i, (0, 0, 0)),
-        Shape::Narrow | Shape::Wide => {
-            let (i, (place, _spin)) = (w(), w()).parse(i)?;
-            let (i, _padding) = take(shape.pointer().bytes().saturating_sub(4)).parse(i)?;
-            let (i, (begin, tail)) = (&p, &p).parse(i)?;
-            (i, (place, begin, tail))
-        }
-    };
-    let used = start.saturating_sub(i.len());
-    let (i, _reserved) = take(shape.header().saturating_sub(used)).parse(i)?;
-    let linked = shape != Shape::Unlinked;
-    let raw = RawBuffer {
-        base: if linked { base } else { 0 },
-        next: if linked { next } else { 0 },
-        flags,
-        events,
-        sequence,
-        place,
-        begin,
-        tail,
-    };
-    Ok((i, raw))
+    if shape == Shape::Unlinked {
+        return Ok((rest, RawBuffer { flags, events, sequence, ..RawBuffer::default() }));
+    }
+    let (i, (place, _spin)) = (w(), w()).parse(i)?;
+    // Pointers of 8 bytes are aligned.
+    let (i, _padding) = take(if shape == Shape::Wide { 4usize } else { 0 }).parse(i)?;
+    let (_, (begin, tail)) = (&p, &p).parse(i)?;
+    Ok((rest, RawBuffer { base, next, flags, events, sequence, place, begin, tail }))
 }
 
 /// One element; any 16 bytes parse.
@@ -133,13 +118,14 @@ pub fn element(i: &[u8], endian: Endian) -> IResult<&[u8], RawElement> {
         2 => Part::Continue,
         _ => Part::End,
     };
-    let low = |shift: u32, mask: u32| u16::try_from(header.checked_shr(shift).unwrap_or(0) & mask).unwrap_or(0);
+    // Part 31-30, processor 29-24, reserved 23-15, class 14-10, event 9-0.
+    let [high, a, b, low] = header.to_be_bytes();
     let raw = RawElement {
         part,
-        cpu: u8::try_from(header >> 24 & 0x3F).unwrap_or(0),
-        reserved: low(15, 0x1FF),
-        class: low(10, 0x1F),
-        event: low(0, 0x3FF),
+        cpu: high & 0x3F,
+        reserved: u16::from_be_bytes([a, b]) >> 7,
+        class: u16::from(b >> 2 & 0x1F),
+        event: u16::from_be_bytes([b & 3, low]),
         stamp,
         words: [first, second],
     };
@@ -147,7 +133,7 @@ pub fn element(i: &[u8], endian: Endian) -> IResult<&[u8], RawElement> {
 }
 
 impl RawBuffer {
-    /// The address that the buffer gives for itself; 0 where its shape tells none.
+    /// The address that the buffer gives for itself; 0 where its shape has none.
     #[must_use]
     pub const fn own(&self, shape: Shape) -> u64 {
         match shape {
@@ -162,8 +148,17 @@ impl RawBuffer {
         (self.place >> 13) as u64
     }
 
+    /// Number of elements by the pointers to the first and behind the last; `None` where there cannot be so many.
+    #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
+    fn count_by_end(&self, shape: Shape) -> Option<u64> {
+        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
+        let count = used / ELEMENT as u64;
+        (used.is_multiple_of(ELEMENT as u64) && count <= shape.capacity()).then_some(count)
+    }
+
     /// Number of elements, and the most that there can be: count and end must agree, or one of them make no sense. A
-    /// kernel that was stopped between writing the two leaves them one apart. `None` where the elements must tell.
+    /// kernel that was stopped between writing the two leaves them one apart. `None` where the elements themselves must
+    /// show how many they are.
     #[must_use]
     pub fn count(&self, shape: Shape) -> (Option<u64>, u64) {
         let most = shape.capacity();
@@ -171,10 +166,7 @@ impl RawBuffer {
         if shape == Shape::Unlinked {
             return (by_count, most);
         }
-        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
-        let by_tail =
-            used.checked_div(ELEMENT as u64).filter(|n| *n <= most && used.checked_rem(ELEMENT as u64) == Some(0));
-        match (by_count, by_tail) {
+        match (by_count, self.count_by_end(shape)) {
             (Some(a), Some(b)) if a.abs_diff(b) <= 1 => (Some(a.min(b)), most),
             (Some(a), Some(b)) => (None, a.max(b)),
             (one, other) => (one.or(other), most),
@@ -190,13 +182,10 @@ impl RawBuffer {
     /// True where the fields of a linked buffer agree with each other.
     #[must_use]
     pub fn is_sound(&self, shape: Shape) -> bool {
-        let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
-        self.is_placed(shape)
-            && u64::from(self.events) <= shape.capacity()
-            && used == u64::from(self.events).wrapping_mul(ELEMENT as u64)
+        self.is_placed(shape) && self.count_by_end(shape) == Some(self.events.into())
     }
 
-    /// True where the header still tells its place, whatever became of its counts.
+    /// True where the header gives a possible place in the ring, whatever its counts are.
     #[must_use]
     pub fn is_placed(&self, shape: Shape) -> bool {
         let within = |pointer: u64| pointer.wrapping_sub(self.base) & shape.pointer().max();
@@ -210,8 +199,8 @@ impl RawBuffer {
     }
 }
 
-/// The shape and byte order of a buffer that tells its place in a ring, whatever became of its counts: for an address
-/// that somebody gave.
+/// The shape and byte order of a buffer that gives a possible place in a ring, whatever its counts are: for an address
+/// that the user gave.
 #[must_use]
 pub fn placed(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
     let all = [Shape::Narrow, Shape::Wide].into_iter().flat_map(|s| [(s, Endian::Little), (s, Endian::Big)]);
@@ -237,8 +226,8 @@ pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
     None
 }
 
-/// True where the first element is one that can stand there: of a known class, with no stray bits. Where no bytes
-/// follow the header that is not asked.
+/// True where the first element can be the first of a buffer: of a known class, with no stray bits. True also where no
+/// bytes follow the header.
 fn begins_well(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
     raw.events == 0
         || element(events, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty())
@@ -256,10 +245,10 @@ fn is_unlinked(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
     if !control(&first) || !(first.event == TIME || first.event == BUFFER_BEGINS) {
         return false;
     }
-    let last = usize::try_from(count.saturating_sub(1)).ok().and_then(|n| n.checked_mul(ELEMENT));
-    let Some(Ok((_, last))) = last.and_then(|at| events.get(at..)).map(|i| element(i, endian)) else {
+    let last = (raw.events as usize).checked_sub(1).and_then(|n| events.chunks_exact(ELEMENT).nth(n));
+    let Some(Ok((_, last))) = last.map(|bytes| element(bytes, endian)) else {
         // The bytes end before the buffer does.
-        return (events.len() as u64) < BUFFER && raw.flags & BEING_WRITTEN != 0;
+        return events.len() < BUFFER && raw.flags & BEING_WRITTEN != 0;
     };
     let ends = control(&last) && last.event == BUFFER_ENDS && last.words.iter().all(|w| u64::from(*w) == COOKIE);
     ends || (raw.flags & BEING_WRITTEN != 0 && last.is_sound() && !last.is_empty())

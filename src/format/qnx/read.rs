@@ -1,5 +1,5 @@
 //! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
-//! whatever is asked: the names of processes can be anywhere, and events are numbered by their assembled order.
+//! even for a few events: the names of processes can be anywhere, and events are numbered by their assembled order.
 
 use super::super::partial::prefix;
 use super::super::{self as format, DecodeOptions, Extent, merged};
@@ -75,6 +75,7 @@ impl format::Capture for Capture {
 }
 
 /// Reads the ring, or the file.
+#[expect(clippy::arithmetic_side_effects, reason = "at most 65,536 buffers of known size")]
 pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Result<Capture, Error> {
     if kev::lies_at(memory, place.at.header) {
         return file(memory, place, extent);
@@ -83,7 +84,7 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
     let order = ring.order();
     let mut issues = ring::issues(&ring, &order);
     let cycles = place.cycles.or_else(|| {
-        // Files tell what memory they have; a target is not searched for a rate.
+        // Only files list their memory: a target is not searched for a rate.
         syspage::search(memory, ring.endian, &|own| ring.holds(own)).and_then(|s| s.cycles)
     });
     let filled = read_buffers(memory, &ring, &order, &mut issues)?;
@@ -91,7 +92,7 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
     let (mut segments, mut sequences, mut written) = (Vec::new(), Vec::new(), None);
     for (address, bytes) in &filled {
         let Ok((_, raw)) = parse::buffer(bytes, ring.endian, shape) else { continue };
-        let index = address.wrapping_sub(ring.start).checked_div(layout::BUFFER).unwrap_or(0);
+        let index = address.wrapping_sub(ring.start) / layout::BUFFER as u64;
         let after_gap = sequences.last().is_some_and(|p: &u32| p.wrapping_add(1) != raw.sequence);
         sequences.push(raw.sequence);
         if raw.flags & layout::BEING_WRITTEN != 0 {
@@ -99,9 +100,9 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
         }
         let header = shape.header();
         segments.push(Segment {
-            bytes: bytes.cut(header, bytes.len().saturating_sub(header)).unwrap_or_else(|| Bytes::from(Vec::new())),
+            bytes: from(bytes, header),
             address: address.wrapping_add(header as u64),
-            slot: index.saturating_mul(shape.capacity()),
+            slot: index * shape.capacity(),
             after_gap,
             count: raw.count(shape).0.and_then(|n| usize::try_from(n).ok()),
         });
@@ -118,7 +119,13 @@ pub(super) fn capture(memory: &mut dyn Memory, place: &locate::Place, extent: Ex
     })
 }
 
-/// Reads of each buffer what means something, as far as that can be read.
+/// The bytes from an offset on; none where they end before it.
+fn from(bytes: &Bytes, offset: usize) -> Bytes {
+    let rest = bytes.len().checked_sub(offset).and_then(|len| bytes.cut(offset, len));
+    rest.unwrap_or_else(|| Bytes::from(Vec::new()))
+}
+
+/// Reads the used part of each buffer, as far as it can be read.
 fn read_buffers(
     memory: &mut dyn Memory,
     ring: &Ring,
@@ -126,7 +133,11 @@ fn read_buffers(
     issues: &mut Vec<Issue>,
 ) -> Result<Vec<(Addr, Bytes)>, Error> {
     let header = ring.shape.header();
-    let length = |slot: &Slot| usize::try_from(slot.count).unwrap_or(0).saturating_mul(ELEMENT).saturating_add(header);
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a header, and at most as many elements as a buffer has room for"
+    )]
+    let length = |slot: &Slot| slot.count as usize * ELEMENT + header;
     let mut filled = Vec::new();
     for part in order.chunks(BATCH) {
         let wanted: Vec<(Addr, usize)> = part.iter().map(|s| (s.address, length(s))).collect();
@@ -136,9 +147,8 @@ fn read_buffers(
                 Err(e) if e.is_fatal() => return Err(e.explain(ring::WHAT)),
                 Err(_) => prefix(memory, slot.address, length(slot), ring::WHAT)?,
             };
-            let got = bytes.len().saturating_sub(header) / ELEMENT;
-            let missing = slot.count.saturating_sub(got as u64);
-            if missing > 0 {
+            let got = from(&bytes, header).len() / ELEMENT;
+            if let Some(missing) = slot.count.checked_sub(got as u64).filter(|missing| *missing > 0) {
                 let text = format!("{missing} of {} elements of buffer {} cannot be read", slot.count, slot.index);
                 let issue = Issue::new(Code::RingUnreadable, text).times(missing);
                 issues.push(issue.at(Place::address(slot.address)));
@@ -158,7 +168,7 @@ fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Resul
     let inside = |r: &Region| r.len.checked_sub(address.checked_sub(r.start)?).filter(|left| *left > 0);
     let left = memory.regions().and_then(|all| all.iter().find_map(inside));
     let left = left.ok_or_else(|| broken("can only be read as a file"))?;
-    let len = usize::try_from(left).ok().filter(|l| *l <= MAX_READ.saturating_mul(8));
+    let len = usize::try_from(left).ok().filter(|l| *l <= 8 * MAX_READ);
     let len = len.ok_or_else(|| broken("is too large"))?;
     let bytes = memory.read_bytes(address, len).map_err(|e| e.explain("the trace file"))?;
     let head = kev::parse(&bytes).ok_or_else(|| broken("has a text header that is damaged, or has no end"))?;
@@ -169,8 +179,8 @@ fn file(memory: &mut dyn Memory, place: &locate::Place, extent: Extent) -> Resul
         let text = "the file's header is damaged: its elements were found by what they look like, and the first may be missing";
         Issue::new(Code::HeaderMended, text).at(Place::address(at))
     });
-    let count = bytes.len().saturating_sub(head.events) / ELEMENT;
-    let elements = bytes.cut(head.events, count.saturating_mul(ELEMENT)).unwrap_or_else(|| Bytes::from(Vec::new()));
+    let elements = from(&bytes, head.events);
+    let count = elements.len() / ELEMENT;
     Ok(Capture {
         how: place.at.how.clone(),
         endian: head.endian(),

@@ -1,6 +1,6 @@
 //! Order: which buffers belong to a ring, which of them hold events, and in which order they were written.
 
-use super::layout::{self, ELEMENT, MAX_BUFFERS, Shape};
+use super::layout::{self, BUFFER, ELEMENT, MAX_BUFFERS, Shape};
 use super::parse::{self, RawBuffer};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
@@ -24,7 +24,7 @@ pub struct Slot {
     pub sequence: u32,
     /// Elements that it holds, or at most holds where its header contradicts itself.
     pub count: u64,
-    /// True where its header is overwritten: what it held is lost.
+    /// True where its header is overwritten, so its elements are lost.
     pub is_lost: bool,
     /// True where its header contradicts itself.
     pub is_damaged: bool,
@@ -77,26 +77,24 @@ impl Ring {
     /// The number of the newest buffer that holds events.
     #[must_use]
     pub fn newest(&self) -> Option<u32> {
-        let order = self.order();
-        order.last().map(|s| s.sequence)
+        self.order().last().map(|s| s.sequence)
     }
 
     /// True where the kernel's address of a buffer is of this ring.
     #[must_use]
+    #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     pub fn holds(&self, own: Addr) -> bool {
         let offset = own.wrapping_sub(self.base) & self.shape.pointer().max();
-        self.base != 0
-            && offset.checked_rem(layout::BUFFER) == Some(0)
-            && offset.checked_div(layout::BUFFER).is_some_and(|i| i < self.slots.len() as u64)
+        self.base != 0 && offset.is_multiple_of(BUFFER as u64) && offset / (BUFFER as u64) < self.slots.len() as u64
     }
 
     /// The buffers that hold events, oldest first.
     #[must_use]
     pub fn order(&self) -> Vec<Slot> {
         let mut used: Vec<Slot> = self.slots.iter().copied().filter(|s| s.count > 0).collect();
-        let (low, high) = (used.iter().map(|s| s.sequence).min(), used.iter().map(|s| s.sequence).max());
+        let numbers = || used.iter().map(|s| s.sequence);
         // Numbers that began again at 0: those past the middle came first.
-        let turned = high.zip(low).is_some_and(|(h, l)| h.wrapping_sub(l) > 1 << 31);
+        let turned = numbers().max().zip(numbers().min()).is_some_and(|(high, low)| high.abs_diff(low) > 1 << 31);
         let turn = if turned { 1 << 31 } else { 0 };
         used.sort_by_key(|s| (s.sequence.wrapping_add(turn), s.index));
         used
@@ -104,12 +102,13 @@ impl Ring {
 }
 
 /// The buffer at an address.
+#[expect(clippy::arithmetic_side_effects, reason = "adds constants")]
 fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffer), Error> {
-    let most = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
-    let least = Shape::Narrow.header().saturating_add(ELEMENT);
     let mut failed = None;
     // The short read serves the certain shape; the last event of a buffer without links needs all of it.
-    for len in [least, Shape::Unlinked.header().saturating_add(ELEMENT), most] {
+    for len in
+        [Shape::Narrow.header(), Shape::Unlinked.header()].map(|header| header + ELEMENT).into_iter().chain([BUFFER])
+    {
         match memory.read_bytes(address, len) {
             Ok(bytes) => {
                 if let Some(found) = parse::detect(&bytes).or_else(|| parse::placed(&bytes)) {
@@ -132,6 +131,7 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
 }
 
 /// Follows the places that buffers of 6.x and 7.x give for themselves.
+#[expect(clippy::arithmetic_side_effects, reason = "counts at most 65,536 buffers")]
 fn linked(
     memory: &mut dyn Memory,
     address: Addr,
@@ -147,14 +147,14 @@ fn linked(
     let mut sound = 0usize;
     'all: while index < MAX_BUFFERS {
         let wanted: Vec<(Addr, usize)> =
-            (index..index.saturating_add(BATCH)).map(|i| (layout::buffer_at(start, i), header)).collect();
+            (index..index + BATCH).map(|i| (layout::buffer_at(start, i), header)).collect();
         for (place, result) in wanted.iter().zip(memory.read_batch(&wanted)) {
             let bytes = match result {
                 Ok(bytes) => bytes,
                 Err(e) if e.is_fatal() => return Err(e.explain(WHAT)),
                 // The start of the ring may be cut off; its end is where nothing more is.
                 Err(_) if index < first.index() => {
-                    index = index.saturating_add(1);
+                    index += 1;
                     continue;
                 }
                 Err(_) => break 'all,
@@ -170,13 +170,13 @@ fn linked(
                         break 'all;
                     }
                 }
-                // Overwritten: what it held is lost.
-                _ if ring.slots.len().saturating_sub(sound) < 4 || index < first.index() => {
+                // Overwritten: its elements are lost.
+                _ if ring.slots.len() - sound < 4 || index < first.index() => {
                     ring.slots.push(Slot { index, address: place.0, is_lost: true, ..Slot::default() });
                 }
                 _ => break 'all,
             }
-            index = index.saturating_add(1);
+            index += 1;
         }
     }
     ring.slots.truncate(sound);
@@ -187,8 +187,7 @@ fn linked(
 fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ring, Error> {
     let mut slots = Vec::new();
     let mut look = |at: Addr| -> Result<Option<Slot>, Error> {
-        let len = usize::try_from(layout::BUFFER).unwrap_or(usize::MAX);
-        match memory.read_bytes(at, len) {
+        match memory.read_bytes(at, BUFFER) {
             Ok(bytes) => Ok(match parse::detect(&bytes) {
                 Some((shape @ Shape::Unlinked, e, raw)) if e == endian => Some(Slot::of(&raw, shape, 0, at)),
                 _ => None,
@@ -198,7 +197,7 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
         }
     };
     let mut low = address;
-    while let Some(before) = low.checked_sub(layout::BUFFER) {
+    while let Some(before) = low.checked_sub(BUFFER as u64) {
         match look(before)? {
             Some(slot) if (slots.len() as u64) < MAX_BUFFERS => slots.push(slot),
             _ => break,
@@ -209,14 +208,12 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
     let mut at = address;
     while let Some(slot) = look(at)? {
         slots.push(slot);
-        match at.checked_add(layout::BUFFER) {
+        match at.checked_add(BUFFER as u64) {
             Some(next) if (slots.len() as u64) < MAX_BUFFERS => at = next,
             _ => break,
         }
     }
-    for (index, slot) in slots.iter_mut().enumerate() {
-        slot.index = index as u64;
-    }
+    (0..).zip(&mut slots).for_each(|(index, slot)| slot.index = index);
     Ok(Ring { shape: Shape::Unlinked, endian, start: low, base: 0, slots, is_closed: false })
 }
 
@@ -224,55 +221,38 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
 #[must_use]
 pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     let mut list = Vec::new();
-    if !ring.is_closed && ring.shape != Shape::Unlinked {
-        list.push(
-            Issue::new(
-                Code::RingOpen,
-                format!(
-                    "no buffer after buffer {} says that it is the last: the ring is cut off there",
-                    ring.slots.len().saturating_sub(1)
-                ),
-            )
-            .at(Place::address(ring.start)),
-        );
+    if let (false, Some(last)) = (ring.is_closed || ring.shape == Shape::Unlinked, ring.slots.last()) {
+        let text = format!("no buffer after buffer {} says that it is the last: the ring is cut off there", last.index);
+        list.push(Issue::new(Code::RingOpen, text).at(Place::address(ring.start)));
     }
-    let lost: Vec<&Slot> = ring.slots.iter().filter(|s| s.is_lost).collect();
-    if let Some(first) = lost.first() {
-        list.push(
-            Issue::new(
-                Code::BufferLost,
-                format!("the headers of {} buffers of the ring are overwritten: what they held is lost", lost.len()),
-            )
-            .times(lost.len() as u64)
-            .at(Place::address(first.address)),
-        );
-    }
-    let lost: Vec<&Slot> = ring.slots.iter().filter(|s| s.is_damaged).collect();
-    if let Some(first) = lost.first() {
-        list.push(
-            Issue::new(
-                Code::BufferDamaged, format!("{} buffers give a count and an end that contradict each other: what is believable of the two is taken", lost.len()),
-            )
-            .times(lost.len() as u64)
-            .at(Place::address(first.address)),
-        );
-    }
-    let mut gaps = 0u64;
-    let mut place = None;
-    for pair in order.windows(2) {
-        let [a, b] = pair else { continue };
-        let missing = u64::from(b.sequence.wrapping_sub(a.sequence)).saturating_sub(1);
-        if missing > 0 {
-            gaps = gaps.saturating_add(missing);
-            place = place.or(Some(b.address));
+    let mut add = |code, count: u64, address: Option<Addr>, text: &dyn Fn(u64) -> String| {
+        if count > 0 {
+            list.push(Issue::new(code, text(count)).times(count).at(Place { address, ..Place::default() }));
         }
-    }
-    if gaps > 0 {
-        list.push(
-            Issue::new(Code::BufferGap, format!("{gaps} buffers are missing between those that are here"))
-                .times(gaps)
-                .at(Place { address: place, ..Place::default() }),
-        );
-    }
+    };
+    let of = |is: fn(&Slot) -> bool| {
+        let mut found = ring.slots.iter().filter(|s| is(s)).map(|s| s.address).peekable();
+        let first = found.peek().copied();
+        (found.count() as u64, first)
+    };
+    let (count, first) = of(|s| s.is_lost);
+    add(Code::BufferLost, count, first, &|n| {
+        format!("the headers of {n} buffers of the ring are overwritten: what they held is lost")
+    });
+    let (count, first) = of(|s| s.is_damaged);
+    add(Code::BufferDamaged, count, first, &|n| {
+        format!(
+            "{n} buffers give a count and an end that contradict each other: what is believable of the two is taken"
+        )
+    });
+    let gaps = order.windows(2).filter_map(|pair| {
+        let [a, b] = pair else { return None };
+        let missing = b.sequence.wrapping_sub(a.sequence).checked_sub(1).filter(|missing| *missing > 0)?;
+        Some((u64::from(missing), b.address))
+    });
+    let first = gaps.clone().next().map(|(_, address)| address);
+    add(Code::BufferGap, gaps.map(|(missing, _)| missing).sum(), first, &|n| {
+        format!("{n} buffers are missing between those that are here")
+    });
     list
 }

@@ -1,12 +1,10 @@
-//! Processes and threads: what they are called, who runs on each processor, and what an interrupt interrupted.
+//! Processes and threads: their names, which of them runs on each processor, and what an interrupt interrupted.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::running::{NOBODY, Running};
 use crate::trace::{ContextId, ContextKind, Contexts, Object, ObjectTable};
 
-/// Number of processors that an element can name.
-const CPUS: usize = 64;
 /// Type of a process among the objects.
 const PROCESS: u32 = 1;
 /// Type of a thread.
@@ -27,17 +25,17 @@ struct Thread {
     deleted: bool,
 }
 
-/// What is known of them so far.
-#[derive(Debug)]
+/// Processes and threads, as far as the events until here show them.
+#[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// Every context met.
+    /// Every context of these events.
     pub contexts: Contexts,
     processes: BTreeMap<u32, Process>,
-    cpus: Vec<Running>,
+    cpus: BTreeMap<u8, Running>,
     priorities: HashMap<ContextId, u16>,
 }
 
-/// What a thread is called among contexts: its two words as one number, that of the process below.
+/// The address of a thread among contexts: its two words as one number, that of the process below.
 #[must_use]
 pub(super) const fn address(pid: u32, tid: u32) -> u64 {
     (tid as u64) << 32 | pid as u64
@@ -45,22 +43,12 @@ pub(super) const fn address(pid: u32, tid: u32) -> u64 {
 
 /// Process and thread of such a number.
 #[must_use]
-pub(super) fn numbers(address: u64) -> (u32, u32) {
-    (u32::try_from(address & 0xFFFF_FFFF).unwrap_or(0), u32::try_from(address >> 32).unwrap_or(0))
+pub(super) const fn numbers(address: u64) -> (u32, u32) {
+    (address as u32, (address >> 32) as u32)
 }
 
 impl Threads {
-    /// None yet.
-    pub fn new() -> Self {
-        Self {
-            contexts: Contexts::default(),
-            processes: BTreeMap::new(),
-            cpus: vec![Running::default(); CPUS],
-            priorities: HashMap::new(),
-        }
-    }
-
-    /// A process was named, or came to be.
+    /// A process was named or created.
     pub fn process(&mut self, pid: u32, parent: u32, name: Option<String>) {
         let process = self.processes.entry(pid).or_default();
         process.deleted = false;
@@ -100,42 +88,41 @@ impl Threads {
         id
     }
 
-    fn on(&mut self, cpu: u8, change: impl FnMut(&mut Running)) {
-        self.cpus.get_mut(usize::from(cpu)).into_iter().for_each(change);
+    fn on(&mut self, cpu: u8) -> &mut Running {
+        self.cpus.entry(cpu).or_default()
     }
 
     /// A thread begins to run.
     pub fn runs(&mut self, cpu: u8, thread: ContextId) {
         self.calls(cpu);
-        self.on(cpu, |cpu| cpu.thread = Some(thread));
+        self.on(cpu).thread = Some(thread);
     }
 
     /// An interrupt begins.
     pub fn interrupt(&mut self, cpu: u8, number: u32) {
         let id = self.contexts.intern(ContextKind::Isr, u64::from(number));
-        self.on(cpu, |cpu| cpu.enter(id));
+        self.on(cpu).enter(id);
     }
 
     /// An interrupt ends: with it those that began inside it and whose end was not recorded.
     pub fn interrupt_ends(&mut self, cpu: u8, number: u32) {
         let id = self.contexts.find(ContextKind::Isr, u64::from(number));
-        self.on(cpu, |cpu| cpu.leave_to(id));
+        self.on(cpu).leave_to(id);
     }
 
     /// Only threads call the kernel: an interrupt whose end was not recorded is over.
     pub fn calls(&mut self, cpu: u8) {
-        self.on(cpu, Running::leave_all);
+        self.on(cpu).leave_all();
     }
 
     /// Events are missing: who runs is not known any more.
     pub fn forget(&mut self) {
-        self.cpus.fill(Running::default());
+        self.cpus.clear();
     }
 
-    /// Who runs on a processor, whom that interrupted, and the thread's priority.
+    /// The context that runs on a processor, the one that it interrupted, and the thread's priority.
     pub fn now(&self, cpu: u8) -> (ContextId, Option<ContextId>, Option<u16>) {
-        let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return (NOBODY, None, None) };
-        let (runs, interrupted) = cpu.now();
+        let (runs, interrupted) = self.cpus.get(&cpu).map_or((None, None), Running::now);
         // Only threads have one.
         let priority = runs.and_then(|thread| self.priorities.get(&thread).copied());
         (runs.unwrap_or(NOBODY), interrupted, priority)
@@ -192,7 +179,7 @@ impl Threads {
     }
 }
 
-/// A process is called by the last part of its path.
+/// The name of a process: the last part of its path.
 fn short(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }

@@ -1,19 +1,20 @@
 //! Time: the low word that an event stores, and the high word that control events report for each processor.
 
+use std::collections::BTreeMap;
+
 use crate::code::Code;
 use crate::trace::{Issue, Place};
 
 /// Bits of an event's stamp.
 const LOW: u64 = 0xFFFF_FFFF;
+/// Ticks until the low word begins again.
+const TURN: u64 = 1 << 32;
 /// A stamp that is smaller than the one before it by more than this has passed the end of the low word.
 const HALF: u64 = 1 << 31;
 /// How far around the end of the low word an event may have been overtaken by the control event that reports it.
 const NEAR: u64 = 1 << 24;
-/// How far the clock of one processor is believed to step back: an event is put behind those that interrupted it.
+/// How far the clock of one processor can step back: an event is inserted behind those that interrupted it.
 const BACK: u64 = 1 << 20;
-/// Number of processors that an element can name.
-const CPUS: usize = 64;
-
 /// What is known of one processor's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cpu {
@@ -26,9 +27,9 @@ struct Cpu {
 }
 
 /// Times of the events, in the order in which they were recorded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Times {
-    cpus: [Cpu; CPUS],
+    cpus: BTreeMap<u8, Cpu>,
     times: Vec<u64>,
     /// Events that came before the first control event of their processor.
     waiting: Vec<(usize, u8, u32)>,
@@ -53,42 +54,42 @@ pub struct Doubts {
     pub first_fall: Option<u64>,
 }
 
-impl Times {
-    /// No event yet.
+impl Doubts {
+    /// Number of steps that are in doubt.
     #[must_use]
-    pub fn new() -> Self {
-        Self {
-            cpus: [Cpu::default(); CPUS],
-            times: Vec::new(),
-            waiting: Vec::new(),
-            first: None,
-            latest: None,
-            doubts: Doubts::default(),
-        }
+    #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
+    pub const fn count(&self) -> u64 {
+        self.turns + self.falls
     }
+}
 
+/// Ticks from one time to another, negative where the other is earlier. The clock has 64 bits: also where damaged times
+/// lie more than half its range apart, these ticks lead from the one exactly to the other.
+#[must_use]
+pub const fn ticks(from: u64, to: u64) -> i64 {
+    to.wrapping_sub(from).cast_signed()
+}
+
+impl Times {
     /// A control event reports the time of its processor.
     pub fn report(&mut self, cpu: u8, time: u64) {
         self.first = self.first.or(Some(time));
         self.latest = Some(time);
-        if let Some(state) = self.cpus.get_mut(usize::from(cpu)) {
-            let before = state.reported.replace(time);
-            state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
-            if before.is_none() {
-                let (mine, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, c, _)| *c == cpu);
-                self.waiting = others;
-                self.settle(mine, time);
-            }
+        let state = self.cpus.entry(cpu).or_default();
+        let before = state.reported.replace(time);
+        state.turned = before.is_some_and(|b| b >> 32 < time >> 32);
+        if before.is_none() {
+            let (mine, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, c, _)| *c == cpu);
+            self.waiting = others;
+            self.settle(mine, time);
         }
     }
 
     /// An event of `cpu` with the low word `stamp`.
+    #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
     pub fn event(&mut self, cpu: u8, stamp: u32) {
         let index = self.times.len();
-        let Some(state) = self.cpus.get_mut(usize::from(cpu)) else {
-            self.times.push(u64::from(stamp));
-            return;
-        };
+        let state = self.cpus.entry(cpu).or_default();
         let Some(reported) = state.reported else {
             self.waiting.push((index, cpu, stamp));
             // Until it reports: near the others, if they reported.
@@ -102,24 +103,23 @@ impl Times {
             // Taken before the low word began again, and put behind the event that says so.
             Some(last)
                 if state.turned
-                    && time.saturating_sub(reported) > HALF
                     && reported & LOW < NEAR
-                    && u64::from(stamp) > LOW.saturating_sub(NEAR)
-                    && time > LOW
-                    && last <= reported.saturating_add(NEAR) =>
+                    && u64::from(stamp) > LOW - NEAR
+                    && time >= TURN
+                    && !is_earlier(reported, last, NEAR) =>
             {
-                time = time.saturating_sub(LOW).saturating_sub(1);
+                time -= TURN;
             }
-            // The low word began again, and no control event came.
-            Some(last) if last.saturating_sub(time) > HALF => {
-                time = time.saturating_add(LOW).saturating_add(1);
-                state.reported = Some(reported.saturating_add(LOW).saturating_add(1));
-                self.doubts.turns = self.doubts.turns.saturating_add(1);
+            // The low word began again, and no control event came. Past the last turn of all 64 bits it is damaged.
+            Some(last) if is_earlier(time, last, HALF) && reported.checked_add(TURN).is_some() => {
+                time += TURN;
+                state.reported = Some(reported + TURN);
+                self.doubts.turns += 1;
             }
             _ => {}
         }
-        if state.last.is_some_and(|last| last.saturating_sub(time) > BACK) {
-            self.doubts.falls = self.doubts.falls.saturating_add(1);
+        if state.last.is_some_and(|last| is_earlier(time, last, BACK)) {
+            self.doubts.falls += 1;
             self.doubts.first_fall = self.doubts.first_fall.or(Some(index as u64));
         }
         state.last = Some(time);
@@ -127,12 +127,12 @@ impl Times {
         self.times.push(time);
     }
 
-    /// The times of all events, and what is to be doubted of them.
+    /// The times of all events, and what of them is in doubt.
     #[must_use]
     pub fn finish(mut self) -> (Vec<u64>, Doubts) {
         let waiting = std::mem::take(&mut self.waiting);
         match self.first {
-            // What came before anybody reported is near the first who did; the rest has its time from its neighbours.
+            // Events before the first report are near it; the others have their times from their neighbours.
             Some(first) => {
                 let unreported =
                     |(index, _, stamp): &(usize, u8, u32)| self.times.get(*index) == Some(&u64::from(*stamp));
@@ -165,7 +165,7 @@ impl Times {
     }
 }
 
-/// What is said of times that are in doubt.
+/// The issues for times that are in doubt.
 pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     let mut issues = Vec::new();
     if doubts.unreported {
@@ -198,16 +198,22 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     issues
 }
 
-/// The time with this low word that is nearest to another time.
+/// True where a time is earlier than another by more than so many ticks.
+fn is_earlier(time: u64, than: u64, by: u64) -> bool {
+    than.checked_sub(time).is_some_and(|ticks| ticks > by)
+}
+
+/// The time with this low word that is nearest to another time. The clock begins at 0.
 fn near(time: u64, stamp: u32) -> u64 {
     let same = time & !LOW | u64::from(stamp);
-    if same > time.saturating_add(HALF) {
-        same.checked_sub(LOW).and_then(|t| t.checked_sub(1)).unwrap_or(same)
-    } else if time > same.saturating_add(HALF) {
-        same.saturating_add(LOW).saturating_add(1)
+    let other = if is_earlier(time, same, HALF) {
+        same.checked_sub(TURN)
+    } else if is_earlier(same, time, HALF) {
+        same.checked_add(TURN)
     } else {
-        same
-    }
+        None
+    };
+    other.unwrap_or(same)
 }
 
 #[cfg(test)]
@@ -215,7 +221,7 @@ mod tests {
     use super::*;
 
     fn times(steps: &[(u8, Option<u64>, u32)]) -> Vec<u64> {
-        let mut all = Times::new();
+        let mut all = Times::default();
         for (cpu, reported, stamp) in steps {
             if let Some(time) = reported {
                 all.report(*cpu, *time);
@@ -259,6 +265,13 @@ mod tests {
     fn what_came_before_the_first_control_event_is_near_it() {
         let got = times(&[(0, None, 0xFFFF_FFF0), (0, None, 0x10), (0, Some(7 << 32 | 0x20), 0x21)]);
         assert_eq!(got, [6 << 32 | 0xFFFF_FFF0, 7 << 32 | 0x10, 7 << 32 | 0x21]);
+    }
+
+    #[test]
+    fn two_events_behind_a_damaged_high_word_had_no_time_between_them() {
+        let got = times(&[(0, Some(1 << 32), 5), (0, Some(0x9000_0000 << 32), 6), (0, None, 9)]);
+        let at = |n: usize| ticks(got[0], got[n]);
+        assert_eq!((at(0), at(2) - at(1)), (0, 3));
     }
 
     #[test]

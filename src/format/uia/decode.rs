@@ -14,7 +14,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
     let order = &capture.order;
     let mut issues = capture.issues.clone();
     let (index, contexts) = Index::of(capture, catalogue);
-    info::complain(capture, &index, &mut issues);
+    info::add_issues(capture, &index, &mut issues);
     let mut clock = time::find(&index, options, &mut issues);
     let stamps: Vec<(u64, u64)> = index.stamps().collect();
     let back = time::back(&stamps, &clock, &mut issues);
@@ -52,15 +52,17 @@ impl Source {
     fn event(&self, seq: u64, entry: &Entry, clock: &mut CoreClock) -> Event {
         let record = &entry.record;
         let stamp = self.index.stamp(record);
-        let delta = stamp.filter(|_| clock.seen).map(|s| match self.back.binary_search_by_key(&seq, |(n, _)| *n) {
-            Ok(i) => self.back.get(i).map_or(0, |(_, ticks)| *ticks),
-            Err(_) => i64::try_from(self.clock.step(clock.stamp, s)).unwrap_or(i64::MAX),
+        let before = clock.seen.then_some(clock.stamp);
+        let delta = before.zip(stamp).map(|(before, stamp)| {
+            let at = self.back.binary_search_by_key(&seq, |(n, _)| *n).ok();
+            let back = at.and_then(|i| self.back.get(i)).map(|(_, ticks)| *ticks);
+            back.unwrap_or_else(|| self.clock.step(before, stamp).cast_signed())
         });
-        clock.ticks = clock.ticks.saturating_add(delta.unwrap_or(0));
         if let Some(stamp) = stamp {
-            clock.seen = true;
-            clock.stamp = stamp;
+            (clock.seen, clock.stamp) = (true, stamp);
         }
+        // Stamps have up to 64 bits: only a sum that wraps leads back to the true time behind damaged ones.
+        clock.ticks = clock.ticks.wrapping_add(delta.unwrap_or_default());
         let inline = || Words::few(&self.index.words(record)).unwrap_or_default();
         Event {
             seq,
@@ -94,13 +96,11 @@ impl Events for Source {
     }
 
     fn fill(&self, index: u64, state: &mut WalkState, out: &mut [Event]) -> usize {
-        let start = usize::try_from(index).unwrap_or(usize::MAX);
-        let entries = self.index.entries.get(start..).unwrap_or(&[]);
+        let entries = usize::try_from(index).ok().and_then(|start| self.index.entries.get(start..)).unwrap_or(&[]);
         let mut clock = state.cores.first().copied().unwrap_or_default();
-        let mut filled = 0usize;
-        for ((seq, entry), place) in (index..).zip(entries).zip(out.iter_mut()) {
+        let filled = entries.len().min(out.len());
+        for ((seq, entry), place) in (index..).zip(entries).zip(out) {
             *place = self.event(seq, entry, &mut clock);
-            filled = filled.saturating_add(1);
         }
         state.ticks = clock.ticks;
         state.cores.clear();

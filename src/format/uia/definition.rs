@@ -9,7 +9,7 @@ use super::text::Texts;
 use crate::abi::Endian;
 use crate::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Product, uia_events};
 
-/// The most modules of one event that are looked at.
+/// The most modules of one event that are considered.
 const MAX_MODULES: usize = 64;
 
 /// Puts the ids of this program's events beside the declared ones.
@@ -120,11 +120,12 @@ fn by_arguments(own: &[Argument<'_>]) -> Option<EventDef> {
     same.then(|| EventDef { name, macro_name, effects: Effects::mark(), ..first.def.clone() })
 }
 
-/// The fields of an event that nobody declares, by its arguments.
+/// The fields of an event that no module declares, by its arguments.
+#[expect(clippy::arithmetic_side_effects, reason = "counts arguments")]
 fn fields(arguments: &[Argument<'_>]) -> Vec<Option<FieldDef>> {
     let mut fields: Vec<Option<FieldDef>> = Vec::new();
     let mut add = |label: &str, kind| {
-        let number = fields.len().saturating_add(1);
+        let number = fields.len() + 1;
         let plain = if label.is_empty() { format!("arg{number}") } else { label.to_owned() };
         let taken = fields.iter().flatten().any(|f| f.name == plain);
         let name = if taken { format!("{plain}{number}") } else { plain };

@@ -1,5 +1,10 @@
-//! The format strings of `Log` events: what they make of their arguments, and what they call them.
+//! The format strings of `Log` events: the text that they make of their arguments, and the names of these arguments.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts arguments and columns of short texts")]
+
+use std::fmt::Write;
+
+use crate::abi::Width;
 use crate::catalogue::ArgKind;
 
 /// How deep format strings may name each other.
@@ -58,20 +63,13 @@ pub(super) struct Spec {
 
 impl Spec {
     fn pad(&self, text: &str, out: &mut String) {
-        let missing = self.width.saturating_sub(text.len());
-        let (sign, digits) = match text.strip_prefix('-') {
-            Some(digits) if self.zero && !self.left => ("-", digits),
-            _ => ("", text),
+        // Writing to a string does not fail.
+        let _ = match (self.left, text.strip_prefix('-')) {
+            (true, _) => write!(out, "{text:<width$}", width = self.width),
+            (false, Some(digits)) if self.zero => write!(out, "-{digits:0>width$}", width = self.width.max(1) - 1),
+            (false, _) if self.zero => write!(out, "{text:0>width$}", width = self.width),
+            (false, _) => write!(out, "{text:>width$}", width = self.width),
         };
-        let fill = if self.zero { '0' } else { ' ' };
-        out.push_str(sign);
-        if !self.left {
-            out.extend(std::iter::repeat_n(fill, missing));
-        }
-        out.push_str(digits);
-        if self.left {
-            out.extend(std::iter::repeat_n(' ', missing));
-        }
     }
 
     /// The conversion behind a `%`, and what follows it; `None` where it is none.
@@ -156,20 +154,18 @@ struct Args<'a> {
 }
 
 impl Args<'_> {
-    fn next(&mut self) -> u64 {
-        let value = self.all.get(self.at).copied().unwrap_or(0);
-        self.at = self.at.saturating_add(1);
+    fn next(&mut self) -> Option<u64> {
+        let value = self.all.get(self.at).copied();
+        self.at += 1;
         value
     }
 
     /// Two lengths share a word: the low half is that of the whole snapshot, the high one of this record.
-    fn half(&mut self) -> u64 {
-        let value = self.all.get(self.at).copied().unwrap_or(0);
-        if self.half {
-            self.at = self.at.saturating_add(1);
-        }
+    fn half(&mut self) -> Option<u64> {
+        let value = self.all.get(self.at).copied();
+        self.at += usize::from(self.half);
         self.half = !self.half;
-        if self.half { value & 0xFFFF } else { (value >> 16) & 0xFFFF }
+        value.map(|value| if self.half { value & 0xFFFF } else { (value >> 16) & 0xFFFF })
     }
 }
 
@@ -178,23 +174,23 @@ struct Printer<'a, S> {
     /// The string at an address of the target.
     string: S,
     args: Args<'a>,
-    /// Bits of an argument.
-    width: u32,
+    /// Width of an argument.
+    word: Width,
     /// The addresses of strings that it took.
     pointers: Vec<u64>,
     out: String,
 }
 
-/// What a format string makes of its arguments of so many bits, and the addresses of strings among them. `string` is
-/// the string at an address.
+/// The text that a format string makes of its arguments, and the addresses of strings among them. `word` is the width of an
+/// argument, `string` gives the string at an address. An argument that the record does not have is a question mark.
 pub(super) fn print<'s>(
     format: &str,
     args: &[u64],
-    width: u32,
+    word: Width,
     string: impl Fn(u64) -> Option<&'s str>,
 ) -> (String, Vec<u64>) {
     let args = Args { all: args, at: 0, half: false };
-    let mut printer = Printer { string, args, width, pointers: Vec::new(), out: String::new() };
+    let mut printer = Printer { string, args, word, pointers: Vec::new(), out: String::new() };
     printer.format(format, 0);
     (printer.out, printer.pointers)
 }
@@ -219,21 +215,28 @@ impl<'s, S: Fn(u64) -> Option<&'s str>> Printer<'_, S> {
 
     fn argument(&mut self, spec: &Spec, depth: usize) {
         let value = if spec.conversion == Conversion::Half { self.args.half() } else { self.args.next() };
+        let full = self.out.len() > MAX_TEXT;
+        let Some(value) = value else {
+            if !full {
+                self.out.push('?');
+            }
+            return;
+        };
         if spec.conversion.is_string() && value != 0 {
             self.pointers.push(value);
         }
-        let full = self.out.len() > MAX_TEXT;
         match spec.conversion {
             Conversion::Site => {
                 let line = self.args.next();
                 // A call without a place has 0 for its file.
                 if value != 0 && !full {
                     self.text(value);
+                    let line = line.map_or_else(|| "?".to_owned(), |line| line.to_string());
                     self.out.push_str(&format!(":{line}: "));
                 }
             }
             Conversion::Nested => match (self.string)(value).filter(|_| depth < NESTED) {
-                Some(inner) => self.format(inner, depth.saturating_add(1)),
+                Some(inner) => self.format(inner, depth + 1),
                 None if value == 0 || full => {}
                 None => self.text(value),
             },
@@ -246,8 +249,10 @@ impl<'s, S: Fn(u64) -> Option<&'s str>> Printer<'_, S> {
             // How a floating number was put into a word depends on the target.
             Conversion::Float | Conversion::Label => self.out.push_str(&format!("{value:#x}")),
             Conversion::Int => {
-                let unused = 64u32.saturating_sub(self.width);
-                let signed = value.cast_signed().checked_shl(unused).and_then(|v| v.checked_shr(unused)).unwrap_or(0);
+                let signed = match self.word {
+                    Width::W4 => i64::from((value as u32).cast_signed()),
+                    Width::W8 => value.cast_signed(),
+                };
                 spec.pad(&signed.to_string(), &mut self.out);
             }
             Conversion::Unsigned => spec.pad(&value.to_string(), &mut self.out),

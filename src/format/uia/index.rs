@@ -1,5 +1,7 @@
 //! The index of events: snapshots are put together, who runs is followed, missing numbers are counted.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts the records of a buffer that it holds")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -65,6 +67,10 @@ pub(super) struct Tally {
     pub first_contradicting: Option<u64>,
     /// Snapshots with less data than they state.
     pub incomplete: u64,
+    /// Events that end before the argument that names the task or interrupt.
+    pub cut_short: u64,
+    /// The first of them.
+    pub first_cut_short: Option<u64>,
 }
 
 /// Event and module; `None` where the record's layout is not public.
@@ -129,7 +135,7 @@ impl Index {
 
 /// The id of an event: the program's own, or one of ours where the record's layout is not public.
 pub(super) fn event_id(number: u8, ids: Ids) -> u32 {
-    ids.map_or_else(|| FIRST_RAW.saturating_add(number.into()), |(event, _)| event.into())
+    ids.map_or_else(|| FIRST_RAW | u32::from(number), |(event, _)| event.into())
 }
 
 struct Builder<'a> {
@@ -165,13 +171,13 @@ impl Builder<'_> {
             let Some(other) = other.filter(|_| bytes < part.total && alike && next.overwritten == 0) else { break };
             self.count(next);
             words.extend(more.get(SNAPSHOT_WORDS..).unwrap_or(&[]));
-            bytes = bytes.saturating_add(other.here);
-            merged = merged.saturating_add(1);
+            bytes += other.here;
+            merged += 1;
         }
         let tally = &mut self.index.tally;
-        tally.overwritten = tally.overwritten.saturating_add(first.overwritten.into());
-        tally.incomplete = tally.incomplete.saturating_add(u64::from(bytes < part.total));
-        let records = (merged as u64).saturating_add(1);
+        tally.overwritten += u64::from(first.overwritten);
+        tally.incomplete += u64::from(bytes < part.total);
+        let records = merged as u64 + 1;
         let whole = Snapshot { id: part.id, address: part.address, bytes, total: part.total, records };
         self.index.snapshots.insert(self.index.entries.len() as u64, whole);
         merged
@@ -184,10 +190,11 @@ impl Builder<'_> {
         let Some(((last, bits), sequence)) = before.zip(record.header.sequence).filter(|((_, b), _)| *b == mask) else {
             return;
         };
-        let here = record.overwritten.saturating_add(1);
-        let missing = sequence.wrapping_sub(last).wrapping_sub(here) & bits;
+        // Sequence numbers are a circle of 5 or 16 bits.
+        let here = record.overwritten + 1;
+        let missing = u32::from(sequence).wrapping_sub(last.into()).wrapping_sub(here) & u32::from(bits);
         let (seq, tally) = (self.index.entries.len() as u64, &mut self.index.tally);
-        tally.gaps = tally.gaps.saturating_add(missing.into());
+        tally.gaps += u64::from(missing);
         if missing > 0 {
             tally.first_gap = tally.first_gap.or(Some(seq));
         }
@@ -201,7 +208,7 @@ impl Builder<'_> {
         }
         let meaning = self.index.meanings.get(&key);
         let def = meaning.and_then(|m| catalogue.def(m.def?));
-        // One whose text is lost may be an interrupt's first, or switch to another task.
+        // An event without its text may be the first of an interrupt, or switch to another task.
         if def.is_none() || meaning.is_some_and(|m| m.unnamed) {
             self.core = Running::default();
         }
@@ -237,9 +244,17 @@ impl Builder<'_> {
         declared().next().is_some() && !called(short) && !declared().any(|d| called(&d.def.name))
     }
 
-    /// Who inserts the event, as far as the events before it tell, and whom that interrupted.
+    /// The context that inserts the event, as far as the events before it show, and the one that it interrupted.
     fn follow(&mut self, def: &EventDef, words: &[u64]) -> (Option<ContextId>, Option<ContextId>) {
-        let on = |effect| def.effects.iter().find(|(e, _)| *e == effect).map(|(_, w)| w.and_then(|w| words.get(w)));
+        let on = |effect| def.effects.word(effect).map(|word| words.get(word));
+        if [Effect::Run, Effect::IsrEnter].into_iter().any(|effect| on(effect) == Some(None)) {
+            // It does not say who runs from here on.
+            self.core = Running::default();
+            let (seq, tally) = (self.index.entries.len() as u64, &mut self.index.tally);
+            tally.cut_short += 1;
+            tally.first_cut_short = tally.first_cut_short.or(Some(seq));
+            return (None, None);
+        }
         if let Some(Some(next)) = on(Effect::Run) {
             let names = def.field(0).is_some_and(|f| f.kind == ArgKind::ThreadPtr);
             if let Some(old) = words.first().filter(|w| names && *w != next && **w != 0) {
@@ -251,23 +266,23 @@ impl Builder<'_> {
             self.core.thread = Some(self.contexts.intern(new, *next));
             return here;
         }
-        if let Some(word) = on(Effect::IsrEnter) {
-            let isr = self.contexts.intern(ContextKind::Isr, word.copied().unwrap_or(0));
+        if let Some(Some(number)) = on(Effect::IsrEnter) {
+            let isr = self.contexts.intern(ContextKind::Isr, *number);
             // No interrupt interrupts itself.
             self.agree(!self.core.is_active(isr));
             self.core.enter(isr);
             return self.core.now();
         }
         let here = self.core.now();
-        if let Some(word) = on(Effect::IsrExit) {
-            let ends = word.map(|w| self.contexts.intern(ContextKind::Isr, *w));
+        if def.effects.has(Effect::IsrExit) {
+            let ends = on(Effect::IsrExit).flatten().map(|w| self.contexts.intern(ContextKind::Isr, *w));
             self.agree(here.0.is_none() || ends.is_none() || ends == here.0);
             self.core.leave();
         }
         here
     }
 
-    /// Who is switched from is still the one that runs, whoever ran by the events before.
+    /// The task that is switched from runs until here, whatever the events before it say.
     fn switch_from(&mut self, old: u64) {
         let old = self.contexts.intern(ContextKind::Thread, old);
         self.agree(self.core.thread.is_none_or(|runs| runs == old));
@@ -280,7 +295,7 @@ impl Builder<'_> {
     fn agree(&mut self, agrees: bool) {
         if !agrees {
             let (seq, tally) = (self.index.entries.len() as u64, &mut self.index.tally);
-            tally.contradicting = tally.contradicting.saturating_add(1);
+            tally.contradicting += 1;
             tally.first_contradicting = tally.first_contradicting.or(Some(seq));
         }
     }

@@ -1,4 +1,4 @@
-//! What is said of a trace beside its events: what is missing, and what `info` prints.
+//! Facts about a trace beside its events: what is missing, and what `info` prints.
 
 use super::index::Index;
 use super::layout;
@@ -9,8 +9,8 @@ use crate::abi::Width;
 use crate::code::Code;
 use crate::trace::{Issue, Place};
 
-/// Says what is missing.
-pub(super) fn complain(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
+/// Adds an issue for each kind of loss and doubt.
+pub(super) fn add_issues(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
     damage(capture, index, issues);
     let tally = &index.tally;
     let mut say = |code, count: u64, message: String, seq: Option<u64>| {
@@ -30,6 +30,11 @@ pub(super) fn complain(capture: &Capture, index: &Index, issues: &mut Vec<Issue>
         "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
     );
     say(Code::SlotsIncoherent, n, text, tally.first_contradicting);
+    let n = tally.cut_short;
+    let text = format!(
+        "{n} events end before the argument that names a task or an interrupt: who runs from there on is not known"
+    );
+    say(Code::EventIncomplete, n, text, tally.first_cut_short);
     let n = tally.overwritten;
     let text = format!(
         "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
@@ -43,7 +48,7 @@ pub(super) fn complain(capture: &Capture, index: &Index, issues: &mut Vec<Issue>
     }
 }
 
-/// Says what of the buffer is no records.
+/// Adds an issue for each part of the buffer that is not records.
 fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
     let (order, base) = (&capture.order, capture.logger.base);
     if capture.logger.shape == Shape::Lap && order.damaged {
@@ -57,7 +62,7 @@ fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
     for lost in &order.lost {
         let text = format!("{} bytes are no records: the lengths there contradict each other", lost.len);
         let place = Place {
-            address: Some(base.saturating_add(order.slot(lost.at).saturating_mul(4))),
+            address: order.slot(lost.at).checked_mul(4).and_then(|offset| base.checked_add(offset)),
             offset: None,
             seq: (lost.before < index.entries.len()).then_some(lost.before as u64),
         };
@@ -98,7 +103,7 @@ pub(super) fn facts(capture: &Capture, index: &Index) -> Vec<(&'static str, Stri
     if let Some(dropped) = logger.dropped {
         facts.push(("dropped", format!("{dropped} events, by the logger's own count")));
     }
-    if !order.records.iter().any(|r| r.header.kind().stamp.unwrap_or(0) > 0) {
+    if !order.records.iter().any(|r| r.header.kind().stamp.is_some_and(|bytes| bytes > 0)) {
         facts.push(("clock", "the records have no time stamps".to_owned()));
     }
     let names = match capture.texts.tables {

@@ -21,7 +21,7 @@ pub const QUEUE_SIZE_1: usize = 44;
 pub const PACKET: usize = 16;
 /// Bytes of the header of a minimal event packet.
 pub const PACKET_MIN: usize = 4;
-/// The largest buffer that is believed.
+/// The largest buffer that a logger can plausibly have.
 pub const MAX_BUFFER: u64 = 256 << 20;
 
 /// Packet type of an event packet, in its upper four bits.
@@ -41,7 +41,7 @@ pub mod queue {
     pub const STOP_MODE: u32 = 8;
 }
 
-/// What a header type says of its record.
+/// The parts of a record that its header type determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderType {
     /// Bytes of its stamp; `None` where the record's layout is not public.
@@ -90,7 +90,12 @@ pub const fn header_type(number: u8) -> HeaderType {
 impl HeaderType {
     /// Bytes of a record before its arguments: word0, stamp, event and module.
     #[must_use]
-    pub fn head(&self) -> usize {
-        self.stamp.map_or(4, |s| s.saturating_add(8))
+    pub const fn head(&self) -> usize {
+        match self.stamp {
+            Some(8) => 16,
+            Some(4) => 12,
+            Some(_) => 8,
+            None => 4,
+        }
     }
 }

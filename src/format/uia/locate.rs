@@ -16,10 +16,10 @@ const MIN: &str = "ti_uia_loggers_LoggerMin_Module__state__V";
 const STOP: &str = "ti_uia_loggers_LoggerStopMode_Object__table__V";
 /// Leads to the first queue descriptor: every logger but LoggerMin has one.
 const QUEUES: &str = "ti_uia_runtime_QueueDescriptor_gPtrToFirstDescriptor";
-/// The most loggers that are believed.
-const MOST: usize = 64;
+/// The most loggers of one program.
+const MAX_LOGGERS: usize = 64;
 
-/// Reads what may describe a logger; it can be the last thing in a dump.
+/// Reads the bytes that may describe a logger; the dump can end right behind them.
 fn head(memory: &mut dyn Memory, address: Addr, kind: Option<Kind>) -> Option<Bytes> {
     let all = [HEAD, 192, 128, 96, 64, layout::STOP_SIZE, layout::QUEUE_SIZE, layout::QUEUE_SIZE_1, layout::MIN_SIZE];
     // A descriptor of UIA 1 is shorter.
@@ -96,21 +96,24 @@ impl Search<'_> {
         self.endian = Some(logger.endian);
         // Object and descriptor describe one buffer, but where one of them is damaged.
         let same = |l: &Logger| l.base == logger.base && l.len == logger.len;
-        if !self.found.iter().any(|(_, l, _)| same(l)) && self.found.len() < MOST {
+        if !self.found.iter().any(|(_, l, _)| same(l)) && self.found.len() < MAX_LOGGERS {
             self.found.push((address, logger, name));
         }
         Some(logger)
     }
 
     /// Objects of one kind behind each other: as many as the symbol's size says, or as make sense.
+    #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     fn objects(&mut self, address: Addr, size: u64) {
-        let count = size.checked_div(layout::STOP_SIZE as u64).filter(|c| *c > 0);
-        for i in 0..count.unwrap_or(MOST as u64).min(MOST as u64) {
+        let count = Some(size / layout::STOP_SIZE as u64).filter(|count| *count > 0);
+        for i in 0..count.unwrap_or(MAX_LOGGERS as u64).min(MAX_LOGGERS as u64) {
             let Some(at) = i.checked_mul(layout::STOP_SIZE as u64).and_then(|o| address.checked_add(o)) else { break };
             let before = self.tried.len();
             if self.take(Kind::Stop, at, STOP).is_none() && count.is_none() {
                 // Behind the last one lies something else.
-                self.tried.truncate(if i == 0 { self.tried.len() } else { before });
+                if i > 0 {
+                    self.tried.truncate(before);
+                }
                 break;
             }
         }
@@ -118,11 +121,13 @@ impl Search<'_> {
 
     /// Queues link to each other, from the one that the pointer leads to.
     fn queues(&mut self, pointer: Addr) {
-        let Ok(bytes) = self.memory.read_bytes(pointer, 4) else {
+        let bytes = self.memory.read_bytes(pointer, 4).ok().and_then(|bytes| bytes.first_chunk::<4>().copied());
+        let Some(bytes) = bytes else {
             return self.tried.push(format!("{QUEUES} at {pointer:#x}: cannot be read"));
         };
-        let [little, big] = [Endian::Little, Endian::Big].map(|e| (e, e.word(Width::W4, &bytes, 0).unwrap_or(0)));
-        if (little.1, big.1) == (0, 0) {
+        let little = (Endian::Little, Addr::from(u32::from_le_bytes(bytes)));
+        let big = (Endian::Big, Addr::from(u32::from_be_bytes(bytes)));
+        if little.1 == 0 {
             return self.tried.push(format!("{QUEUES} at {pointer:#x} is 0: no logger was started"));
         }
         // The order in which the pointer leads to a descriptor is right.
@@ -135,16 +140,18 @@ impl Search<'_> {
         };
         let mut at = if is_big { big.1 } else { little.1 };
         let mut seen = Vec::new();
-        while at != 0 && seen.len() < MOST && !seen.contains(&at) {
+        while at != 0 && seen.len() < MAX_LOGGERS && !seen.contains(&at) {
             seen.push(at);
-            at = match self.take(Kind::Queue, at, QUEUES) {
-                Some(logger) => logger.next,
+            let next = match self.take(Kind::Queue, at, QUEUES) {
+                Some(logger) => Some(logger.next),
                 // A queue of another kind is a link in the list like any other.
-                None => match self.memory.read_bytes(at, 8) {
-                    Ok(b) => self.endian.unwrap_or(Endian::Little).word(Width::W4, &b, 4).unwrap_or(0),
-                    Err(_) => 0,
-                },
+                None => {
+                    let link = self.memory.read_bytes(at, 8).ok();
+                    link.and_then(|link| self.endian.unwrap_or(Endian::Little).word(Width::W4, &link, 4))
+                }
             };
+            let Some(next) = next else { break };
+            at = next;
         }
     }
 

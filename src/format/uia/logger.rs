@@ -1,5 +1,7 @@
 //! What describes a logger: a structure of its module, on nom, or the packet of events itself.
 
+#![expect(clippy::arithmetic_side_effects, reason = "sums of 32-bit numbers in 64 bits, and offsets in a few bytes")]
+
 use nom::number::complete::{u16, u32};
 use nom::{IResult, Parser};
 
@@ -9,7 +11,7 @@ use super::order::Shape;
 use super::record::{Header, Packet};
 use crate::abi::{Addr, Endian};
 
-/// So many records behind each other are no accident.
+/// So many records behind each other are not there by chance.
 const ENOUGH: usize = 512;
 /// Bytes that are read to see what lies at an address.
 pub(super) const HEAD: usize = 256;
@@ -66,9 +68,9 @@ pub(super) struct Logger {
     pub instance: Option<u64>,
     /// The next descriptor in the list.
     pub next: Addr,
-    /// True where it says that something was recorded.
+    /// True where its fields show that something was recorded.
     pub used: bool,
-    /// False where it has no mark of its own, and what its writer keeps does not match to the byte.
+    /// False where it has no mark of its own, and its fields do not match each other exactly.
     pub certain: bool,
 }
 
@@ -128,13 +130,11 @@ impl Logger {
             && packet.is_multiple_of(4)
             && start == packet
             && write.is_multiple_of(4)
-            && write.wrapping_sub(start) >= 4
-            && write > start
-            && write <= end
-            && u64::from(end.wrapping_sub(start)) <= layout::MAX_BUFFER
+            && (u64::from(start) + 4..=end.into()).contains(&write.into())
+            && u64::from(end - start) <= layout::MAX_BUFFER
             && previous <= MAX_RECORD;
-        sound.then_some(Self {
-            len: Some(u64::from(end.wrapping_sub(start)).saturating_add(4)),
+        sound.then(|| Self {
+            len: Some(u64::from(end - start) + 4),
             write: pointer(write),
             dropped: Some(dropped.into()),
             enabled: Some(enabled != 0),
@@ -155,20 +155,20 @@ impl Logger {
             (dropped, sequence, _packets),
             (descriptor, packets),
         ) = read.ok()?.1;
-        let last = u64::from(buffer).saturating_add(size.into());
+        let last = u64::from(buffer) + u64::from(size);
         let sound = enabled <= 1
             && buffer != 0
             && buffer.is_multiple_of(4)
             && write.is_multiple_of(4)
             && size >= 32
             && u64::from(size) <= layout::MAX_BUFFER
-            && u64::from(write) >= u64::from(buffer).saturating_add(layout::PACKET as u64)
+            && u64::from(write) >= u64::from(buffer) + layout::PACKET as u64
             && write <= end
             && u64::from(end) < last
             && descriptor.is_multiple_of(4)
             && previous <= MAX_RECORD;
         // The last record begins at the end at the latest, and is at most 48 bytes long, and the mark behind it.
-        let room = last.saturating_sub(end.into());
+        let room = last.checked_sub(end.into());
         sound.then_some(Self {
             len: Some(size.into()),
             write: pointer(write),
@@ -176,7 +176,7 @@ impl Logger {
             enabled: Some(enabled != 0),
             instance: Some(instance.into()),
             used: sequence > 0 || previous > 0,
-            certain: (24..=256).contains(&room) && descriptor != 0 && packets == buffer,
+            certain: room.is_some_and(|room| (24..=256).contains(&room)) && descriptor != 0 && packets == buffer,
             ..Self::empty(Kind::Stop, endian, buffer.into())
         })
     }
@@ -194,7 +194,7 @@ impl Logger {
             queue::CIRCULAR | queue::OVERFLOW => Shape::Circular,
             _ => return None,
         };
-        let end = u64::from(start).saturating_add(len.into());
+        let end = u64::from(start) + u64::from(len);
         let within = |p: u32| p >= start && u64::from(p) <= end && p.is_multiple_of(4);
         let sound = matches!(size as usize, layout::QUEUE_SIZE | layout::QUEUE_SIZE_1)
             && start != 0
@@ -243,7 +243,7 @@ fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     let Some(one) = word(packet.header).filter(|h| h.is_sound() && h.kind().stamp.is_some() && sane && filled) else {
         return false;
     };
-    let Some(two) = word(packet.header.saturating_add(one.length.into())) else { return false };
+    let Some(two) = word(packet.header + usize::from(one.length)) else { return false };
     if !one.kind().chained {
         return whole && two.is_sound() && two.number < 4 && two.sequence == one.next_sequence();
     }
@@ -270,8 +270,8 @@ fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: Header, who
             if walked > ENOUGH {
                 return true;
             }
-            at = at.saturating_add(header.length.into());
+            at += usize::from(header.length);
         }
-        word(at).map_or(bytes.len() <= HEAD, |mark| mark.length == 0) && at.saturating_add(0x800) > length
+        word(at).map_or(bytes.len() <= HEAD, |mark| mark.length == 0) && at + 0x800 > length
     }
 }

@@ -41,7 +41,7 @@ impl Format for Uia {
     fn catalogue(&self, _names: Names) -> Catalogue {
         let raw = (0..32u8).filter(|n| layout::header_type(*n).stamp.is_none()).map(|n| {
             let class = "ti.uia.runtime.EventHdr".to_owned();
-            EventDef::new(FIRST_RAW.saturating_add(n.into()), layout::header_name(n), Product::Kernel, class)
+            EventDef::new(FIRST_RAW | u32::from(n), layout::header_name(n), Product::Kernel, class)
         });
         let ways = Ways { larger_is_urgent: true, idle_is_thread: true, ..Ways::default() };
         Catalogue::new(raw.chain(uia_events().iter().map(|d| d.def.clone())).collect(), Vec::new()).with_ways(ways)

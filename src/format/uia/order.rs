@@ -1,8 +1,13 @@
 //! Order: where in a buffer the records lie, oldest first.
 //!
-//! A stop-mode packet is written round and round. Records differ in length, so after the first lap nobody knows where
-//! the oldest whole one begins; but each holds the length of the one before it, and the chain is walked back from the
-//! end of the lap. Everything else is read forward.
+//! A stop-mode packet is overwritten from its start when it is full. Records differ in length, so after the first lap no
+//! field says where the oldest whole one begins. But each holds the length of the one before it, so the chain is walked
+//! back from the end of the lap. Everything else is read forward.
+
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "offsets in a buffer of at most 256 MiB, and lengths of at most 27 bits"
+)]
 
 use super::layout;
 use super::record::{Packet, Record};
@@ -46,7 +51,7 @@ pub(super) struct Order {
     pub lost: Vec<Lost>,
     /// Where the next record goes, where that is known: an offset in the buffer.
     pub write: Option<usize>,
-    /// True where the packet's header is none, or its length contradicts the records: nothing but these tells whether
+    /// True where the packet's header is none, or its length contradicts the records: only the records show whether
     /// older ones lie behind the newest.
     pub damaged: bool,
 }
@@ -78,9 +83,10 @@ impl Order {
 
     /// The word of the buffer at which a record begins.
     pub fn slot(&self, at: usize) -> u64 {
-        let place = at.saturating_add(self.turned);
-        let place = if self.turned > 0 { place.checked_rem(self.bytes.len()).unwrap_or(place) } else { place };
-        (place / 4) as u64
+        let place = at + self.turned;
+        let is_turned = self.wrapped && self.turned > 0;
+        let around = place.checked_sub(self.bytes.len()).filter(|_| is_turned);
+        (around.unwrap_or(place) / 4) as u64
     }
 
     /// Goes on where the chain of records is broken at `at`: adds those that other chains up to `bound` hold, and then
@@ -96,7 +102,7 @@ impl Order {
         self.note_gaps(from, &found, self.records.len());
         self.records.append(&mut found);
         if end < to {
-            self.lost.push(Lost { before: self.records.len(), at: end, len: to.saturating_sub(end) });
+            self.lost.push(Lost { before: self.records.len(), at: end, len: to - end });
         }
     }
 
@@ -104,7 +110,7 @@ impl Order {
     /// damaged, and then others lie in it.
     fn floor(&self, at: usize) -> usize {
         let last = self.records.last().filter(|r| r.end() == at);
-        last.map_or(at, |r| r.at.saturating_add(4))
+        last.map_or(at, |r| r.at + 4)
     }
 
     /// Notes the bytes between records, the first of which has this number.
@@ -112,7 +118,7 @@ impl Order {
         let mut at = from;
         for (before, r) in (number..).zip(records) {
             if r.at > at {
-                self.lost.push(Lost { before, at, len: r.at.saturating_sub(at) });
+                self.lost.push(Lost { before, at, len: r.at - at });
             }
             at = r.end();
         }
@@ -134,7 +140,7 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
         order.wrapped = true;
         tail = walk.backward(full, write);
         if tail.is_empty() {
-            tail = walk.leading_to(full, write.saturating_add(4));
+            tail = walk.leading_to(full, write + 4);
         }
     }
     // The first record of all has none before it: where there was one, the buffer was filled, whatever its length says.
@@ -164,8 +170,8 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
     order
 }
 
-/// What the lap before left behind the newest record, where the chain back from its end is broken, or its end is not
-/// known. It counts where it leads up to what is known already.
+/// Adds the records of the lap before, behind the newest record, where the chain back from its end is broken, or its end is
+/// not known. They are taken where they lead up to the records that are known already.
 fn older(
     walk: Walk<'_>,
     (write, packet): (usize, Option<Packet>),
@@ -179,7 +185,7 @@ fn older(
     if !bounded && !order.damaged && !first.is_some_and(|r| r.header.is_preceded()) {
         return;
     }
-    let from = write.saturating_add(4);
+    let from = write + 4;
     let to = tail.first().map_or(if bounded { full } else { len }, |r| r.at);
     let mut found = walk.chains(from, to);
     let Some(last) = found.last().copied() else { return };
@@ -200,16 +206,16 @@ fn older(
 
 fn circular(bytes: &[u8], known: &Known) -> Order {
     let len = bytes.len();
-    let write = known.write.unwrap_or(0).min(len);
+    // A pointer behind the part that could be read: the records end with that part.
+    let write = known.write.unwrap_or(len).min(len);
     let read = known.read.unwrap_or(0).min(len);
     let (front, back) = bytes.split_at(read);
     let mut line = back.to_vec();
-    let mut to = write.saturating_sub(read);
     let around = write < read;
     if around {
         line.extend_from_slice(front);
-        to = back.len().saturating_add(write);
     }
+    let to = if around { back.len() + write } else { write - read };
     let walk = Walk { bytes: &line, endian: known.endian };
     let mut order = Order { turned: read, wrapped: around, write: known.write, ..Order::default() };
     let mut from = 0;
@@ -234,7 +240,7 @@ fn circular(bytes: &[u8], known: &Known) -> Order {
     order
 }
 
-/// A packet among others: its number, where its records begin and end, and whether that end is sure.
+/// A packet among others: its number, where its records begin and end, and whether that end is certain.
 type Filled = (u16, usize, usize, bool);
 
 fn packets(bytes: &[u8], known: &Known) -> Order {
@@ -266,18 +272,18 @@ fn filled_packets(bytes: &[u8], first: Packet, write: Option<usize>) -> Vec<Fill
         let same = packet.header == first.header && packet.source == first.source && (whole || packet.length > 0);
         same.then_some(packet)
     };
-    let mut sizes = (first.header..bytes.len().saturating_sub(first.header)).step_by(4);
+    let mut sizes = (first.header..bytes.len()).step_by(4);
     let size = sizes.find(|at| whole && named(*at).is_some() && bytes.len().is_multiple_of(*at));
     let size = size.unwrap_or(bytes.len());
     let mut found: Vec<Filled> = Vec::new();
-    for start in (0..bytes.len()).step_by(size.max(1)) {
+    for start in (0..bytes.len()).step_by(size) {
         let Some(packet) = named(start).or((start == 0).then_some(first)) else { continue };
-        let room = start.saturating_add(size).min(bytes.len());
-        let filled = start.saturating_add(packet.length);
+        let room = (start + size).min(bytes.len());
+        let filled = start + packet.length;
         let writing = write.filter(|w| *w > start && *w < room);
         let sound = packet.length >= packet.header && filled <= room;
         let end = writing.or(sound.then_some(filled)).unwrap_or(room);
-        found.push((packet.sequence, start.saturating_add(packet.header), end, writing.is_some() || sound));
+        found.push((packet.sequence, start + packet.header, end, writing.is_some() || sound));
     }
     // Numbers count on, and start over at 65536; they are a part of that circle.
     found.sort_unstable();

@@ -1,7 +1,7 @@
 //! The read plan: the buffer of one logger, and the texts that its records name.
 //!
 //! Records differ in length, so their numbers are known only once all of them were walked: the whole buffer is read
-//! whatever was asked for.
+//! even for a few events.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use super::super::{self as format, DecodeOptions, Format, merged};
 use super::locate;
 use super::logger::{Kind, Logger};
 use super::order::{Known, Order, Shape};
+use super::record::Packet;
 use super::text::Texts;
 use super::{Uia, decode, definition, layout};
-use crate::abi::{Addr, Endian, Width};
+use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
@@ -21,10 +22,10 @@ use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place, Trace};
 
-/// Bytes that a bare packet is read in at first; it says nothing of its size before it was filled.
-const FIRST: usize = 1024;
+/// Bytes of the first read of a bare packet, which does not hold its size before it was filled.
+const FIRST_READ: usize = 1024;
 /// The most that is read of a bare packet.
-const MOST: usize = 1 << 20;
+const MAX_PACKET: usize = 1 << 20;
 /// What is read, for messages.
 const EVENTS: &str = "the events";
 
@@ -113,7 +114,7 @@ fn order(logger: &Logger, buffer: &[u8]) -> Order {
     Order::of(buffer, &Known { shape: logger.shape, endian: logger.endian, write, read, header })
 }
 
-/// What was noticed while the logger was looked for.
+/// The issues that the search for the logger found.
 fn of_place(place: &locate::Place) -> Vec<Issue> {
     let mut issues = Vec::new();
     let others: Vec<String> = place.others.iter().map(|a| format!("{a:#x}")).collect();
@@ -169,12 +170,13 @@ fn not_a_logger(memory: &mut dyn Memory, located: &format::Location) -> Error {
     )
 }
 
-/// Reads the buffer, or as much of its beginning as there is.
+/// Reads the buffer, or the readable part at its beginning.
+#[expect(clippy::arithmetic_side_effects, reason = "addresses and lengths of 32 bits, and a part of the length")]
 fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>) -> Result<Bytes, Error> {
     let Some(len) = logger.len else { return read_packet(memory, logger) };
-    let wanted = usize::try_from(len).unwrap_or(usize::MAX);
-    let bytes = prefix(memory, logger.base, wanted, EVENTS)?;
-    let missing = wanted.saturating_sub(bytes.len());
+    // At most as long as MAX_BUFFER.
+    let bytes = prefix(memory, logger.base, len as usize, EVENTS)?;
+    let missing = len - bytes.len() as u64;
     if missing > 0 && bytes.len() < 8 {
         return Err(Error::failed(
             Code::HeaderOutsideMemory,
@@ -185,30 +187,34 @@ fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>
     if missing > 0 {
         issues.push(
             Issue::new(Code::RingUnreadable, format!("{missing} of {len} bytes of the buffer cannot be read"))
-                .at(Place::address(logger.base.saturating_add(bytes.len() as u64))),
+                .at(Place::address(logger.base + bytes.len() as u64)),
         );
     }
     Ok(bytes)
 }
 
 /// A packet that only its own header describes: read on until the mark behind the newest record.
+#[expect(clippy::arithmetic_side_effects, reason = "lengths of at most 27 bits")]
 fn read_packet(memory: &mut dyn Memory, logger: &Logger) -> Result<Bytes, Error> {
-    let head = memory.read_bytes(logger.base, layout::PACKET_MIN).map_err(|e| e.explain(EVENTS))?;
-    let full = Endian::Big.u32(&head, 0).map_or(0, |w| if w >> 28 == 3 { w & 0xFFFF } else { w & 0x07FF_FFFF });
-    // The length of a packet that was filled, and the mark behind it.
-    let mut len = (full as usize).saturating_add(4).clamp(FIRST, MOST);
+    let mut len = FIRST_READ;
     loop {
         let there = prefix(memory, logger.base, len, EVENTS)?;
-        if there.len() < len {
+        if there.len() < len || len >= MAX_PACKET {
             return Ok(there);
+        }
+        // The length of a packet that was filled, and the mark behind it.
+        let full = Packet::of(&there).map_or(0, |packet| packet.length + 4);
+        if full > len {
+            len = full.min(MAX_PACKET);
+            continue;
         }
         let known = Known { shape: Shape::Lap, endian: logger.endian, write: None, read: None, header: None };
         let order = Order::of(&there, &known);
         // A broken chain is not repaired by reading on, unless it breaks at the very end.
-        let broken = order.lost.first().is_some_and(|l| l.at.saturating_add(0x800) < there.len());
-        if order.write.is_some() || broken || len >= MOST {
+        let broken = order.lost.first().is_some_and(|lost| lost.at + 0x800 < there.len());
+        if order.write.is_some() || broken {
             return Ok(there);
         }
-        len = len.saturating_mul(2).min(MOST);
+        len = (2 * len).min(MAX_PACKET);
     }
 }

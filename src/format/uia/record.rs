@@ -1,5 +1,10 @@
 //! Records and the packets that hold them, on nom. What they mean is decided elsewhere.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "offsets in a buffer of at most 256 MiB, and lengths of eleven bits"
+)]
+
 use nom::number::complete::be_u32;
 use nom::{IResult, Parser};
 
@@ -31,7 +36,7 @@ impl Packet {
             layout::PACKET_EVENT => {
                 let read: IResult<&[u8], (u32, u32, u32)> = (be_u32, be_u32, be_u32).parse(rest);
                 let (second, source, _to) = read.ok()?.1;
-                let (length, sequence) = ((first & 0x07FF_FFFF) as usize, u16::try_from(second >> 16).ok()?);
+                let (length, sequence) = ((first & 0x07FF_FFFF) as usize, (second >> 16) as u16);
                 Some(Self { header: layout::PACKET, length, sequence, source })
             }
             layout::PACKET_EVENT_MIN => {
@@ -58,14 +63,14 @@ pub(super) struct Header {
 impl Header {
     /// Takes the first word of a record apart.
     pub fn of(word: u32) -> Self {
-        let bits = |shift: u32, mask: u32| u16::try_from((word >> shift) & mask).unwrap_or(0);
-        let number = u8::try_from(word >> 27).unwrap_or(31);
+        let [high, a, b, c] = word.to_be_bytes();
+        let (number, low) = (high >> 3, u16::from_be_bytes([b, c]));
         let (previous, sequence) = match number {
-            0..=7 => (None, Some(bits(0, 0xFFFF))),
-            8..=12 => (Some(bits(5, 0x7FF)), Some(bits(0, 31))),
+            0..=7 => (None, Some(low)),
+            8..=12 => (Some(low >> 5), Some(low & 31)),
             _ => (None, None),
         };
-        Self { number, length: bits(16, 0x7FF), previous, sequence }
+        Self { number, length: u16::from_be_bytes([high & 7, a]), previous, sequence }
     }
 
     /// What the header type says.
@@ -91,7 +96,7 @@ impl Header {
     /// True where the length can be that of such a record: whole words, and all that the type asks for.
     pub fn is_sound(&self) -> bool {
         let kind = self.kind();
-        let least = kind.head().saturating_add(if kind.snapshot { 24 } else { 0 });
+        let least = kind.head() + if kind.snapshot { 24 } else { 0 };
         self.length.is_multiple_of(4) && usize::from(self.length) >= least
     }
 
@@ -111,10 +116,10 @@ pub(super) struct Record {
     /// Its first word.
     pub header: Header,
     /// Records of the same snapshot before it that the target itself wrote over.
-    pub overwritten: u16,
+    pub overwritten: u32,
 }
 
-/// What a record says of the snapshot that it is a part of.
+/// The fields of a record that describe the snapshot that it is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     /// Number of the snapshot.
@@ -134,32 +139,30 @@ impl Record {
 
     /// Offset of the byte behind it.
     pub fn end(&self) -> usize {
-        self.at.saturating_add(self.header.length.into())
+        self.at + usize::from(self.header.length)
     }
 
     /// Event id and module id; `None` where the record's layout is not public.
     pub fn ids(&self, bytes: &[u8], endian: Endian) -> Option<(u16, u16)> {
         let kind = self.header.kind();
         kind.stamp?;
-        let word = endian.u32(bytes, self.at.checked_add(kind.head())?.checked_sub(4)?)?;
-        Some((u16::try_from(word >> 16).ok()?, u16::try_from(word & 0xFFFF).ok()?))
+        let [a, b, c, d] = endian.u32(bytes, self.at + kind.head() - 4)?.to_be_bytes();
+        Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     }
 
     /// The stamp, of 32 or 64 bits, its lower word first whatever the byte order is.
     pub fn stamp(&self, bytes: &[u8], endian: Endian) -> Option<u64> {
-        let at = self.at.checked_add(4)?;
-        let word = |at| endian.u32(bytes, at).map(u64::from);
+        let word = |offset| endian.u32(bytes, self.at + offset).map(u64::from);
         match self.header.kind().stamp? {
-            4 => word(at),
-            8 => Some(word(at.checked_add(4)?)? << 32 | word(at)?),
+            4 => word(4),
+            8 => Some(word(8)? << 32 | word(4)?),
             _ => None,
         }
     }
 
     /// The words behind event and module, of the target's width, or behind the first word where nothing more is known.
     pub fn words(&self, bytes: &[u8], endian: Endian, word: Width) -> Vec<u64> {
-        let start = self.at.saturating_add(self.header.kind().head());
-        let body = bytes.get(start..self.end()).unwrap_or(&[]);
+        let body = bytes.get(self.at + self.header.kind().head()..self.end()).unwrap_or(&[]);
         body.chunks_exact(word.bytes()).filter_map(|c| endian.word(word, c, 0)).collect()
     }
 

@@ -33,7 +33,7 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     found
 }
 
-/// What these bytes describe. Nearly all words are nothing: the cheapest question comes first.
+/// What these bytes describe. Nearly all words describe nothing: the cheapest test comes first.
 fn likely(head: &[u8], address: Addr) -> Option<Logger> {
     let small = matches!(head.get(..4), Some([48 | 44, 0, 0, 0] | [0, 0, 0, 48 | 44]));
     let packet = matches!(head.first(), Some(0xA0 | 0xA8 | 0x30 | 0x38));
@@ -45,7 +45,7 @@ fn likely(head: &[u8], address: Addr) -> Option<Logger> {
     })
 }
 
-/// Where structure and buffer lie in the same bytes, the one tells the address of the other, and so of all of them.
+/// Where structure and buffer lie in the same bytes, the structure gives the address of the buffer, and so of all finds.
 fn place(bytes: &[u8], found: &mut [Found]) {
     let packets: Vec<usize> = found.iter().filter(|f| f.events.is_none()).map(|f| f.offset).collect();
     let shift = found.iter().find_map(|f| {
@@ -63,13 +63,13 @@ fn place(bytes: &[u8], found: &mut [Found]) {
     });
     if let Some(shift) = shift {
         for f in found {
-            f.base = shift.saturating_add(f.offset as u64);
+            f.base = shift.wrapping_add(f.offset as u64);
         }
     }
 }
 
-/// What a search found, each logger once: what describes it rather than the bare packet, for it knows where the next
-/// record goes. The largest is meant.
+/// The finds of a search, each logger once, the largest first. A structure is preferred to the bare packet: it has the
+/// place of the next record.
 pub(super) fn sift(memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
     let (described, bare): (Vec<_>, Vec<_>) = hits.into_iter().partition(|(_, f)| f.events.is_some());
     let mut kept: Vec<(Addr, Found)> = Vec::new();

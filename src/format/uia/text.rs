@@ -3,6 +3,8 @@
 //! An event's id is the offset of its text in a table of characters; with bit 15 set an id is the number of a node with
 //! a left and a right part, each of them such an id again.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts to small limits")]
+
 use std::collections::HashMap;
 
 use super::format_string::{self, MAX_TEXT};
@@ -21,11 +23,11 @@ const LOADED: &str = "xdc_runtime_Text_isLoaded__C";
 /// Mark of an id that is a node.
 const NODE: u16 = 0x8000;
 /// How deep parts may have parts.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// The longest string that is read.
-const LONGEST: usize = 128;
+const MAX_STRING: usize = 128;
 /// The most strings that are read for names, and again for arguments.
-const STRINGS: usize = 512;
+const MAX_STRINGS: usize = 512;
 /// The format string of what is printed: its first argument.
 const PRINTED: &str = "%$S";
 
@@ -59,18 +61,22 @@ impl Tables {
 }
 
 /// The texts that a program's records name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Texts {
     pub tables: Tables,
     strings: HashMap<Addr, String>,
     nodes: HashMap<u16, (u16, u16)>,
     /// What was read.
     pub regions: Vec<Region>,
-    /// Bits of an argument.
-    width: u32,
+    /// Width of an argument.
+    word: Width,
 }
 
 impl Texts {
+    fn new(tables: Tables, word: Width) -> Self {
+        Self { tables, strings: HashMap::new(), nodes: HashMap::new(), regions: Vec::new(), word }
+    }
+
     /// Reads the names of the modules and events that the records have, and the strings that their arguments point to.
     pub fn read(
         memory: &mut dyn Memory,
@@ -78,8 +84,7 @@ impl Texts {
         order: &Order,
         (endian, word): (Endian, Width),
     ) -> Self {
-        let width = if word == Width::W8 { 64 } else { 32 };
-        let mut texts = Self { tables: Tables::of(memory, symbols), width, ..Self::default() };
+        let mut texts = Self::new(Tables::of(memory, symbols), word);
         if !texts.has_tables() {
             return texts;
         }
@@ -89,11 +94,9 @@ impl Texts {
         ids.sort_unstable();
         ids.dedup();
         // Parts name parts: a few rounds, each one batch.
-        let mut rounds = 0..DEPTH;
-        while rounds.next().is_some() && texts.read_parts(memory, &ids, endian) {}
+        let _ = (0..MAX_DEPTH).all(|_| texts.read_parts(memory, &ids, endian));
         // Format strings in arguments name further arguments.
-        let mut rounds = 0..2;
-        while rounds.next().is_some() && texts.read_arguments(memory, order, endian, word) {}
+        let _ = (0..2).all(|_| texts.read_arguments(memory, order, endian, word));
         texts
     }
 
@@ -108,7 +111,7 @@ impl Texts {
         ids.iter().for_each(|id| self.missing(*id, 0, &mut missing));
         missing.sort_unstable();
         missing.dedup();
-        missing.truncate(STRINGS);
+        missing.truncate(MAX_STRINGS);
         let placed = missing.into_iter().filter_map(|id| Some((id, self.tables.address(id)?)));
         let (parts, strings): (Vec<_>, Vec<_>) = placed.partition(|(id, _)| id & NODE != 0);
         let wanted: Vec<(Addr, usize)> = parts.iter().map(|(_, at)| (*at, 4)).collect();
@@ -131,20 +134,20 @@ impl Texts {
             if let Some(format) = format.filter(|f| format_string::takes_strings(f)) {
                 wanted.extend(self.print(&format, &r.words(&order.bytes, endian, word)).1);
             }
-            if wanted.len() > STRINGS.saturating_mul(4) {
+            if wanted.len() > 4 * MAX_STRINGS {
                 break;
             }
         }
         wanted.sort_unstable();
         wanted.dedup();
         wanted.retain(|a| self.at(*a).is_none());
-        wanted.truncate(STRINGS);
+        wanted.truncate(MAX_STRINGS);
         self.read_strings(memory, &wanted)
     }
 
     /// Reads strings; what lies behind their end need not be readable. True where one was read.
     fn read_strings(&mut self, memory: &mut dyn Memory, wanted: &[Addr]) -> bool {
-        let batch: Vec<(Addr, usize)> = wanted.iter().map(|a| (*a, LONGEST)).collect();
+        let batch: Vec<(Addr, usize)> = wanted.iter().map(|a| (*a, MAX_STRING)).collect();
         let mut any = false;
         for (address, result) in wanted.iter().zip(memory.read_batch(&batch)) {
             let bytes = match result {
@@ -186,7 +189,7 @@ impl Texts {
     }
 
     fn parts(&self, id: u16, depth: usize, out: &mut String) -> Option<()> {
-        if depth > DEPTH || out.len() > MAX_TEXT {
+        if depth > MAX_DEPTH || out.len() > MAX_TEXT {
             return None;
         }
         if id & NODE == 0 {
@@ -194,19 +197,19 @@ impl Texts {
             return Some(());
         }
         let (left, right) = self.nodes.get(&id).copied()?;
-        self.parts(left, depth.saturating_add(1), out)?;
-        self.parts(right, depth.saturating_add(1), out)
+        self.parts(left, depth + 1, out)?;
+        self.parts(right, depth + 1, out)
     }
 
     /// Ids of parts whose text or parts are not here yet.
     fn missing(&self, id: u16, depth: usize, out: &mut Vec<u16>) {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return;
         }
         match self.nodes.get(&id) {
             Some((left, right)) => {
-                self.missing(*left, depth.saturating_add(1), out);
-                self.missing(*right, depth.saturating_add(1), out);
+                self.missing(*left, depth + 1, out);
+                self.missing(*right, depth + 1, out);
             }
             None if id & NODE == 0 && self.tables.address(id).and_then(|at| self.at(at)).is_some() => {}
             None => out.push(id),
@@ -220,7 +223,7 @@ impl Texts {
 
     /// What a format string makes of its arguments, and the addresses of strings among them.
     fn print(&self, format: &str, args: &[u64]) -> (String, Vec<Addr>) {
-        format_string::print(format, args, self.width, |address| self.at(address))
+        format_string::print(format, args, self.word, |address| self.at(address))
     }
 
     /// What a format string makes of its arguments.
@@ -229,7 +232,7 @@ impl Texts {
     }
 }
 
-/// A string near the end of what can be read: in ever smaller parts.
+/// A string near the end of readable memory: read in smaller and smaller parts.
 fn to_the_end(memory: &mut dyn Memory, address: Addr) -> Option<Bytes> {
     let mut all: Vec<u8> = Vec::new();
     for len in [64, 32, 16, 8, 4, 2, 1] {
@@ -248,8 +251,7 @@ mod tests {
     use super::*;
 
     fn texts() -> Texts {
-        let tables = Tables::At { chars: 0x1000, nodes: Some(0x2000) };
-        let mut texts = Texts { tables, width: 32, ..Texts::default() };
+        let mut texts = Texts::new(Tables::At { chars: 0x1000, nodes: Some(0x2000) }, Width::W4);
         texts.add_text(0x1001, b"ti.sysbios.knl.\0");
         texts.add_text(0x1011, b"Task\0");
         texts.add_text(0x5000, b"value %d of %s\0");
@@ -273,9 +275,15 @@ mod tests {
         assert_eq!(say("a %d b 0x%08x %u%%", &[0xFFFF_FFFE, 0xAB, 7]), "a -2 b 0x000000ab 7%");
         assert_eq!(say("%$F%$S!", &[0x5200, 42, 0x5000, 5, 0x5100]), "main.c:42: value 5 of sensor!");
         assert_eq!(say("%-4d|%4d|%04d", &[7, 7, 0xFFFF_FFF9]), "7   |   7|-007");
-        assert_eq!(say("%s %d", &[0x9999]), "0x9999 0");
         assert_eq!(say("100% %q %", &[]), "100% %q %");
         assert_eq!(say("%h of %h %x", &[0x0028_0060, 1]), "96 of 40 1");
         assert_eq!(say("%hd %lx", &[3, 4]), "3 4");
+    }
+
+    #[test]
+    fn an_argument_that_was_not_recorded_was_printed_as_0() {
+        let say = |f: &str, a: &[u64]| texts().say(f, a);
+        assert_eq!(say("%s %d", &[0x9999]), "0x9999 ?");
+        assert_eq!(say("%$F%$S", &[0x5200]), "main.c:?: ?");
     }
 }

@@ -1,5 +1,7 @@
 //! Time: the steps between stamps, and those that no clock makes that only counts on.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts stamps")]
+
 use super::super::DecodeOptions;
 use super::index::Index;
 use crate::abi::Width;
@@ -16,23 +18,23 @@ pub(super) type Back = Vec<(u64, i64)>;
 /// stepped back where that pause would be longer than all others together; one of 64 bits never goes around.
 pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>) -> Back {
     let mut found = Back::new();
-    let (mut long, mut rest) = (Vec::new(), 0u64);
+    let (mut long, mut rest) = (Vec::new(), 0u128);
     for pair in stamps.windows(2) {
         let [(_, before), (seq, stamp)] = *pair else { continue };
         let (on, back) = (clock.step(before, stamp), clock.step(stamp, before));
         if on > back {
             long.push((seq, on, back, (before, stamp)));
         } else {
-            rest = rest.saturating_add(on);
+            rest += u128::from(on);
         }
     }
     let endless = clock.mask == u64::MAX && clock.period.is_none();
-    let usual = long.len() > 2 && long.len().saturating_mul(USUAL) > stamps.len();
+    let usual = long.len() > 2 && USUAL * long.len() > stamps.len();
     let mut first = None;
     for (seq, on, back, stamps) in long {
-        if endless || !usual && on > rest {
+        if endless || !usual && u128::from(on) > rest {
             first = first.or(Some((seq, stamps)));
-            found.push((seq, i64::try_from(back).unwrap_or(i64::MAX).saturating_neg()));
+            found.push((seq, back.wrapping_neg().cast_signed()));
         }
     }
     if let Some((seq, (before, stamp))) = first {
@@ -57,11 +59,11 @@ pub(super) fn find(index: &Index, options: &DecodeOptions, issues: &mut Vec<Issu
     let mut before = None;
     for r in &index.order.records {
         let Some(stamp) = index.stamp(r) else { continue };
-        wide = wide.saturating_add(u64::from(r.header.kind().stamp == Some(8)));
-        stamps = stamps.saturating_add(1);
+        wide += u64::from(r.header.kind().stamp == Some(8));
+        stamps += 1;
         match before.map(|b| stamp.cmp(&b)) {
-            Some(std::cmp::Ordering::Greater) => up = up.saturating_add(1),
-            Some(std::cmp::Ordering::Less) => down = down.saturating_add(1),
+            Some(std::cmp::Ordering::Greater) => up += 1,
+            Some(std::cmp::Ordering::Less) => down += 1,
             _ => {}
         }
         before = Some(stamp);

@@ -1,5 +1,10 @@
 //! Walks from record to record: forward by lengths, backward by the lengths of the records before, and where a chain
-//! is broken, by what the records behind the damage say of each other.
+//! is broken, by whether the records behind the damage match each other.
+
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "offsets in a buffer of at most 256 MiB, and lengths of eleven bits"
+)]
 
 use super::record::{Header, Record};
 use crate::abi::Endian;
@@ -38,7 +43,7 @@ impl Walk<'_> {
     /// be so, but for the first.
     pub fn forward(&self, from: usize, to: usize, out: &mut Vec<Record>) -> End {
         let to = to.min(self.bytes.len());
-        let (mut at, mut before, mut overwritten) = (from, None::<Header>, 0u16);
+        let (mut at, mut before, mut overwritten) = (from, None::<Header>, 0);
         while at < to {
             let Some(header) = self.header(at) else { return End::Broken(at) };
             if header.length == 0 {
@@ -49,7 +54,7 @@ impl Walk<'_> {
             }
             before = Some(header);
             if let Some(next) = self.writes_over(at).filter(|next| *next < to) {
-                overwritten = overwritten.saturating_add(1);
+                overwritten += 1;
                 at = next;
                 continue;
             }
@@ -67,7 +72,7 @@ impl Walk<'_> {
         if header.previous.is_some_and(|p| p != before.length) {
             return false;
         }
-        let end = at.saturating_add(usize::from(header.length));
+        let end = at + usize::from(header.length);
         let known = |next: Header| next.previous.is_none_or(|p| p == header.length);
         header.kind().chained || !before.kind().chained || end == to || end < to && self.header(end).is_some_and(known)
     }
@@ -81,9 +86,9 @@ impl Walk<'_> {
         if !(kind.snapshot && kind.chained) {
             return None;
         }
-        let next = at.checked_add(kind.head())?;
+        let next = at + kind.head();
         let over = self.header(next).filter(Header::is_sound)?;
-        let event = |at: usize| self.endian.u32(self.bytes, at.checked_add(kind.head())?.checked_sub(4)?);
+        let event = |at: usize| self.endian.u32(self.bytes, at + kind.head() - 4);
         (over.number == header.number && over.follows(&header) && event(next) == event(at)).then_some(next)
     }
 
@@ -105,15 +110,16 @@ impl Walk<'_> {
     /// a gap, leads exactly to its end.
     pub fn leading_to(&self, end: usize, floor: usize) -> Vec<Record> {
         let words = end.saturating_sub(floor) / 4;
+        let start = end - 4 * words;
+        // Words from which such a chain leads to the end.
         let mut leads = vec![false; words];
         let mut first = None;
-        for i in (0..words).rev() {
-            let at = end.saturating_sub(words.saturating_sub(i).saturating_mul(4));
+        for at in (start..end).step_by(4).rev() {
             let Some(record) = self.record(at, end).filter(|r| r.header.number < 4) else { continue };
-            let on = i.saturating_add(usize::from(record.header.length) / 4);
             let numbered = || self.header(record.end()).and_then(|h| h.sequence) == record.header.next_sequence();
-            let good = record.end() == end || leads.get(on).copied().unwrap_or(false) && numbered();
-            if let (true, Some(place)) = (good, leads.get_mut(i)) {
+            let goes_on = |word: usize| leads.get(word).is_some_and(|leads| *leads) && numbered();
+            let good = record.end() == end || goes_on((record.end() - start) / 4);
+            if let (true, Some(place)) = (good, leads.get_mut((at - start) / 4)) {
                 *place = true;
                 first = Some(at);
             }
@@ -125,8 +131,8 @@ impl Walk<'_> {
         found
     }
 
-    /// The records in `from..to` that vouch for each other, in chains, oldest first. A single record proves nothing but
-    /// where it ends at a record, or mark, that knows its length.
+    /// The records in `from..to` that confirm each other, in chains, oldest first. A single record is taken only where it
+    /// ends at a record, or mark, that holds its length.
     pub fn chains(&self, from: usize, to: usize) -> Vec<Record> {
         let to = to.min(self.bytes.len());
         let (mut found, mut at) = (Vec::new(), from);
@@ -141,7 +147,7 @@ impl Walk<'_> {
                     found.extend(chain);
                     at = last.end();
                 }
-                _ => at = at.saturating_add(4),
+                _ => at += 4,
             }
         }
         found

@@ -79,7 +79,7 @@ impl OpenOcd {
     }
 
     fn words(&mut self, addr: Addr, count: usize) -> Result<Vec<u8>, ReadError> {
-        let len = count.saturating_mul(4);
+        let len = count << 2;
         let asked = format!("read_memory {addr:#x} 32 {count}");
         let answer =
             ask(&mut self.connection, &ask_words(addr, count), &asked).map_err(|e| failed_link(addr, len, &e))?;
@@ -117,12 +117,13 @@ impl OpenOcd {
 }
 
 impl Memory for OpenOcd {
+    #[allow(clippy::arithmetic_side_effects, reason = "no chunk is longer than CHUNK")]
     fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         in_chunks(addr, buf, |addr, part| {
             // Whole words: what OpenOCD reads at once cannot be torn.
             let start = addr & !3;
-            let skip = usize::try_from(addr.wrapping_sub(start)).unwrap_or(0);
-            let count = skip.saturating_add(part.len()).div_ceil(4);
+            let skip = (addr & 3) as usize;
+            let count = (skip + part.len()).div_ceil(4);
             let bytes = self.words(start, count)?;
             let wanted = bytes.get(skip..).and_then(|b| b.get(..part.len()));
             part.copy_from_slice(wanted.ok_or_else(|| ReadError::unmapped(addr, part.len()))?);

@@ -63,7 +63,7 @@ impl Qmp {
         self.ask(&command, line)
     }
 
-    /// Asks; `asked` says it for people.
+    /// Asks; `asked` is its short form, for messages.
     fn ask(&mut self, command: &str, asked: &str) -> Result<Answer, RspError> {
         self.connection.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
         for _ in 0..MAX_EVENTS {
@@ -99,7 +99,10 @@ impl Qmp {
                 match value.strip_prefix("0x").and_then(|v| u8::from_str_radix(v, 16).ok()) {
                     Some(byte) => bytes.push(byte),
                     // `Cannot access memory`
-                    None => return Err(ReadError::unmapped(addr.saturating_add(bytes.len() as u64), len)),
+                    None => {
+                        let at = addr.checked_add(bytes.len() as u64);
+                        return Err(ReadError::unmapped(at.unwrap_or(addr), len));
+                    }
                 }
             }
         }

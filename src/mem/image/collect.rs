@@ -18,6 +18,14 @@ struct Run {
     unit: u8,
 }
 
+impl Run {
+    /// The address behind its last byte, which may be that of the address space.
+    #[allow(clippy::arithmetic_side_effects, reason = "a sum of 65 bits")]
+    fn end(&self) -> u128 {
+        u128::from(self.start) + self.len as u128
+    }
+}
+
 /// Takes bytes one record after the other. All of them lie in one arena: memory is that of the bytes, and little more.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
@@ -28,6 +36,7 @@ pub(super) struct Collector {
 
 impl Collector {
     /// Adds the bytes of one line.
+    #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena")]
     pub fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
         if bytes.is_empty() {
             return;
@@ -39,7 +48,7 @@ impl Collector {
         let full = self.runs.len() >= MAX_PIECES;
         match self.runs.last_mut() {
             Some(run) if run.unit == unit && run.start.checked_add(run.len as u64) == Some(start) => {
-                run.len = run.len.saturating_add(bytes.len());
+                run.len += bytes.len();
             }
             _ if full => return self.flaws.add(Wrong::Pieces, line),
             _ => self.runs.push(Run { start, offset, len: bytes.len(), unit }),
@@ -50,13 +59,14 @@ impl Collector {
     /// Turns the bytes of each word around.
     pub fn swap_words(&mut self) {
         for run in self.runs.iter().filter(|r| r.unit > 1) {
-            let end = run.offset.saturating_add(run.len);
-            let Some(bytes) = self.arena.get_mut(run.offset..end) else { continue };
+            let bytes = self.arena.get_mut(run.offset..).and_then(|rest| rest.get_mut(..run.len));
+            let Some(bytes) = bytes else { continue };
             bytes.chunks_exact_mut(usize::from(run.unit)).for_each(<[u8]>::reverse);
         }
     }
 
     /// The blocks: sorted, without overlap, none touches another. Where bytes were given twice the later ones count.
+    #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena, and ends of runs in 128 bits")]
     pub fn finish(mut self) -> (Vec<(Addr, Bytes)>, Flaws) {
         self.arena.shrink_to_fit();
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
@@ -67,28 +77,29 @@ impl Collector {
         let mut rest = order.as_slice();
         while let Some(first) = rest.first().and_then(|i| self.runs.get(*i)) {
             // One group: runs that touch or overlap.
-            let mut end = u128::from(first.start).saturating_add(first.len as u128);
+            let mut end = first.end();
             let mut size = first.len;
             let mut in_order = true;
             let mut before = *first;
-            let mut count = 1usize;
+            let mut count = 1;
             while let Some(next) = rest.get(count).and_then(|i| self.runs.get(*i)) {
                 let start = u128::from(next.start);
                 if start > end {
                     break;
                 }
-                in_order &= start == end && before.offset.checked_add(before.len) == Some(next.offset);
-                end = end.max(start.saturating_add(next.len as u128));
-                size = size.saturating_add(next.len);
+                in_order &= start == end && before.offset + before.len == next.offset;
+                end = end.max(next.end());
+                size += next.len;
                 before = *next;
-                count = count.saturating_add(1);
+                count += 1;
             }
             let (group, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             let start = first.start;
             if in_order {
                 blocks.extend(arena.cut(first.offset, size).map(|bytes| (start, bytes)));
             } else {
-                let len = usize::try_from(end.saturating_sub(u128::from(start))).unwrap_or(0);
+                // No longer than all of the runs together.
+                let len = usize::try_from(end - u128::from(start)).unwrap_or(size);
                 blocks.push((start, Bytes::from(overlay(&self.runs, group, &arena, start, len, &mut self.flaws))));
             }
             rest = later;
@@ -98,21 +109,23 @@ impl Collector {
 }
 
 /// One group of runs in the order of the file, the later ones over the earlier. `len` is at most the sum of theirs.
+#[allow(clippy::arithmetic_side_effects, reason = "counts bytes in the arena, all of which have addresses")]
 fn overlay(runs: &[Run], group: &[usize], arena: &Bytes, start: Addr, len: usize, flaws: &mut Flaws) -> Vec<u8> {
     let mut bytes = vec![0; len];
     let mut written = vec![false; len];
     let mut by_file = group.to_vec();
     by_file.sort_unstable();
-    let mut differ = 0u64;
+    let mut differ = 0;
     let mut first: Option<Addr> = None;
     for run in by_file.iter().filter_map(|i| runs.get(*i)) {
         let Some(from) = arena.cut(run.offset, run.len) else { continue };
-        let at = usize::try_from(run.start.saturating_sub(start)).unwrap_or(usize::MAX);
+        let Some(at) = run.start.checked_sub(start).and_then(|at| usize::try_from(at).ok()) else { continue };
         let slots = bytes.iter_mut().zip(written.iter_mut()).skip(at);
         for ((i, (byte, seen)), new) in slots.enumerate().zip(from.iter()) {
             if *seen && *byte != *new {
-                differ = differ.saturating_add(1);
-                let address = run.start.saturating_add(i as u64);
+                differ += 1;
+                // `Collector::push` refuses bytes past the end of the address space.
+                let address = run.start + i as u64;
                 first = Some(first.map_or(address, |f| f.min(address)));
             }
             (*byte, *seen) = (*new, true);

@@ -15,10 +15,10 @@
 
 use super::collect::Collector;
 use super::text::{OrderKnown, Words, Wrong, lines, nibble};
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Region};
 
 /// The most bytes of one line: `xxd -c 256`.
-const LONGEST: usize = 256;
+const MAX_BYTES: usize = 256;
 /// The most bytes that repeated lines (`*`) make of one file: far more than a microcontroller has.
 const MAX_REPEATED: u64 = 64 << 20;
 
@@ -48,7 +48,7 @@ fn without_blanks(text: &[u8]) -> &[u8] {
 }
 
 /// `None` for what has no address in front; `Some(None)` where something else is behind it.
-fn parse<'a>(line: &'a [u8], buffer: &'a mut [u8; LONGEST]) -> Option<Option<Line<'a>>> {
+fn parse<'a>(line: &'a [u8], buffer: &'a mut [u8; MAX_BYTES]) -> Option<Option<Line<'a>>> {
     let mut line = line;
     // What GDB writes when its commands come from a pipe.
     while let Some(rest) = line.strip_prefix(b"(gdb) ") {
@@ -76,8 +76,8 @@ fn behind_address(rest: &[u8], marked: bool, count: usize) -> Option<(&[u8], boo
     let mut rest = without_blanks(rest);
     if rest.first() == Some(&b'<') {
         // A C++ name holds `>` itself; the last one before a colon ends it.
-        let end = rest.windows(2).rposition(|w| w == b">:")?.saturating_add(1);
-        rest = rest.get(end..)?;
+        let end = rest.windows(2).rposition(|w| w == b">:")?;
+        (_, rest) = rest.get(end..)?.split_first()?;
     }
     let (first, rest) = rest.split_first()?;
     let equals = *first == b'=';
@@ -86,8 +86,9 @@ fn behind_address(rest: &[u8], marked: bool, count: usize) -> Option<(&[u8], boo
 
 /// The groups, in the order of their digits, and what is behind them; how many bytes they are. `None` where what begins as
 /// a group is none, or has another width than the first.
-fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; LONGEST]) -> Option<usize> {
-    let (mut rest, mut held, mut count) = (text, 0usize, 0usize);
+#[allow(clippy::arithmetic_side_effects, reason = "counts bytes and groups of one line; a unit has 8 bytes at most")]
+fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; MAX_BYTES]) -> Option<usize> {
+    let (mut rest, mut held, mut count) = (text, 0, 0_usize);
     loop {
         let marked = rest.strip_prefix(b"0x");
         let (value, digits, behind) = digits(marked.unwrap_or(rest));
@@ -103,10 +104,10 @@ fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; LONGEST]) -
             line.unit = unit;
         }
         let bytes = value.to_be_bytes();
-        let bytes = bytes.get(8usize.saturating_sub(usize::from(unit))..)?;
+        let bytes = bytes.get(bytes.len() - usize::from(unit)..)?;
         buffer.get_mut(held..)?.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        held = held.saturating_add(bytes.len());
-        count = count.saturating_add(1);
+        held += bytes.len();
+        count += 1;
         rest = behind.get(ends..)?;
         // `hexdump -C` leaves two blanks after eight bytes; any other wide gap ends the groups.
         let middle = ends == 2 && line.unit == 1 && count.is_multiple_of(8) && count < 16 && {
@@ -128,7 +129,7 @@ fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; LONGEST]) -
 
 /// True for a line of a dump.
 pub(super) fn is_line(line: &[u8]) -> bool {
-    matches!(parse(line, &mut [0; LONGEST]), Some(Some(_)))
+    matches!(parse(line, &mut [0; MAX_BYTES]), Some(Some(_)))
 }
 
 /// What the characters beside the words say of their order.
@@ -137,7 +138,7 @@ struct Votes {
     /// Digits are in the order of memory.
     in_order: u64,
     /// The bytes of each word lie the other way round.
-    turned: u64,
+    reversed: u64,
     /// Lines as only `xxd` writes them, and as boot loaders do.
     xxd: u64,
     boards: u64,
@@ -146,52 +147,53 @@ struct Votes {
 }
 
 impl Votes {
+    #[allow(clippy::arithmetic_side_effects, reason = "counts words of a file that is held in memory")]
     fn count(&mut self, line: &Line<'_>) {
         if line.unit < 2 {
             return;
         }
-        self.words = self.words.saturating_add(1);
+        self.words += 1;
         // Two blanks (U-Boot: four), and characters that may be blank themselves. A short line has more in front.
         let (text, apart) = match line.text.strip_prefix(b"    ") {
             Some(text) => (text, 4),
             None => (line.text.strip_prefix(b"  ").unwrap_or(line.text), 2),
         };
-        self.xxd = self.xxd.saturating_add(u64::from(!line.debugger && line.unit == 2 && apart == 2 && text.len() > 1));
-        self.boards = self.boards.saturating_add(u64::from(apart == 4 && !text.starts_with(b" ")));
+        self.xxd += u64::from(!line.debugger && line.unit == 2 && apart == 2 && text.len() > 1);
+        self.boards += u64::from(apart == 4 && !text.starts_with(b" "));
         let bare = without_blanks(text);
         let text = if bare.len() == line.bytes.len() { bare } else { text.strip_prefix(b"|").unwrap_or(text) };
         let shown = |byte: u8| if (0x20..0x7F).contains(&byte) { byte } else { b'.' };
         let unit = usize::from(line.unit);
         for (word, chars) in line.bytes.chunks_exact(unit).zip(text.chunks_exact(unit)) {
-            let stands = word.iter().map(|b| shown(*b)).eq(chars.iter().copied());
-            let turned = word.iter().rev().map(|b| shown(*b)).eq(chars.iter().copied());
-            match (stands, turned) {
-                (true, false) => self.in_order = self.in_order.saturating_add(1),
-                (false, true) => self.turned = self.turned.saturating_add(1),
+            let in_order = word.iter().map(|b| shown(*b)).eq(chars.iter().copied());
+            let reversed = word.iter().rev().map(|b| shown(*b)).eq(chars.iter().copied());
+            match (in_order, reversed) {
+                (true, false) => self.in_order += 1,
+                (false, true) => self.reversed += 1,
                 _ => {}
             }
         }
     }
 
-    fn decide(&self, told: Option<Endian>) -> Option<Words> {
+    fn decide(&self, given: Option<Endian>) -> Option<Words> {
         if self.words == 0 {
             return None;
         }
-        let (order, known) = if self.in_order != self.turned {
-            let stands = self.in_order > self.turned;
-            (if stands { Endian::Big } else { Endian::Little }, OrderKnown::Text)
+        let (order, known) = if self.in_order != self.reversed {
+            let in_order = self.in_order > self.reversed;
+            (if in_order { Endian::Big } else { Endian::Little }, OrderKnown::Text)
         } else if self.xxd > 0 && self.boards == 0 {
             (Endian::Big, OrderKnown::Text)
         } else {
-            told.map_or((Endian::Little, OrderKnown::Assumed), |order| (order, OrderKnown::Told))
+            given.map_or((Endian::Little, OrderKnown::Assumed), |order| (order, OrderKnown::Given))
         };
         Some(Words { order, known })
     }
 }
 
-/// Reads all lines; how words became bytes. `told` is the target's byte order, where it is known.
-pub(super) fn read(bytes: &[u8], told: Option<Endian>, memory: &mut Collector) -> Option<Words> {
-    let mut buffer = [0; LONGEST];
+/// Reads all lines; how words became bytes. `given` is the target's byte order, where it is known.
+pub(super) fn read(bytes: &[u8], given: Option<Endian>, memory: &mut Collector) -> Option<Words> {
+    let mut buffer = [0; MAX_BYTES];
     let mut votes = Votes::default();
     let mut repeat = Repeat::default();
     for (number, text) in lines(bytes) {
@@ -218,19 +220,20 @@ pub(super) fn read(bytes: &[u8], told: Option<Endian>, memory: &mut Collector) -
         };
         repeat.until(line.address, memory);
         votes.count(&line);
-        let unit = usize::from(line.unit);
-        let tail = line.bytes.len().checked_rem(unit).unwrap_or(0);
-        let (whole, rest) = line.bytes.split_at_checked(line.bytes.len().saturating_sub(tail)).unwrap_or_default();
+        let words = line.bytes.chunks_exact(usize::from(line.unit).max(1));
+        let rest = words.remainder();
+        let whole = line.bytes.strip_suffix(rest).unwrap_or(line.bytes);
         memory.push(line.address, whole, line.unit, number);
-        let behind = line.address.saturating_add(whole.len() as u64);
-        memory.push(behind, rest, u8::try_from(tail).unwrap_or(1), number);
+        if let Some(behind) = line.address.checked_add(whole.len() as u64) {
+            memory.push(behind, rest, u8::try_from(rest.len()).unwrap_or(1), number);
+        }
         repeat.last.clear();
         repeat.last.extend_from_slice(line.bytes);
         repeat.unit = line.unit;
-        repeat.behind = behind.saturating_add(rest.len() as u64);
+        repeat.behind = line.address.checked_add(line.bytes.len() as u64);
     }
     repeat.give_up(memory);
-    let words = votes.decide(told);
+    let words = votes.decide(given);
     if words.is_some_and(|w| w.order == Endian::Little) {
         memory.swap_words();
     }
@@ -243,8 +246,8 @@ struct Repeat {
     last: Vec<u8>,
     /// Bytes of its groups.
     unit: u8,
-    /// The address behind the last line.
-    behind: Addr,
+    /// The address behind the last line; `None` at the end of the address space.
+    behind: Option<Addr>,
     /// Line of the `*` that waits for its end.
     pending: Option<u64>,
     made: u64,
@@ -261,16 +264,16 @@ impl Repeat {
 
     fn until(&mut self, address: Addr, memory: &mut Collector) {
         let Some(line) = self.pending.take() else { return };
-        let size = self.last.len() as u64;
-        let len = address.checked_sub(self.behind).filter(|len| len.checked_rem(size) == Some(0));
-        let Some(len) = len.filter(|len| *len <= MAX_REPEATED.saturating_sub(self.made)) else {
+        let size = self.last.len();
+        let region = self.behind.and_then(|start| Some(Region { start, len: address.checked_sub(start)? }));
+        let sound = |r: &Region| r.len.is_multiple_of(size as u64) && r.len <= MAX_REPEATED.saturating_sub(self.made);
+        let Some(region) = region.filter(sound) else {
             return memory.flaws.add(Wrong::Repeat, line);
         };
-        self.made = self.made.saturating_add(len);
-        let mut at = self.behind;
-        while at < address {
+        // At most `MAX_REPEATED`.
+        self.made = self.made.saturating_add(region.len);
+        for at in (region.start..address).step_by(size.max(1)) {
             memory.push(at, &self.last, self.unit, line);
-            at = at.saturating_add(size);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Intel HEX: `:LLAAAATT`, the data, and a checksum, all in hexadecimal digits.
 
 use super::collect::Collector;
-use super::text::{Wrong, lines, unhex};
+use super::text::{Wrong, is_32_bit, lines, unhex};
 use crate::abi::Addr;
 
 /// Length, address (2), type, data (255), checksum.
@@ -41,11 +41,11 @@ enum Base {
     Lost,
 }
 
-/// Reads all records; the start address, where there is one.
-pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
+/// Reads all records.
+pub(super) fn read(bytes: &[u8], memory: &mut Collector) {
     let mut buffer = [0; LONGEST];
     let mut base = Base::Linear(0);
-    let (mut start, mut ended) = (None, false);
+    let mut ended = false;
     for (number, line) in lines(bytes) {
         if ended {
             memory.flaws.add(Wrong::AfterEnd, number);
@@ -66,12 +66,8 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
             (1, []) => ended = true,
             (2, [high, low]) => base = Base::Segment(Addr::from(u16::from_be_bytes([*high, *low])) << 4),
             (4, [high, low]) => base = Base::Linear(Addr::from(u16::from_be_bytes([*high, *low])) << 16),
-            // CS:IP, and EIP.
-            (3, [a, b, c, d]) => {
-                let (segment, offset) = (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
-                start = Some((Addr::from(segment) << 4).saturating_add(Addr::from(offset)));
-            }
-            (5, [a, b, c, d]) => start = Some(Addr::from(u32::from_be_bytes([*a, *b, *c, *d]))),
+            // The start address: CS:IP, or EIP.
+            (3 | 5, [_, _, _, _]) => {}
             _ => {
                 memory.flaws.add(if kind <= 5 { Wrong::Line } else { Wrong::Type }, number);
                 if matches!(kind, 2 | 4) {
@@ -83,7 +79,6 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
     if !ended {
         memory.flaws.add_at(Wrong::NoEnd, 1, None);
     }
-    start
 }
 
 /// A damaged line that may have said where all data behind it belong: by its type, or where that cannot be read by
@@ -96,18 +91,24 @@ fn may_be_base(line: &[u8]) -> bool {
     }
 }
 
+/// A base has 32 bits, and an offset 16.
+#[allow(clippy::arithmetic_side_effects, reason = "a sum of 33 bits")]
+fn above(base: Addr, offset: u16) -> Addr {
+    base + Addr::from(offset)
+}
+
 fn place(memory: &mut Collector, base: Base, offset: u16, data: &[u8], line: u64) {
     match base {
         Base::Lost => memory.flaws.add(Wrong::Base, line),
         Base::Segment(base) => {
             let room = 0x1_0000usize.saturating_sub(usize::from(offset));
             let (here, wrapped) = data.split_at_checked(room).unwrap_or((data, &[]));
-            memory.push(base.saturating_add(Addr::from(offset)), here, 1, line);
+            memory.push(above(base, offset), here, 1, line);
             memory.push(base, wrapped, 1, line);
         }
         Base::Linear(base) => {
-            let at = base.saturating_add(Addr::from(offset));
-            if at.saturating_add(data.len() as u64) > 1 << 32 {
+            let at = above(base, offset);
+            if !is_32_bit(at, data) {
                 return memory.flaws.add(Wrong::PastEnd, line);
             }
             memory.push(at, data, 1, line);

@@ -2,14 +2,13 @@
 //! shorter, or a single line. They hold no address.
 
 use super::collect::Collector;
-use super::text::{Wrong, lines, nibble};
-use crate::abi::Addr;
+use super::text::{Wrong, lines, nibble, unhex};
 
 /// The digits of a line that `xxd -p` prints unasked.
 const USUAL: usize = 60;
 /// The shortest and the longest line of several: words and addresses are shorter, and `xxd -c 256` prints no longer.
 const WIDTHS: std::ops::RangeInclusive<usize> = 32..=512;
-/// Digits of checksums, of which people keep lists.
+/// Digits of checksums, which are kept in lists.
 const CHECKSUMS: [usize; 6] = [32, 40, 56, 64, 96, 128];
 /// So many lines are no list of checksums.
 const NO_LIST: usize = 64;
@@ -36,7 +35,7 @@ pub(super) fn is_dump(text: &[u8], cut: bool) -> bool {
     let usual = width == USUAL || (WIDTHS.contains(&width) && !list);
     let damaged = before.iter().filter(|line| line.len() != width || !is_digits(line)).count();
     let ends = cut || (last.len() <= width && is_digits(last));
-    usual && ends && damaged.saturating_mul(TOLERANCE) <= all.len()
+    usual && ends && damaged <= all.len() / TOLERANCE
 }
 
 /// Reads all lines. A line that is damaged leaves a gap of its length.
@@ -44,17 +43,14 @@ pub(super) fn read(text: &[u8], memory: &mut Collector) {
     let mut all = lines(text).peekable();
     let width = all.peek().map_or(0, |(_, line)| line.len());
     let mut bytes = Vec::new();
-    let mut at: Addr = 0;
-    while let Some((number, line)) = all.next() {
+    let mut addresses = (0..).step_by((width / 2).max(1));
+    while let Some(((number, line), at)) = all.next().and_then(|line| Some((line, addresses.next()?))) {
         let is_last = all.peek().is_none();
         if is_digits(line) && (line.len() == width || is_last && line.len() < width) {
-            let (pairs, _) = line.as_chunks::<2>();
-            bytes.clear();
-            bytes.extend(pairs.iter().map(|[high, low]| nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0)));
-            memory.push(at, &bytes, 1, number);
+            bytes.resize(line.len() / 2, 0);
+            memory.push(at, unhex(line, &mut bytes).unwrap_or_default(), 1, number);
         } else {
             memory.flaws.add(Wrong::Line, number);
         }
-        at = at.saturating_add((width / 2) as u64);
     }
 }

@@ -1,7 +1,7 @@
 //! Motorola S-records: `S`, a digit for the type, and in hexadecimal digits count, address, data, checksum.
 
 use super::collect::Collector;
-use super::text::{Wrong, lines, unhex};
+use super::text::{Wrong, is_32_bit, lines, unhex};
 use crate::abi::Addr;
 
 /// Count, and as many bytes as a count can say.
@@ -40,11 +40,12 @@ pub(super) fn is_record(line: &[u8]) -> bool {
     record(line, &mut [0; LONGEST]).is_ok()
 }
 
-/// Reads all records; the start address, where there is one.
-pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
+/// Reads all records.
+#[allow(clippy::arithmetic_side_effects, reason = "counts lines that are held in memory")]
+pub(super) fn read(bytes: &[u8], memory: &mut Collector) {
     let mut buffer = [0; LONGEST];
-    let (mut start, mut ended) = (None, false);
-    // Damaged ones too: they are there.
+    let mut ended = false;
+    // Damaged ones too.
     let mut held = 0u64;
     for (number, line) in lines(bytes) {
         if ended {
@@ -55,15 +56,15 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
             Ok(record) => record,
             Err(wrong) => {
                 memory.flaws.add(wrong, number);
-                held = held.saturating_add(u64::from(!matches!(line.get(1), Some(b'0' | b'4'..=b'9'))));
+                held += u64::from(!matches!(line.get(1), Some(b'0' | b'4'..=b'9')));
                 continue;
             }
         };
         match kind {
             b'0' => {}
             b'1'..=b'3' => {
-                held = held.saturating_add(1);
-                if address.saturating_add(data.len() as u64) > 1 << 32 {
+                held += 1;
+                if !is_32_bit(address, data) {
                     memory.flaws.add(Wrong::PastEnd, number);
                 } else {
                     memory.push(address, data, 1, number);
@@ -77,15 +78,12 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
                     memory.flaws.add_at(Wrong::Count, missing, None);
                 }
             }
-            b'7'..=b'9' => {
-                start = Some(address);
-                ended = true;
-            }
+            // With the start address.
+            b'7'..=b'9' => ended = true,
             _ => memory.flaws.add(Wrong::Type, number),
         }
     }
     if !ended {
         memory.flaws.add_at(Wrong::NoEnd, 1, None);
     }
-    start
 }

@@ -8,13 +8,13 @@ use std::fmt;
 
 use super::collect::Collector;
 use super::{hexdump, ihex, plain, srec};
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Width, last_address};
 use crate::bytes::Bytes;
 
-/// How much of a file is looked at to find what it is.
-const LOOKED_AT: usize = 64 << 10;
-/// How many line numbers a flaw remembers.
-const LINES: usize = 4;
+/// How much of a file is read to find what it is.
+const SNIFFED: usize = 64 << 10;
+/// How many line numbers a flaw keeps.
+const MAX_LINES: usize = 4;
 
 /// Text that holds memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What people call it.
+    /// Its usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,8 +49,6 @@ pub struct Dump {
     pub kind: Kind,
     /// Its bytes: sorted, without overlap, and no two of them touch.
     pub blocks: Vec<(Addr, Bytes)>,
-    /// Where the program starts, if the file says so.
-    pub start: Option<Addr>,
     /// How words became bytes, where it holds words.
     pub words: Option<Words>,
     /// What could not be used.
@@ -72,7 +70,7 @@ pub enum OrderKnown {
     /// The characters beside the words show it.
     Text,
     /// It was given: by an ELF file of the target.
-    Told,
+    Given,
     /// Nothing shows it.
     Assumed,
 }
@@ -183,11 +181,12 @@ impl fmt::Display for Flaw {
 #[derive(Debug, Default)]
 pub(super) struct Flaws(Vec<Flaw>);
 
+#[allow(clippy::arithmetic_side_effects, reason = "counts records and bytes of a file that is held in memory")]
 impl Flaws {
     pub fn add(&mut self, wrong: Wrong, line: u64) {
         self.note(wrong, |flaw| {
-            flaw.count = flaw.count.saturating_add(1);
-            if flaw.lines.len() < LINES {
+            flaw.count += 1;
+            if flaw.lines.len() < MAX_LINES {
                 flaw.lines.push(line);
             }
         });
@@ -195,7 +194,7 @@ impl Flaws {
 
     pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
         self.note(wrong, |flaw| {
-            flaw.count = flaw.count.saturating_add(count);
+            flaw.count += count;
             flaw.address = flaw.address.or(address);
         });
     }
@@ -217,12 +216,12 @@ impl Flaws {
 /// What text is, by its first lines; `None` for what holds no memory, and for what is no text.
 #[must_use]
 pub fn sniff(bytes: &[u8]) -> Option<Kind> {
-    let head = bytes.get(..LOOKED_AT).unwrap_or(bytes);
+    let head = bytes.get(..SNIFFED).unwrap_or(bytes);
     let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1A);
     if head.iter().any(|b| control(*b) || *b == 0x7F) {
         return None;
     }
-    // The last line may be cut by the end of what is looked at; a record of it may then be no record.
+    // The last line may be cut at the end of what is read; a record of it may then be no record.
     for (_, line) in lines(head) {
         if ihex::is_record(line) {
             return Some(Kind::IntelHex);
@@ -242,15 +241,15 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
 #[must_use]
 pub fn read(kind: Kind, bytes: &[u8], order: Option<Endian>) -> Dump {
     let mut memory = Collector::default();
-    let (mut start, mut words) = (None, None);
+    let mut words = None;
     match kind {
-        Kind::IntelHex => start = ihex::read(bytes, &mut memory),
-        Kind::SRecord => start = srec::read(bytes, &mut memory),
+        Kind::IntelHex => ihex::read(bytes, &mut memory),
+        Kind::SRecord => srec::read(bytes, &mut memory),
         Kind::HexDump => words = hexdump::read(bytes, order, &mut memory),
         Kind::Plain => plain::read(bytes, &mut memory),
     }
     let (blocks, flaws) = memory.finish();
-    Dump { kind, blocks, start, words, flaws: flaws.into_list() }
+    Dump { kind, blocks, words, flaws: flaws.into_list() }
 }
 
 /// The lines that are not blank, with their numbers.
@@ -260,17 +259,23 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0x1A;
     text.split(|b| *b == b'\n').zip(1u64..).filter_map(move |(line, number)| {
         let start = line.iter().position(|b| !blank(b))?;
-        let end = line.iter().rposition(|b| !blank(b))?.saturating_add(1);
-        Some((number, line.get(start..end)?))
+        let last = line.iter().rposition(|b| !blank(b))?;
+        Some((number, line.get(start..=last)?))
     })
 }
 
+/// True where data lies in a 32-bit address space.
+pub(super) fn is_32_bit(start: Addr, data: &[u8]) -> bool {
+    last_address(start, data.len()).is_some_and(|last| last <= Width::W4.max())
+}
+
 /// The value of a hexadecimal digit.
+#[allow(clippy::arithmetic_side_effects, reason = "each arm bounds its digit")]
 pub(super) const fn nibble(digit: u8) -> Option<u8> {
     Some(match digit {
-        b'0'..=b'9' => digit.wrapping_sub(b'0'),
-        b'a'..=b'f' => digit.wrapping_sub(b'a').wrapping_add(10),
-        b'A'..=b'F' => digit.wrapping_sub(b'A').wrapping_add(10),
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        b'A'..=b'F' => digit - b'A' + 10,
         _ => return None,
     })
 }

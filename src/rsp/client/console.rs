@@ -1,10 +1,11 @@
-//! Text for a debugger that has us as its child: over the link, as console packets.
+//! Text for a debugger that started this program: over the link, as console packets.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Client;
 use crate::rsp::error::RspError;
 use crate::rsp::packet::{encode, to_hex};
+use crate::rsp::transport::deadline_in;
 
 /// Bytes of text in one packet.
 const CHUNK: usize = 2048;
@@ -15,15 +16,10 @@ impl Client {
     /// Sends text to the debugger at the other end, which prints it.
     ///
     /// # Errors
-    /// When the debugger has gone.
+    /// Where the debugger has closed the link.
     pub fn console(&mut self, text: &[u8]) -> Result<(), RspError> {
-        let mut frames = Vec::with_capacity(text.len().saturating_mul(2).saturating_add(8));
-        for part in text.chunks(CHUNK) {
-            let mut body = b"O".to_vec();
-            body.extend(to_hex(part));
-            frames.extend(encode(&body));
-        }
-        let now = Instant::now();
-        self.link.send_raw_until(&frames, now.checked_add(MAX_WAIT).unwrap_or(now))
+        let frame = |part: &[u8]| encode(&[b"O", to_hex(part).as_slice()].concat());
+        let frames: Vec<u8> = text.chunks(CHUNK).flat_map(frame).collect();
+        self.link.send_raw_until(&frames, deadline_in(MAX_WAIT))
     }
 }

@@ -14,14 +14,14 @@ const MAX_REGISTERS: usize = 4096;
 #[derive(Default)]
 struct Found {
     registers: Vec<(String, u32)>,
-    /// The number of a register that names none: the one after that before it.
-    next: u32,
+    /// The number of a register that gives none: the one after that before it.
+    next: Option<u32>,
     documents: usize,
     /// Bytes of all documents.
     bytes: usize,
 }
 
-/// What a document says, in its order.
+/// The elements of a document, in its order.
 #[derive(Debug, PartialEq, Eq)]
 enum Element<'a> {
     Register { name: &'a str, number: Option<u32> },
@@ -34,28 +34,29 @@ impl Client {
     /// # Errors
     /// Of the link only.
     pub fn described_registers(&mut self) -> Result<Vec<(String, u32)>, RspError> {
-        let mut found = Found::default();
+        let mut found = Found { next: Some(0), ..Found::default() };
         self.describe("target.xml", &mut found)?;
         Ok(found.registers)
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "counts documents, and bytes that are held in memory")]
     fn describe(&mut self, document: &str, found: &mut Found) -> Result<(), RspError> {
         // All documents together are no longer than one may be.
         if found.documents >= MAX_DOCUMENTS || found.bytes >= MAX_OBJECT {
             return Ok(());
         }
-        found.documents = found.documents.saturating_add(1);
+        found.documents += 1;
         let Some(xml) = self.object("features", document, "qXfer:features:read")? else { return Ok(()) };
-        found.bytes = found.bytes.saturating_add(xml.len());
+        found.bytes += xml.len();
         let xml = String::from_utf8_lossy(&xml);
         for element in elements(&xml) {
             match element {
                 Element::Include(document) => self.describe(document, found)?,
                 Element::Register { name, number } => {
-                    let number = number.unwrap_or(found.next);
-                    found.next = number.saturating_add(1);
+                    let number = number.or(found.next);
+                    found.next = number.and_then(|number| number.checked_add(1));
                     if found.registers.len() < MAX_REGISTERS {
-                        found.registers.push((name.to_owned(), number));
+                        found.registers.extend(number.map(|number| (name.to_owned(), number)));
                     }
                 }
             }

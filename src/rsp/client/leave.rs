@@ -12,7 +12,7 @@
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
 //! | others | nothing | `D` | close, if the stub agrees |
 //!
-//! What cannot be shown to have run is left halted: a crashed board that is set running is evidence lost.
+//! A target of which nothing shows that it ran is left halted: a crashed board that is set running loses evidence.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ const UNKNOWN: &str =
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
-    /// stays paused for ever if the close comes first. Never kills anything.
+    /// stays paused if the close comes first. Never kills anything.
     pub fn leave(mut self) -> LeaveOutcome {
         self.leave_within(None)
     }
@@ -107,7 +107,7 @@ impl Client {
 
     /// To be called once the link is open: finds out how the target was found, and from then on holds to
     /// [`Options::max_halt`](super::Options::max_halt). Returns what the user should know now: how the target will be
-    /// left, where that is not for certain as it was found.
+    /// left, where it may be left in another state.
     pub fn arrive(&mut self) -> Option<String> {
         let before = self.before();
         let is_pyocd = !self.held && !self.features().has("multiprocess") && self.stub() == Stub::PyOcd;
@@ -127,8 +127,8 @@ impl Client {
             .then(|| format!("{name}: the target is halted, and will be left halted ({UNKNOWN})"))
     }
 
-    /// Says no after Ctrl-C, and where the target was halted for as long as it may be. For those who are about to begin
-    /// what is not to be cut short.
+    /// Fails after Ctrl-C, and where the target was halted for as long as it may be: to be called before what must not be
+    /// interrupted.
     ///
     /// # Errors
     /// [`RspErrorKind::Interrupted`](crate::rsp::RspErrorKind::Interrupted),

@@ -7,9 +7,10 @@ use super::monitor::{MonitorReply, is_monitor_reply, monitor_packet};
 use super::reply::{self, Features};
 use super::stats::Stats;
 use crate::rsp::error::{RspError, RspErrorKind};
-use crate::rsp::packet::{Decoder, Kind, encode, from_hex};
+use crate::rsp::packet::{Decoder, encode};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
+mod receive;
 mod step;
 mod unasked;
 mod why;
@@ -22,16 +23,16 @@ const TRIES: u32 = 4;
 /// The most console text that is kept of one monitor command, in bytes.
 const MAX_CONSOLE: usize = 1 << 20;
 
-/// How often the interrupt flag is looked at.
+/// How often the interrupt flag is checked.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The most tokens that are thrown away before a request. A stub that talks without end is met by the request's
-/// own deadline.
+/// The most tokens that are dropped before a request. For a stub that sends without end the request's own deadline holds.
 const MAX_DRAIN: u32 = 4096;
 
-/// Adds to a counter.
-pub(super) fn bump(counter: &mut u64, by: usize) {
-    *counter = counter.saturating_add(u64::try_from(by).unwrap_or(u64::MAX));
+/// Adds to a counter of bytes or packets.
+#[allow(clippy::arithmetic_side_effects, reason = "no link carries 2^64 bytes")]
+pub(super) const fn bump(counter: &mut u64, by: usize) {
+    *counter += by as u64;
 }
 
 /// Why there is no answer.
@@ -40,7 +41,7 @@ pub(super) enum Failure {
     Late(Received),
     /// The answer came damaged, in no-ack mode: the frame is whole, so the order of answers is not in doubt.
     Damaged,
-    /// Bytes or packets came that do not belong here: which answer belongs to which request is in doubt.
+    /// Unexpected bytes or packets came: which answer is to which request is in doubt.
     OutOfStep,
     /// Nothing more can come.
     Fatal(RspError),
@@ -57,7 +58,7 @@ pub(super) enum Wait {
     Unacknowledged,
 }
 
-/// What came while no answer did.
+/// What was received while no answer was.
 #[derive(Default)]
 pub(super) struct Received {
     ack: bool,
@@ -65,20 +66,6 @@ pub(super) struct Received {
     notified: u64,
     pub(super) stray: Option<Vec<u8>>,
     noise: bool,
-}
-
-/// The wait for one answer.
-struct Waiting {
-    wait: Wait,
-    /// What comes is acknowledged, or refused as damaged. What was acknowledged ahead cannot be refused.
-    acks: bool,
-    /// The request has been acknowledged, or need not be.
-    acked: bool,
-    /// How often a packet was refused as damaged.
-    refused: u32,
-    /// A packet has lost its end.
-    cut: bool,
-    received: Received,
 }
 
 /// An answer, and the console text in front of it.
@@ -96,7 +83,7 @@ pub(super) struct Link {
     /// For each reply.
     pub(super) timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
-    /// The link is others': nothing is sent but what was asked for.
+    /// The link is shared: nothing is sent but what is asked for.
     pub(super) shared: bool,
     /// Until when the target may be kept halted for us.
     pub(super) halt_until: Option<(Instant, Duration)>,
@@ -120,13 +107,13 @@ pub(super) struct Link {
     cautious: bool,
     /// The last answer to a request that was alone on its way.
     pub(super) last_answer: Vec<u8>,
-    /// A request is on its way that nobody waits for any more.
+    /// A request is on its way whose answer is not waited for any more.
     pub(super) outstanding: bool,
     /// Nothing but memory was asked for since the link was in step: no answer to that is empty.
     reads_alone: bool,
     /// How the stub answered `qSupported`; before that, nothing can bring the link back into step.
     pub(super) features: Option<Features>,
-    /// Stop replies that nobody asked for.
+    /// Stop replies without a request.
     pub(super) unasked_stops: u64,
     /// Console text, while a monitor command collects it.
     console: Option<Vec<u8>>,
@@ -222,6 +209,7 @@ impl Link {
 
     /// Asks and waits for an answer that `accept` takes for one. Damaged packets are sent again; after a time-out the
     /// link is brought into step and the request is tried once more.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts tries")]
     pub(super) fn ask(&mut self, body: &[u8], accept: &dyn Fn(&[u8]) -> bool) -> Result<Vec<u8>, RspError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
@@ -250,7 +238,7 @@ impl Link {
                 // What was damaged may have been something else, and the answer may still come: it is not to be taken
                 // for one to the next request.
                 failure @ (Failure::Damaged | Failure::OutOfStep) => {
-                    damaged = damaged.saturating_add(1);
+                    damaged += 1;
                     if damaged >= TRIES || known && !self.resync() {
                         let error = self.why_late(body, failure);
                         return Err(self.fail_with(error));
@@ -259,7 +247,7 @@ impl Link {
                 }
                 failure @ Failure::Late(_) => {
                     let error = self.why_late(body, failure);
-                    late = late.saturating_add(1);
+                    late += 1;
                     // The first question cannot be brought into step by another: it is asked again.
                     if late > 1 || known && !self.resync() {
                         return Err(self.fail_with(error));
@@ -270,7 +258,7 @@ impl Link {
         }
     }
 
-    /// Switches acknowledgements off. From the moment when the stub knows of it, it sends none, whether its
+    /// Switches acknowledgements off. From the moment when the stub has received it, it sends none, whether its
     /// answer has come or not.
     pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
         let before = self.ack_first.replace(false);
@@ -282,7 +270,7 @@ impl Link {
         Ok(())
     }
 
-    /// Keeps the start of what is no packet, for the message to those who came to the wrong port.
+    /// Keeps the start of what is no packet, for the message about a wrong port.
     fn note_noise(&mut self) {
         let room = 64_usize.saturating_sub(self.noise.len());
         self.noise.extend(self.decoder.raw().iter().take(room));
@@ -343,135 +331,6 @@ impl Link {
         })
     }
 
-    /// Waits for the answer to `body`, which has been sent.
-    pub(super) fn answer(
-        &mut self,
-        body: &[u8],
-        accept: &dyn Fn(&[u8]) -> bool,
-        wait: Wait,
-    ) -> Result<Vec<u8>, Failure> {
-        // Where nobody has answered so far, nobody is waited for twice as long.
-        let limit = if self.hasty && self.features.is_none() { self.timeout.div_f32(2.0) } else { self.timeout };
-        let deadline = deadline_in(limit);
-        let mut waiting = Waiting {
-            wait,
-            acks: self.acks && !self.acked_ahead,
-            acked: !self.acks || self.ack_first == Some(false) || wait == Wait::Unacknowledged,
-            refused: 0,
-            cut: false,
-            received: Received::default(),
-        };
-        let mut first = true;
-        loop {
-            // The deadline holds even while tokens keep coming.
-            let late = !first && Instant::now() >= deadline;
-            first = false;
-            let kind = match self.token(deadline) {
-                Ok(Some(kind)) if !late => kind,
-                Ok(_) => return Err(Failure::Late(waiting.received)),
-                Err(error) => return Err(Failure::Fatal(self.in_answer_to(error, body))),
-            };
-            if let Some(answer) = self.take_token(kind, body, accept, &mut waiting)? {
-                return Ok(answer);
-            }
-        }
-    }
-
-    /// Takes one token of what comes; the answer, where it is that.
-    fn take_token(
-        &mut self,
-        kind: Kind,
-        body: &[u8],
-        accept: &dyn Fn(&[u8]) -> bool,
-        waiting: &mut Waiting,
-    ) -> Result<Option<Vec<u8>>, Failure> {
-        match kind {
-            Kind::Ack | Kind::Nak if !self.noise.is_empty() && self.features.is_none() => self.note_noise(),
-            Kind::Ack => {
-                waiting.acked = true;
-                waiting.received.ack = true;
-            }
-            Kind::Nak if waiting.acks => {
-                self.count_refusal(body, waiting)?;
-                self.send(&[body]).map_err(Failure::Fatal)?;
-            }
-            // Some refuse a damaged request all the same. Which one it was they do not say.
-            Kind::Nak => {
-                bump(&mut self.stats.damaged, 1);
-                return Err(if waiting.wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
-            }
-            Kind::Notification(body) => {
-                bump(&mut waiting.received.notified, 1);
-                self.notice(body);
-            }
-            Kind::Interrupt | Kind::Junk => {
-                waiting.received.noise = true;
-                waiting.cut |= self.decoder.raw().starts_with(b"$");
-                self.note_noise();
-                // Ahead of the first answer it is a greeting, or what an earlier session left.
-                if !waiting.acks && self.features.is_some() {
-                    return Err(Failure::OutOfStep);
-                }
-            }
-            // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
-            Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut waiting.cut) => {
-                if !waiting.acks {
-                    bump(&mut self.stats.damaged, 1);
-                    return Err(Failure::Damaged);
-                }
-                self.count_refusal(body, waiting)?;
-                self.send_raw(b"-").map_err(Failure::Fatal)?;
-            }
-            Kind::Packet(packet) => return self.take_packet(packet.data, accept, waiting),
-        }
-        Ok(None)
-    }
-
-    /// A packet was refused as damaged, by the stub or by us. Not too often.
-    fn count_refusal(&mut self, body: &[u8], waiting: &mut Waiting) -> Result<(), Failure> {
-        bump(&mut self.stats.damaged, 1);
-        waiting.refused = waiting.refused.saturating_add(1);
-        if waiting.refused >= TRIES { Err(Failure::Fatal(self.too_damaged(body))) } else { Ok(()) }
-    }
-
-    /// Takes a packet in good order.
-    fn take_packet(
-        &mut self,
-        data: Vec<u8>,
-        accept: &dyn Fn(&[u8]) -> bool,
-        waiting: &mut Waiting,
-    ) -> Result<Option<Vec<u8>>, Failure> {
-        if waiting.acks && (!self.parting || accept(&data)) {
-            self.send_raw(b"+").map_err(Failure::Fatal)?;
-        }
-        if self.take_console(&data) {
-            waiting.received.console = true;
-        } else if (waiting.acked || self.ack_first.is_none()) && accept(&data) {
-            // The very first answer shows whether this stub acknowledges at all, unless that was damaged.
-            let shown = waiting.acked || !waiting.received.noise;
-            self.ack_first = self.ack_first.or(shown.then_some(waiting.acked));
-            return Ok(Some(data));
-        } else {
-            self.skip(&data);
-            if !reply::is_stop(&data) {
-                if waiting.wait == Wait::InFlight {
-                    return Err(Failure::OutOfStep);
-                }
-                waiting.received.stray = Some(data);
-            }
-        }
-        Ok(None)
-    }
-
-    fn take_console(&mut self, body: &[u8]) -> bool {
-        let Some(text) = reply::console(body) else { return false };
-        if let (Some(kept), Some(text)) = (&mut self.console, from_hex(text)) {
-            let room = MAX_CONSOLE.saturating_sub(kept.len());
-            kept.extend(text.iter().take(room));
-        }
-        true
-    }
-
     /// Runs a monitor command.
     pub(super) fn monitor(&mut self, command: &str) -> Result<MonitorReply, RspError> {
         let body = monitor_packet(command);
@@ -523,36 +382,6 @@ impl Link {
             _ => Ok(()),
         }
     }
-
-    /// The next token; `None` once the deadline has passed and nothing complete is here.
-    fn token(&mut self, deadline: Instant) -> Result<Option<Kind>, RspError> {
-        let mut buf = [0; 16 << 10];
-        let mut looked = false;
-        loop {
-            self.check_interrupt()?;
-            match self.decoder.next_token() {
-                Ok(Some(kind)) => return Ok(Some(kind)),
-                Ok(None) => {}
-                Err(_) => {
-                    let hint = "the stub or the line is out of order: restart it";
-                    return Err(self.error(RspErrorKind::Endless { packet: String::new(), hint }));
-                }
-            }
-            // The first look is free: what has come already counts.
-            if looked && Instant::now() >= deadline {
-                return Ok(None);
-            }
-            looked = true;
-            match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
-                Ok(n) => {
-                    bump(&mut self.stats.bytes_in, n);
-                    self.decoder.push(buf.get(..n).unwrap_or_default());
-                }
-                Err(TransportError::Timeout) => {}
-                Err(error) => return Err(self.transport_error(error, "")),
-            }
-        }
-    }
 }
 
 /// The end of a link.
@@ -600,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_closed_before_a_word_is_told_alike_in_writing_and_in_reading() {
+    fn a_link_closed_before_a_word_is_reported_alike_in_writing_and_in_reading() {
         let sent = link(b"").send_raw(b"+").unwrap_err().to_string();
         let closed = RspErrorKind::Closed { when: String::new(), why: String::new() }.at("here");
         assert_eq!(sent, link(b"").in_answer_to(closed, b"?").to_string());

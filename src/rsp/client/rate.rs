@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// What is on its way together takes about this long, in milliseconds.
 const AHEAD_MS: u64 = 250;
 /// The bytes that may be on their way while the rate is not known, or is low: `last 50` needs no more at a time.
-const FIRST: usize = 4096;
+const DEFAULT: usize = 4096;
 /// The fewest bytes that are asked for at once, however slow the link is.
-const LEAST: usize = 128;
+const MIN: usize = 128;
 /// The fewest bytes that a rate is measured by.
 const SAMPLE: usize = 64;
 
@@ -28,7 +28,7 @@ pub(super) struct Rate {
 
 impl Default for Rate {
     fn default() -> Self {
-        Self { began: Instant::now(), bytes: 0, per_second: 0, floor: FIRST }
+        Self { began: Instant::now(), bytes: 0, per_second: 0, floor: DEFAULT }
     }
 }
 
@@ -40,23 +40,23 @@ impl Rate {
     }
 
     /// Counts bytes that were received.
-    pub(super) fn came(&mut self, bytes: usize) {
-        self.came_in(bytes, self.began.elapsed());
+    pub(super) fn received(&mut self, bytes: usize) {
+        self.add(bytes, self.began.elapsed());
     }
 
-    fn came_in(&mut self, bytes: usize, elapsed: Duration) {
-        self.bytes = self.bytes.saturating_add(bytes);
+    #[allow(clippy::arithmetic_side_effects, reason = "counts bytes that are held in memory")]
+    fn add(&mut self, bytes: usize, elapsed: Duration) {
+        self.bytes += bytes;
         if self.bytes >= SAMPLE {
-            let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1);
-            let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-            self.per_second = bytes.saturating_mul(1_000_000).checked_div(micros).unwrap_or(0);
+            // In f64, which neither overflows nor divides by 0; `as` takes the nearest number that fits.
+            self.per_second = (self.bytes as f64 / elapsed.as_secs_f64()) as u64;
         }
     }
 
     /// An answer did not come in time: less is asked for from now on.
     pub(super) fn late(&mut self) {
         self.per_second = 0;
-        self.floor = (self.floor / 4).max(LEAST);
+        self.floor = (self.floor / 4).max(MIN);
     }
 
     /// The most bytes on their way together.
@@ -68,7 +68,7 @@ impl Rate {
     /// The most bytes of one request: half of what may be on its way, so that a stub always has the next one.
     pub(super) fn chunk(&self) -> usize {
         // Words are never cut.
-        (self.in_flight() / 2).max(LEAST / 2) & !15
+        (self.in_flight() / 2).max(MIN / 2) & !15
     }
 }
 
@@ -80,9 +80,9 @@ mod tests {
     fn what_is_on_its_way_takes_a_quarter_of_a_second() {
         let mut rate = Rate::default();
         assert_eq!((rate.in_flight(), rate.chunk()), (4096, 2048));
-        rate.came_in(16, Duration::from_millis(1));
+        rate.add(16, Duration::from_millis(1));
         assert_eq!(rate.in_flight(), 4096);
-        rate.came_in(100_000 - 16, Duration::from_secs(1));
+        rate.add(100_000 - 16, Duration::from_secs(1));
         assert_eq!((rate.in_flight(), rate.chunk()), (25_000, 12_496));
         rate.late();
         assert_eq!((rate.in_flight(), rate.chunk()), (1024, 512));

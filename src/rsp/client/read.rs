@@ -26,8 +26,7 @@ const DEPTH: usize = 16;
 /// How many chunks are taken back when the order of answers is in doubt.
 const FLIGHT: usize = 64;
 
-/// Parts of one range have so many lengths in turn, so many bytes apart.
-const LENGTHS: usize = 4;
+/// Parts of one range have four lengths in turn, so many bytes apart.
 const STEP: usize = 16;
 
 /// How often one chunk is asked for.
@@ -47,7 +46,7 @@ pub enum ReadFailure {
     Unreadable {
         /// First address of the piece.
         addr: Addr,
-        /// The stub's own words.
+        /// What the stub says.
         why: String,
     },
     /// The link or the stub failed, or its target.
@@ -65,8 +64,14 @@ struct Chunk {
 }
 
 impl Chunk {
+    /// The same chunk, for another try.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts tries, of which there are TRIES at most")]
+    const fn again(self) -> Self {
+        Self { tries: self.tries + 1, ..self }
+    }
+
     fn part(&self, from: usize, len: usize) -> Option<Self> {
-        let addr = self.addr.checked_add(u64::try_from(from).ok()?)?;
+        let addr = self.addr.checked_add(from as u64)?;
         let offset = self.offset.checked_add(from)?;
         (len > 0).then_some(Self { addr, offset, len, tries: 0, ..*self })
     }
@@ -75,14 +80,14 @@ impl Chunk {
     /// that to another.
     fn split(self, most: usize) -> impl Iterator<Item = Self> {
         let most = most.max(1);
-        let (mut from, mut turn) = (0_usize, 0_usize);
+        let mut shorter =
+            [0, STEP, 2 * STEP, 3 * STEP].into_iter().filter(move |less| *less == 0 || most > 4 * STEP).cycle();
+        let mut rest = Some(self);
         std::iter::from_fn(move || {
-            let less = turn.saturating_mul(STEP);
-            turn = turn.saturating_add(1).checked_rem(LENGTHS).unwrap_or(0);
-            let len = if most > LENGTHS.saturating_mul(STEP) { most.saturating_sub(less) } else { most };
-            let part = self.part(from, len.min(self.len.checked_sub(from)?))?;
-            from = from.saturating_add(part.len);
-            Some(part)
+            let chunk = rest.take()?;
+            let len = most.saturating_sub(shorter.next().unwrap_or(0)).min(chunk.len);
+            rest = chunk.part(len, chunk.len.saturating_sub(len));
+            chunk.part(0, len)
         })
     }
 
@@ -126,8 +131,7 @@ impl Job {
 
     fn store(&mut self, chunk: &Chunk, bytes: &[u8]) {
         let Some(Ok(whole)) = self.done.get_mut(chunk.which) else { return };
-        let end = chunk.offset.saturating_add(bytes.len());
-        if let Some(place) = whole.get_mut(chunk.offset..end) {
+        if let Some(place) = whole.get_mut(chunk.offset..).and_then(|rest| rest.get_mut(..bytes.len())) {
             place.copy_from_slice(bytes);
             if let Some(lack) = self.lacks.get_mut(chunk.which) {
                 *lack = lack.saturating_sub(bytes.len());
@@ -224,7 +228,7 @@ impl Client {
     /// A request or an answer that came twice on its way shifts the answers by one: what is taken for the answer to this
     /// request is then the one before it, once more. So an answer counts at once unless it is the same as that one.
     fn single(&mut self, job: &mut Job) -> Result<(), RspError> {
-        let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { return Ok(()) };
+        let Some(chunk) = job.next().and_then(|c| self.shortened(job, c)) else { return Ok(()) };
         let binary = self.binary;
         let known = self.link.stats.memory_bytes > 0;
         let accept =
@@ -234,7 +238,7 @@ impl Client {
         let in_step = self.link.doubtful();
         let before = std::mem::take(&mut self.link.last_answer);
         let body = self.link.ask(&chunk.request(binary), &accept)?;
-        self.rate.came(chunk.len);
+        self.rate.received(chunk.len);
         if !in_step && body == before && !self.is_confirmed(&chunk, &body)? {
             job.put_back([chunk]);
             return Ok(());
@@ -254,7 +258,8 @@ impl Client {
     /// Asks for a chunk again without its last byte. An answer to the first question that is still to come is too long for
     /// this one.
     fn is_confirmed(&mut self, chunk: &Chunk, body: &[u8]) -> Result<bool, RspError> {
-        let Some(most) = chunk.part(0, chunk.len.saturating_sub(1)) else { return self.link.nothing_follows() };
+        let shorter = chunk.len.checked_sub(1).and_then(|len| chunk.part(0, len));
+        let Some(most) = shorter else { return self.link.nothing_follows() };
         let binary = self.binary;
         let data = move |body: &[u8], len: usize| reply::data(body, len, binary);
         let before = self.link.stats.strays;
@@ -278,7 +283,7 @@ impl Client {
         }
         let binary = self.binary;
         while job.flying.len() < FLIGHT {
-            let Some(chunk) = job.next().and_then(|c| self.fit(job, c)) else { break };
+            let Some(chunk) = job.next().and_then(|c| self.shortened(job, c)) else { break };
             job.flying.push(chunk);
         }
         let mut steps = fenced(&job.flying);
@@ -299,7 +304,7 @@ impl Client {
         let flying = std::mem::take(&mut job.flying);
         for (i, chunk) in flying.iter().enumerate() {
             match bodies.get(i) {
-                Some(None) => job.put_back([Chunk { tries: chunk.tries.saturating_add(1), ..*chunk }]),
+                Some(None) => job.put_back([chunk.again()]),
                 Some(Some(body)) => self.settle(job, chunk, body, binary)?,
                 None => job.put_back([*chunk]),
             }
@@ -309,10 +314,11 @@ impl Client {
 
     /// Asks for the chunks of a flight; their answers in order, `None` for a damaged one. `None` where the flight is to be
     /// asked for again.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts the steps of a flight")]
     fn fly(&mut self, job: &mut Job, mut steps: Vec<Option<Chunk>>) -> Result<Option<Vec<Option<Vec<u8>>>>, RspError> {
         let (binary, known) = (self.binary, self.link.stats.memory_bytes > 0);
         let request = |step: &Option<Chunk>| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary));
-        let (mut sent, mut answered) = (0_usize, 0_usize);
+        let (mut sent, mut answered) = (0, 0);
         let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
         loop {
             // Once something is refused, what has not been sent yet may not be wanted any more.
@@ -328,7 +334,7 @@ impl Client {
                 sent = goal;
             }
             let Some(step) = steps.get(answered).filter(|_| answered < sent) else { return Ok(Some(bodies)) };
-            answered = answered.saturating_add(1);
+            answered += 1;
             let accept = |body: &[u8]| match step {
                 None => body.is_empty(),
                 Some(chunk) => reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported),
@@ -336,12 +342,12 @@ impl Client {
             match (self.link.answer(&request(step), &accept, Wait::InFlight), step) {
                 (Ok(_), None) => {}
                 (Ok(body), Some(chunk)) => {
-                    self.rate.came(chunk.len);
+                    self.rate.received(chunk.len);
                     bodies.push(Some(body));
                 }
                 (Err(Failure::Fatal(error)), _) => return Err(self.link.fail_with(error)),
                 // The frame is whole, so the order is certain: only this one is asked for again.
-                (Err(Failure::Damaged), Some(chunk)) if chunk.tries.saturating_add(1) < TRIES => bodies.push(None),
+                (Err(Failure::Damaged), Some(chunk)) if chunk.again().tries < TRIES => bodies.push(None),
                 (Err(failure), _) => {
                     // Not one answer came: the link is slow. Where others came, this one was lost.
                     let silent = matches!(&failure, Failure::Late(received) if received.stray.is_none());
@@ -357,24 +363,25 @@ impl Client {
     }
 
     /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts steps, and bytes of chunks that are held in memory")]
     fn ahead(&self, steps: &[Option<Chunk>], answered: usize, sent: usize) -> usize {
         let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
         let most = self.rate.in_flight();
         let mut flying: usize = steps.get(answered..sent).unwrap_or_default().iter().map(len).sum();
         let mut goal = sent;
-        for step in steps.iter().take(answered.saturating_add(DEPTH)).skip(sent) {
-            flying = flying.saturating_add(len(step));
+        for step in steps.iter().take(answered + DEPTH).skip(sent) {
+            flying += len(step);
             if goal > answered && flying > most {
                 break;
             }
-            goal = goal.saturating_add(1);
+            goal += 1;
         }
         goal
     }
 
     /// Asks for a whole flight again, or gives up with `error`.
     fn again(&mut self, job: &mut Job, error: RspError) -> Result<(), RspError> {
-        let tries = job.flying.iter().map(|c| c.tries).max().unwrap_or(0).saturating_add(1);
+        let tries = job.flying.iter().map(|c| c.again().tries).max().unwrap_or(1);
         if tries >= TRIES || !self.link.resync() {
             return Err(self.link.fail_with(error));
         }
@@ -384,7 +391,7 @@ impl Client {
     }
 
     /// A chunk that is not too long for the stub and the link; the rest goes back to the queue.
-    fn fit(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
+    fn shortened(&self, job: &mut Job, chunk: Chunk) -> Option<Chunk> {
         let most = self.max_chunk.min(self.rate.chunk());
         if chunk.len <= most {
             return Some(chunk);
@@ -404,7 +411,7 @@ impl Client {
                 job.put_back(rest);
             }
             Some(Data::Refused(reply)) => {
-                // E22 is QEMU's word for "too long"; it may be anybody's word for anything else.
+                // E22 is QEMU's "too long"; on other stubs it may be any error.
                 if reply == "E22" && chunk.len > PIECE {
                     self.max_chunk = self.max_chunk.min((chunk.len / 2).max(PIECE));
                     job.put_back(chunk.split(self.max_chunk));
@@ -421,7 +428,7 @@ impl Client {
             // The answer to a fence, where a request was lost and the fence came doubled: asked once more to be sure.
             Some(Data::Unsupported) if !self.link.acks && chunk.tries == 0 => {
                 self.link.outstanding = true;
-                job.put_back([Chunk { tries: 1, ..*chunk }]);
+                job.put_back([chunk.again()]);
             }
             Some(Data::Unsupported) => {
                 return Err(self.link.fail(RspErrorKind::Unsupported { packet: "m".into() }));
@@ -437,7 +444,7 @@ impl Client {
 
 /// The steps of a flight: chunks, and fences (`None`) between two of one length and behind the last.
 fn fenced(chunks: &[Chunk]) -> Vec<Option<Chunk>> {
-    let mut steps = Vec::with_capacity(chunks.len().saturating_mul(2));
+    let mut steps = Vec::new();
     let mut lengths = Vec::new();
     for chunk in chunks {
         if lengths.contains(&chunk.len) {

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_told_apart() {
+    fn replies_are_distinguished() {
         assert!(is_stop(b"T02thread:01;") && is_stop(b"S05") && !is_stop(b"OK") && !is_stop(b"T"));
         assert!(is_error(b"E01") && is_error(b"E.no memory") && !is_error(b"E012") && !is_error(b"EE"));
         assert!(is_gone(b"W00") && is_gone(b"X09") && !is_gone(b"S05"));

@@ -1,4 +1,4 @@
-//! Letting the target run while we are there, and stopping it: for `follow` alone.
+//! Letting the target run while connected, and stopping it: for `follow` alone.
 //!
 //! * All-stop: `vCont;c` (`c` where the stub has none), and nothing but 0x03 until the stop reply.
 //! * Non-stop (`QNonStop:1`): the target runs, and the stub answers while it does. Stops come as notifications, each
@@ -25,7 +25,7 @@ const SIGSTOP: u8 = 17;
 /// The highest signal in GDB's numbering.
 const LAST_SIGNAL: u8 = 0x97;
 
-/// Whether the target runs under our hands.
+/// Whether the target runs while we are connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Run {
     /// It is halted, as connecting left it.
@@ -148,7 +148,7 @@ impl Client {
                     return Ok(Some(stop));
                 }
                 self.resume()?;
-                // A program with a signal always pending is looked at all the same.
+                // A program with a signal always pending is read all the same.
                 if Instant::now() >= deadline {
                     return Ok(None);
                 }
@@ -167,8 +167,10 @@ impl Client {
 
     /// How the thread in this stop reply goes on, unless it is to stay stopped.
     fn goes_on(&mut self, body: &[u8]) -> Option<Pending> {
-        if self.attach_stops > 0 && matches!(stop_of(body), Some(Stop::Itself(SIGSTOP, _))) {
-            self.attach_stops = self.attach_stops.saturating_sub(1);
+        if let Some(left) = self.attach_stops.checked_sub(1)
+            && matches!(stop_of(body), Some(Stop::Itself(SIGSTOP, _)))
+        {
+            self.attach_stops = left;
             return Some(Pending { signal: 0, thread: thread_of(body) });
         }
         Pending::of(body)
@@ -303,6 +305,7 @@ impl Client {
     }
 
     /// How many threads stop each by itself: those of a process. The cores of a board stop together.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts threads in packets, of which there are MAX_STOPS")]
     fn thread_count(&mut self) -> Result<usize, RspError> {
         if !self.features().has("QPassSignals") {
             return Ok(1);
@@ -313,7 +316,7 @@ impl Client {
         for _ in 0..MAX_STOPS {
             let answer = self.link.ask(packet, &expected)?;
             let Some(threads) = answer.strip_prefix(b"m") else { break };
-            count = count.saturating_add(threads.split(|b| *b == b',').count());
+            count += threads.split(|b| *b == b',').count();
             packet = b"qsThreadInfo";
         }
         Ok(count.clamp(1, MAX_STOPS))
@@ -388,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_are_told_apart() {
+    fn stops_are_distinguished() {
         assert_eq!(stop_of(b"T05thread:01;"), Some(Stop::Itself(5, "T05thread:01;".into())));
         assert_eq!(stop_of(b"S0b"), Some(Stop::Itself(11, "S0b".into())));
         assert_eq!(stop_of(b"W00"), Some(Stop::Ended("W00".into())));

@@ -27,7 +27,7 @@ impl Stats {
     /// Memory reads sent (`m` and `x`).
     #[must_use]
     pub fn reads(&self) -> u64 {
-        self.count("m").saturating_add(self.count("x"))
+        ["m", "x"].map(|name| self.count(name)).iter().sum()
     }
 
     /// Requests sent of one kind.
@@ -39,6 +39,6 @@ impl Stats {
     /// Requests sent of all kinds.
     #[must_use]
     pub fn packets(&self) -> u64 {
-        self.sent.values().fold(0, |sum, &n| sum.saturating_add(n))
+        self.sent.values().sum()
     }
 }

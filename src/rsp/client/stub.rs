@@ -6,7 +6,7 @@ use super::reply::{self, Features};
 use crate::rsp::error::RspError;
 use crate::rsp::tcl::CoreState;
 
-/// A question that only QEMU knows.
+/// A question that only QEMU knows, since version 0.12; no other stub answers it with `ENABLE=`.
 const STEPS: &[u8] = b"qqemu.sstepbits";
 
 /// The programs that serve a target, as far as they have to be distinguished.
@@ -46,8 +46,7 @@ impl Client {
             return Stub::Gdbserver;
         }
         if features.has("multiprocess") {
-            // QEMU, up to version 10 at the least, always acknowledges.
-            if !features.has("vContSupported") || features.has("QStartNoAckMode") || !self.knows_steps() {
+            if !features.has("vContSupported") || !self.knows_steps() {
                 return Stub::Other;
             }
             return if features.has("qXfer:auxv:read") { Stub::QemuUser } else { Stub::Qemu };

@@ -2,7 +2,7 @@
 
 use super::reply;
 use super::{Client, Leave};
-use crate::abi::Addr;
+use crate::abi::{Addr, last_address};
 use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::packet::to_hex;
 
@@ -22,10 +22,14 @@ impl Client {
     /// # Errors
     /// [`RspErrorKind::Refusal`] where the stub refuses a part of it; what came before has been written then.
     pub fn write_memory(&mut self, addr: Addr, bytes: &[u8]) -> Result<(), RspError> {
-        // The packet holds the address and the length besides.
+        if last_address(addr, bytes.len()).is_none() {
+            let packet = format!("M{addr:x},{:x}", bytes.len());
+            let reply = "it passes the end of the address space".to_owned();
+            return Err(self.link.error(RspErrorKind::Refusal { packet, reply }));
+        }
+        // The packet also holds the address and the length.
         let most = self.max_chunk.saturating_sub(16).max(4);
-        let mut at = addr;
-        for part in bytes.chunks(most) {
+        for (at, part) in (addr..).step_by(most).zip(bytes.chunks(most)) {
             let mut body = format!("M{at:x},{:x}:", part.len()).into_bytes();
             body.extend(to_hex(part));
             let answer = self.link.ask(&body, &reply::is_simple)?;
@@ -37,7 +41,6 @@ impl Client {
                     return Err(self.link.error(RspErrorKind::Refusal { packet, reply }));
                 }
             }
-            at = at.saturating_add(part.len() as u64);
         }
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! How long debug information is read: some kilobytes of it can refer to themselves for years.
+//! A limit of the time for reading debug information: a few kilobytes can refer to themselves for years.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// For any file.
+/// Time for a file of any size.
 const LEAST: Duration = Duration::from_millis(1500);
-/// And for each byte of it: sound debug information takes some 2 ms for each megabyte, and has to come from a disk.
+/// Additional time for each byte of it: sound debug information takes some 2 ms a megabyte, and may come from a disk.
 const PER_BYTE: Duration = Duration::from_nanos(50);
-/// Steps between two looks at the clock.
+/// Steps between two readings of the clock.
 const STEPS: u32 = 256;
 /// The longest name that is kept.
 const LONGEST_NAME: usize = 1024;
 
-/// A deadline that costs little to ask for.
+/// A deadline that is cheap to check.
 pub(super) struct Budget {
     ends: Instant,
     steps: Cell<u32>,
@@ -32,19 +32,19 @@ impl Budget {
         }
     }
 
-    /// `None` where the time is over. For what takes long itself.
-    pub fn look(&self) -> Option<()> {
+    /// `None` where the time is over. For steps that take long themselves.
+    pub fn check(&self) -> Option<()> {
         if !self.over.get() {
             self.over.set(Instant::now() >= self.ends);
         }
         (!self.over.get()).then_some(())
     }
 
-    /// The same, for small steps: looks at the clock now and then.
+    /// The same for small steps: reads the clock at some of them.
     #[inline]
     pub fn step(&self) -> Option<()> {
         self.steps.set(self.steps.get().wrapping_add(1));
-        if self.over.get() || self.steps.get().is_multiple_of(STEPS) { self.look() } else { Some(()) }
+        if self.over.get() || self.steps.get().is_multiple_of(STEPS) { self.check() } else { Some(()) }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Enumerators and macros whose values lie in a range: what a program calls the events that it inserts.
+//! Enumerators and macros whose values are in a range: the program's names of the events that it inserts.
 //!
-//! A walk over all of the debug information, so it is only done where a name is missing. Most units are passed over
-//! by their abbreviations: those tell whether an enumerator of the unit can have a value that is large enough.
+//! This reads all of the debug information, so it is only done where a name is missing. Most units are skipped by
+//! their abbreviations, which show whether an enumerator of the unit can have a value that is large enough.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -17,23 +17,23 @@ use super::budget::{self, Budget};
 use super::{Dwarf, Slice, View};
 
 /// The most entries that one walk looks at.
-const ENTRIES: usize = 50_000_000;
+const MAX_ENTRIES: usize = 50_000_000;
 /// The most macros that one walk looks at.
-const MACROS: usize = 20_000_000;
-/// The most names that one walk keeps; a header's count in each unit that includes it.
-const NAMES: usize = 1 << 20;
+const MAX_MACROS: usize = 20_000_000;
+/// The most names that one walk keeps. Those of a header count in each unit that includes it.
+const MAX_NAMES: usize = 1 << 20;
 /// How deep macro units may import each other.
-const IMPORTS: u32 = 32;
+const MAX_IMPORTS: u32 = 32;
 
 /// The most bytes of names that one walk keeps.
-const BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// An enumeration of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EnumNames {
     /// Its tag, its typedef, or its first enumerator. Hostile text.
     pub name: String,
-    /// Source file and line, as far as the compiler said; else the unit. Hostile text.
+    /// Source file and line where the compiler gives them, else the unit. Hostile text.
     pub place: String,
     /// Its enumerators in the range, in the order of the source. Hostile text.
     pub words: Vec<(u32, String)>,
@@ -44,18 +44,18 @@ pub struct EnumNames {
 pub struct MacroText {
     /// Its name. Hostile text.
     pub name: String,
-    /// What it stands for.
+    /// Its replacement text.
     pub body: String,
     /// The file that defines it; `None` where the compiler itself, or its command line, does.
     pub file: Option<String>,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Clone)]
 pub struct Found<T> {
     /// In the order of the debug information, each once.
     pub all: Vec<T>,
-    /// True where the debug information is larger, or more damaged, than a walk goes.
+    /// True where the debug information is damaged, or too large for a walk.
     pub partial: bool,
 }
 
@@ -76,19 +76,19 @@ impl Dwarf {
         let mut walk = Walk {
             view: &view,
             range,
-            left: ENTRIES,
-            names: NAMES,
+            left: MAX_ENTRIES,
+            names: MAX_NAMES,
             seen: HashSet::new(),
             without: HashSet::new(),
             table: None,
-            bytes: BYTES,
+            bytes: MAX_BYTES,
             budget: Budget::new(self.elf.bytes().len(), Duration::ZERO),
             found: Found::default(),
         };
         let (mut units, mut old) = (view.units(), view.type_units());
         loop {
             match units.next() {
-                Ok(Some(header)) if walk.budget.look().is_some() => walk.unit(header),
+                Ok(Some(header)) if walk.budget.check().is_some() => walk.unit(header),
                 Ok(None) => break,
                 Ok(_) | Err(_) => {
                     walk.found.partial = true;
@@ -102,7 +102,7 @@ impl Dwarf {
         walk.found
     }
 
-    /// True where the compiler wrote macros down (`-g3`).
+    /// True where the compiler recorded macros (`-g3`).
     #[must_use]
     pub fn has_macros(&self) -> bool {
         [".debug_macro", ".debug_macinfo"].into_iter().any(|s| self.elf.section(s).is_some())
@@ -116,10 +116,10 @@ impl Dwarf {
         }
         let view = self.view();
         let mut walk = MacroWalk {
-            left: MACROS,
-            bytes: BYTES,
+            left: MAX_MACROS,
+            bytes: MAX_BYTES,
             budget: Budget::new(self.elf.bytes().len(), Duration::ZERO),
-            names: HashMap::new(),
+            names: HashSet::new(),
             imported: HashSet::new(),
             files: Vec::new(),
             by_file: HashMap::new(),
@@ -127,7 +127,7 @@ impl Dwarf {
         };
         let mut units = view.units();
         while let Ok(Some(header)) = units.next() {
-            if walk.budget.look().is_none() {
+            if walk.budget.check().is_none() {
                 walk.found.partial = true;
                 break;
             }
@@ -144,7 +144,7 @@ struct Walk<'a, 'v> {
     range: &'v RangeInclusive<u32>,
     left: usize,
     names: usize,
-    /// What was found already: a header that ten files include is found ten times.
+    /// What was found before: a header that ten files include is found ten times.
     seen: HashSet<(String, Vec<(u32, String)>)>,
     /// Tables of abbreviations without an enumerator that matters.
     without: HashSet<DebugAbbrevOffset>,
@@ -155,7 +155,7 @@ struct Walk<'a, 'v> {
     found: Found<EnumNames>,
 }
 
-/// An enumeration on the way: its texts are looked up when it turns out to matter.
+/// An enumeration that is being read: its texts are looked up only if it has names in the range.
 struct Open<'a> {
     depth: isize,
     offset: usize,
@@ -179,7 +179,7 @@ impl<'a> Walk<'a, '_> {
             Some(table) => table,
             None => {
                 let Some(table) =
-                    header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| self.budget.look().is_some())
+                    header.abbreviations(&self.view.debug_abbrev).ok().filter(|_| self.budget.check().is_some())
                 else {
                     self.found.partial = true;
                     return;
@@ -197,10 +197,10 @@ impl<'a> Walk<'a, '_> {
         if self.entries(&header, &abbreviations, &mut done).is_none() {
             self.found.partial = true;
         }
-        if done.is_empty() || self.budget.look().is_none() {
+        if done.is_empty() || self.budget.check().is_none() {
             return;
         }
-        // Only now: it reads the head of the line table.
+        // Not before: it reads the head of the line table.
         let Ok(unit) = self.view.unit(header) else { return };
         let unit = UnitRef::new(self.view, &unit);
         for open in done {
@@ -212,6 +212,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Looks up the texts of an enumeration. `None` where there is no time or no room left for it.
+    #[expect(clippy::arithmetic_side_effects, reason = "sizes of names in memory")]
     fn keep(&mut self, unit: UnitRef<'_, Slice<'a>>, open: Open<'a>) -> Option<()> {
         let Open { offset, name, file, line, first, words, .. } = open;
         let name = name.and_then(|n| text(unit, n)).or_else(|| self.typedef(unit, offset));
@@ -220,9 +221,9 @@ impl<'a> Walk<'a, '_> {
         let mut bytes = name.len();
         for (id, n) in words {
             // A name without an end is as long as its section.
-            self.budget.look()?;
+            self.budget.check()?;
             let Some(word) = text(unit, n) else { continue };
-            bytes = bytes.saturating_add(word.len()).saturating_add(size_of::<(u32, String)>());
+            bytes += word.len() + size_of::<(u32, String)>();
             all.push((id, word));
         }
         if self.seen.insert((name.clone(), all.clone())) {
@@ -335,7 +336,7 @@ fn enumerator<'a>(
 }
 
 fn number(value: &AttributeValue<Slice<'_>>) -> Option<i64> {
-    // What a form of fixed width holds has no sign of its own; the ids that are looked for are all positive.
+    // A form of fixed width does not say whether it is signed; the ids that are searched for are positive.
     value.udata_value().and_then(|v| i64::try_from(v).ok()).or_else(|| value.sdata_value())
 }
 
@@ -346,22 +347,16 @@ fn may_hold(abbreviations: &Abbreviations, range: &RangeInclusive<u32>) -> bool 
         dw::DW_FORM_implicit_const => constant.and_then(|c| u32::try_from(c).ok()).is_some_and(|c| range.contains(&c)),
         _ => true,
     };
-    // Codes are given from 1 on without a gap by every compiler; where they are not, nothing is ruled out.
-    let mut code = 1u64;
-    let mut any = false;
-    while let Some(abbreviation) = abbreviations.get(code) {
-        any = true;
-        if abbreviation.tag() == dw::DW_TAG_enumerator
-            && abbreviation
-                .attributes()
-                .iter()
-                .any(|a| a.name() == dw::DW_AT_const_value && large(a.form(), a.implicit_const_value()))
-        {
-            return true;
-        }
-        code = code.saturating_add(1);
-    }
-    !any
+    // Every compiler numbers them from 1 without a gap; where there is no number 1, nothing is ruled out.
+    let mut all = (1..).map_while(|code| abbreviations.get(code)).peekable();
+    all.peek().is_none()
+        || all.any(|abbreviation| {
+            abbreviation.tag() == dw::DW_TAG_enumerator
+                && abbreviation
+                    .attributes()
+                    .iter()
+                    .any(|a| a.name() == dw::DW_AT_const_value && large(a.form(), a.implicit_const_value()))
+        })
 }
 
 /// `app.c:14`, or the unit's name.
@@ -382,7 +377,7 @@ fn file_name(unit: UnitRef<'_, Slice<'_>>, index: u64) -> Option<String> {
     let name = budget::name(name.slice());
     let dir = file.directory(header).and_then(|d| unit.attr_string(d).ok());
     let dir = dir.map(|d| budget::name(d.slice()));
-    // The directory of the compilation tells nothing that a reader needs.
+    // Readers do not need the directory of the compilation.
     Some(match dir.filter(|_| file.directory_index() != 0 && !name.starts_with('/')) {
         Some(dir) if !dir.is_empty() && dir != "." => format!("{dir}/{name}"),
         _ => name,
@@ -394,8 +389,8 @@ struct MacroWalk<'a> {
     left: usize,
     bytes: usize,
     budget: Budget,
-    /// Names that were met: the first stays.
-    names: HashMap<&'a [u8], ()>,
+    /// Names that were found: the first definition counts.
+    names: HashSet<&'a [u8]>,
     imported: HashSet<usize>,
     files: Vec<Option<usize>>,
     by_file: HashMap<usize, String>,
@@ -404,7 +399,7 @@ struct MacroWalk<'a> {
 
 impl<'a> MacroWalk<'a> {
     fn unit(&mut self, view: &View<'a>, unit: &Unit<Slice<'a>>) {
-        let Ok(Some(root)) = unit.entry(unit.header.root_offset()).map(Some) else { return };
+        let Ok(root) = unit.entry(unit.header.root_offset()) else { return };
         let unit = UnitRef::new(view, unit);
         self.files.clear();
         self.by_file.clear();
@@ -418,7 +413,7 @@ impl<'a> MacroWalk<'a> {
             };
             let entries = match value {
                 Some(AttributeValue::DebugMacroRef(offset)) => {
-                    // An offset that was walked is walked no more: hostile units may all have the same.
+                    // Each offset is read once: hostile units may all have the same.
                     if !self.imported.insert(offset.0) {
                         continue;
                     }
@@ -441,7 +436,7 @@ impl<'a> MacroWalk<'a> {
     fn entries(&mut self, unit: UnitRef<'_, Slice<'a>>, mut entries: MacroIter<Slice<'a>>, depth: u32) -> Option<()> {
         while let Some(entry) = entries.next().ok()? {
             self.left = self.left.checked_sub(1)?;
-            self.budget.look()?;
+            self.budget.check()?;
             match entry {
                 MacroEntry::Define { text, .. } => {
                     let Ok(text) = text.string(unit) else { continue };
@@ -456,7 +451,7 @@ impl<'a> MacroWalk<'a> {
                 }
                 MacroEntry::EndFile => drop(self.files.pop()),
                 MacroEntry::Import { offset } if self.imported.insert(offset.0) => {
-                    if depth >= IMPORTS {
+                    if depth >= MAX_IMPORTS {
                         return None;
                     }
                     let inner = unit.macros(offset).ok()?;
@@ -471,18 +466,19 @@ impl<'a> MacroWalk<'a> {
     /// `None` where there is no room left for it.
     fn define(&mut self, unit: UnitRef<'_, Slice<'a>>, text: &'a [u8]) -> Option<()> {
         let end = text.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'_')).unwrap_or(text.len());
-        // Macros with parameters, and those that stand for nothing, have no value.
+        // Macros with parameters and empty ones have no value.
         let (Some(name), Some(body)) = (text.get(..end), text.get(end..).and_then(|b| b.strip_prefix(b" "))) else {
             return Some(());
         };
-        if body.is_empty() || body.len() > 256 || name.len() > 256 || self.names.len() >= NAMES {
+        if body.is_empty() || body.len() > 256 || name.len() > 256 || self.names.len() >= MAX_NAMES {
             return Some(());
         }
-        if self.names.insert(name, ()).is_some() {
+        if !self.names.insert(name) {
             return Some(());
         }
-        let kept = name.len().saturating_add(body.len()).saturating_add(size_of::<MacroText>());
-        self.bytes = self.bytes.checked_sub(kept)?;
+        self.bytes = [name.len(), body.len(), size_of::<MacroText>()]
+            .iter()
+            .try_fold(self.bytes, |left, n| left.checked_sub(*n))?;
         let file = self.files.last().copied().flatten().map(|index| {
             let known = || file_name(unit, u64::try_from(index).unwrap_or(u64::MAX)).unwrap_or_default();
             self.by_file.entry(index).or_insert_with(known).clone()

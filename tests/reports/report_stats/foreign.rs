@@ -1,6 +1,9 @@
 //! A catalogue that is not that of ThreadX.
 
 use super::*;
+use tx_trace::catalogue::Ways;
+
+const LARGER_IS_URGENT: Ways = Ways { larger_is_urgent: true, quiet_locks: false, idle_is_thread: false };
 
 /// A system whose events have other names, ids and words: all that reports may ask is what they do.
 #[test]
@@ -54,12 +57,12 @@ fn a_catalogue_that_is_nobodys() {
     assert_eq!(rows(&r, "services")[0], "go 4 50.00");
     assert_eq!(rows(&r, "stack")[0], "alpha 1024 512 50.00 5 1 ");
     // The same where a larger number is more urgent: who took the core is less so.
-    let other = catalogue.with_larger_urgent();
+    let other = catalogue.with_ways(LARGER_IS_URGENT);
     let r = all_reports(&trace, &other, &Filters::default());
     assert_eq!((count(&r, "preemptions"), count(&r, "yields")), (0, 1));
     // A system of which no event says that a time slice is over: a yield and a time slice look alike.
     let known: Vec<EventDef> = other.iter().filter(|d| d.name != "turn").cloned().collect();
-    let silent = Catalogue::new(known, Vec::new()).with_larger_urgent();
+    let silent = Catalogue::new(known, Vec::new()).with_ways(LARGER_IS_URGENT);
     let r = all_reports(&trace, &silent, &Filters::default());
     let counters = counters(&r, "stats");
     for name in ["yields", "time_slices", "time_slice_events"] {

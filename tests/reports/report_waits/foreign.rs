@@ -1,6 +1,9 @@
 //! A system that is not ThreadX.
 
 use super::*;
+use tx_trace::catalogue::Ways;
+
+const LARGER_IS_URGENT: Ways = Ways { larger_is_urgent: true, quiet_locks: false, idle_is_thread: false };
 
 /// A system with locks, whose words and states are its own.
 fn foreign() -> Catalogue {
@@ -72,7 +75,7 @@ fn a_system_that_is_not_threadx() {
     assert_eq!(row(&r, 0, SHARES), "100 590 0 0");
     // Where a larger number is more urgent, the owner of 20 is more so than the waiter of 4: nothing is inverted.
     let (trace, catalogue) = made;
-    let other = (trace, catalogue.with_larger_urgent());
+    let other = (trace, catalogue.with_ways(LARGER_IS_URGENT));
     let r = report_with(&other, Name::Inversions, &Filters::default());
     assert_eq!(r.rows.len(), 0, "{r:?}");
     assert!(notes(&r).contains("no inversion is seen in 1 wait for a lock"), "{}", notes(&r));

@@ -110,6 +110,33 @@ fn registers_were_not_passed_on() {
     }
 }
 
+/// Every command read all registers from the target, and most of them use none.
+#[test]
+fn registers_were_read_for_every_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let program = scratch.path("options");
+    std::fs::write(&program, "#!/bin/sh\nfor a; do case $a in @*) cat \"${a#@}\" ;; esac; done\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
+    for (command, expected) in [
+        ("last 5", false),
+        ("report", false),
+        ("threads", true),
+        ("evidence out.core", true),
+        ("--color never threads", true),
+    ] {
+        let mut gdb = without_modules("gdb-multiarch");
+        gdb.env("TX_TRACE_BIN", &program);
+        let done = plain(gdb, &[&elf, &core], &[&format!("tx-trace {command}")]);
+        assert!(done.out.contains("--image 0.bin@"), "{command}: {}{}", done.out, done.err);
+        assert_eq!(done.out.contains("--debugger-reg sp="), expected, "{command}: {}", done.out);
+    }
+}
+
 /// A register that GDB knows and the program does not is no mistake, and one that is unavailable is not 0.
 #[test]
 fn registers_of_a_debugger_are_taken_as_far_as_they_are_known() {

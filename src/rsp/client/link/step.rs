@@ -53,15 +53,15 @@ impl Link {
         Ok(self.stats.strays == before)
     }
 
-    /// Asks something whose answer resembles no other, and throws away all that comes before that answer.
+    /// Asks something whose answer resembles no other, and drops all that comes before that answer.
     pub(in crate::rsp::client) fn resync(&mut self) -> bool {
-        // Somebody has been waited for in vain already.
-        let limit =
-            if self.ignore_interrupt { self.timeout } else { self.timeout.checked_div(4).unwrap_or(self.timeout) };
+        // One time-out has passed already.
+        let limit = if self.ignore_interrupt { self.timeout } else { self.timeout.div_f32(4.0) };
         self.fence(limit)
     }
 
     /// The same; each of two attempts may take so long.
+    #[allow(clippy::arithmetic_side_effects, reason = "counts tries, and doubles a time that has passed")]
     fn fence(&mut self, limit: Duration) -> bool {
         let Some(features) = self.features.clone() else { return false };
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
@@ -78,15 +78,15 @@ impl Link {
                 let accept =
                     |body: &[u8]| if empty { body.is_empty() } else { reply::is_features_again(body, &features) };
                 match self.answer(question, &accept, Wait::Alone) {
-                    // What we throw away may be damaged as it likes; but it may be the answer.
+                    // What is dropped may be damaged; but it may be the answer.
                     Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
-                        tries = tries.saturating_add(1);
+                        tries += 1;
                         asked = Instant::now();
                         self.send(&[question]).map_err(Failure::Fatal)?;
                     }
                     // The stub is still busy with what it was asked before: our question is behind that.
                     Err(Failure::Late(received)) if received.stray.is_some() && waits < MORE_WAITS => {
-                        waits = waits.saturating_add(1);
+                        waits += 1;
                     }
                     // This one may have been lost as any other.
                     Err(Failure::Late(_)) if !late && !self.ignore_interrupt => {
@@ -101,7 +101,7 @@ impl Link {
         // Answers that are empty look alike. Where an earlier question came doubled, the one that came may be the
         // answer to that, and each flight would take the data of the flight before for its own: our own answer comes within
         // as long again.
-        let quiet = QUIET.max(asked.elapsed().saturating_mul(2)).min(limit.max(QUIET));
+        let quiet = QUIET.max(asked.elapsed() * 2).min(limit.max(QUIET));
         let quiet = !empty || answer.is_err() || self.drain_until_quiet(quiet).is_ok();
         self.timeout = limit;
         self.outstanding = answer.is_err();

@@ -117,7 +117,7 @@ impl Client {
     fn dump(&mut self, samples: &[Sample]) -> Result<Option<Vec<u32>>, RspError> {
         let commands: Vec<String> = samples.iter().map(|sample| format!("[{}]", mdw(sample))).collect();
         let text = self.link.monitor(&format!("join [list {}]", commands.join(" ")))?.text().unwrap_or_default();
-        let wanted = samples.iter().fold(0_usize, |sum, sample| sum.saturating_add(sample.words));
+        let wanted: usize = samples.iter().map(|sample| sample.words).sum();
         Ok(Some(words(&text)).filter(|words| words.len() == wanted))
     }
 }
@@ -135,15 +135,16 @@ impl Job {
     }
 
     /// Puts a chunk back, in pieces that are checked whole. False where it was tried often enough.
+    #[allow(clippy::arithmetic_side_effects, reason = "bytes of a range that is held in memory")]
     fn read_again(&mut self, chunk: &Chunk) -> bool {
-        let tries = chunk.tries.saturating_add(1);
+        let tries = chunk.again().tries;
         if tries >= TRIES {
             let why = "OpenOCD gives zeros for it, and something else when it is asked again".to_owned();
             self.fail(chunk, &ReadFailure::Unreadable { addr: chunk.addr, why });
             return false;
         }
         if let Some(lack) = self.lacks.get_mut(chunk.which) {
-            *lack = lack.saturating_add(chunk.len);
+            *lack += chunk.len;
         }
         self.put_back(chunk.split(PIECE).map(|piece| Chunk { tries, ..piece }));
         true
@@ -153,15 +154,15 @@ impl Job {
 /// What is asked for, to check these chunks, which are sorted by address.
 fn samples(chunks: &[Chunk]) -> Vec<Sample> {
     let mut samples = Vec::with_capacity(chunks.len());
-    for (i, chunk) in chunks.iter().enumerate() {
-        if chunk.len <= WHOLE {
+    let mut rest = chunks.iter().enumerate().peekable();
+    while let Some((i, chunk)) = rest.next() {
+        let Some(last) = chunk.len.checked_sub(SAMPLE).filter(|_| chunk.len > WHOLE) else {
             samples.extend(Sample::of(i, chunk.addr, chunk.len));
             continue;
-        }
+        };
         samples.extend(Sample::of(i, chunk.addr, SAMPLE));
-        let goes_on = chunks.get(i.saturating_add(1)).is_some_and(|next| Some(next.addr) == chunk.end());
+        let goes_on = rest.peek().is_some_and(|(_, next)| Some(next.addr) == chunk.end());
         if !goes_on {
-            let last = chunk.len.saturating_sub(SAMPLE);
             samples.extend(chunk.part(last, SAMPLE).and_then(|part| Sample::of(i, part.addr, part.len)));
         }
     }
@@ -170,7 +171,7 @@ fn samples(chunks: &[Chunk]) -> Vec<Sample> {
 
 impl Chunk {
     fn end(&self) -> Option<Addr> {
-        self.addr.checked_add(u64::try_from(self.len).ok()?)
+        self.addr.checked_add(self.len as u64)
     }
 }
 
@@ -185,12 +186,12 @@ impl Sample {
 
 /// How many of the first samples have no more words than these together; one at least.
 fn within(samples: &[Sample], most: usize) -> usize {
-    let mut sum = 0_usize;
-    let fits = samples.iter().take_while(|sample| {
-        sum = sum.saturating_add(sample.words);
-        sum <= most
+    let mut room = Some(most);
+    let first = samples.iter().take_while(|sample| {
+        room = room.and_then(|room| room.checked_sub(sample.words));
+        room.is_some()
     });
-    fits.count().max(1).min(samples.len())
+    first.count().max(1).min(samples.len())
 }
 
 fn mdw(sample: &Sample) -> String {

@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    tx_trace_fuzz::endpoint_and_pairs(data);
+    tx_trace_fuzz::endpoint_and_filters(data);
 });

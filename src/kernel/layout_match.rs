@@ -1,7 +1,8 @@
-//! Which layout a kernel has, where no debug information tells: the one under which the created list closes on itself.
+//! Which layout a kernel has, where debug information does not give it: the one under which the created list closes on
+//! itself.
 
 use super::globals::Globals;
-use super::layout::{Layout, Shape};
+use super::layout::{Kind, Layout, Shape};
 use super::roots::{self, Root};
 use super::walk::{List, Walk};
 use crate::abi::{Addr, Endian, Width};
@@ -14,7 +15,7 @@ use crate::trace::{Issue, Place};
 pub const THREAD_ID: u64 = 0x5448_5244;
 
 /// A layout with the list of threads that was read by it.
-pub struct Fit {
+pub struct LayoutMatch {
     /// Where members lie.
     pub layout: Layout,
     /// The threads.
@@ -25,17 +26,22 @@ pub struct Fit {
     pub issues: Vec<Issue>,
 }
 
-impl Fit {
+impl LayoutMatch {
     /// True for a list of threads that is whole.
     fn closes(&self) -> bool {
         !self.walk.nodes.is_empty() && self.walk.closes(self.count)
     }
+
+    /// How many threads are linked as they should be.
+    fn reach(&self) -> usize {
+        self.walk.nodes.len().saturating_sub(self.walk.crooked)
+    }
 }
 
 /// Why there is none.
-pub enum Misfit {
-    /// No layout is that of this memory, be it told by debug information: what was tried.
-    None { tried: Vec<String>, told: bool },
+pub enum Mismatch {
+    /// No layout is that of this memory: what was tried, and whether debug information gave one.
+    None { tried: Vec<String>, by_elf: bool },
     /// Several are.
     Several(Vec<String>),
     /// There is no thread yet.
@@ -59,7 +65,7 @@ fn list(layout: &Layout) -> List<'_> {
 fn followed(layout: &Layout, memory: &mut dyn Memory, head: Addr, count: Option<u64>, others: &[Addr]) -> Walk {
     let list = list(layout);
     let walk = list.walk_by(memory, head, others);
-    let more = count.is_some_and(|count| u64::try_from(walk.nodes.len()).is_ok_and(|len| len > count));
+    let more = count.is_some_and(|count| walk.nodes.len() as u64 > count);
     // More than there are: these variables are not those of the kernel that this memory is of.
     if walk.led > 0 && more { list.walk_by(memory, head, &[]) } else { walk }
 }
@@ -73,7 +79,7 @@ fn known(memory: &mut dyn Memory, symbols: &dyn Symbols, globals: &Globals, shap
     known
 }
 
-/// What tells where the list of threads begins.
+/// What shows where the list of threads begins.
 pub struct Sources<'a> {
     /// Names and addresses.
     pub symbols: &'a dyn Symbols,
@@ -81,7 +87,7 @@ pub struct Sources<'a> {
     pub globals: &'a Globals<'a>,
     /// Threads that a trace's registry names.
     pub named: Vec<Addr>,
-    /// What a search of memory found, where no variable tells.
+    /// What a search of memory found, where no variable leads to the list.
     pub searched: &'a [Root],
 }
 
@@ -93,18 +99,18 @@ impl Sources<'_> {
     ///
     /// # Errors
     /// A sentence where the head of the list cannot be read.
-    fn threads(&self, memory: &mut dyn Memory, layout: &Layout) -> Result<Option<Fit>, String> {
-        let fit = |walk, count, issues| Some(Fit { layout: layout.clone(), walk, count, issues });
+    fn threads(&self, memory: &mut dyn Memory, layout: &Layout) -> Result<Option<LayoutMatch>, String> {
+        let found = |walk, count, issues| Some(LayoutMatch { layout: layout.clone(), walk, count, issues });
         let Some(symbol) = self.symbols.lookup(HEAD) else {
             let walk = list(layout).walk_from(memory, &self.named, &roots::of(self.searched, None));
-            return Ok(fit(walk, None, Vec::new()));
+            return Ok(found(walk, None, Vec::new()));
         };
         let (head, count) = self.globals.list(memory, layout.shape, "_tx_thread_created")?;
         let mut others = known(memory, self.symbols, self.globals, layout.shape);
         others.extend(&self.named);
         if head != 0 || count.is_some_and(|n| n != 0) {
             let walk = followed(layout, memory, head, count, &others);
-            return Ok(fit(walk, count, Vec::new()));
+            return Ok(found(walk, count, Vec::new()));
         }
         let walk = list(layout).walk_from(memory, &others, &[]);
         let Some(first) = walk.nodes.first() else { return Ok(None) };
@@ -113,7 +119,58 @@ impl Sources<'_> {
             first.address
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address));
-        Ok(fit(walk, None, vec![issue]))
+        Ok(found(walk, None, vec![issue]))
+    }
+}
+
+/// What was read under several layouts.
+#[derive(Default)]
+struct Candidates {
+    /// Those under which the list of threads is whole.
+    whole: Vec<LayoutMatch>,
+    /// The others.
+    partial: Vec<LayoutMatch>,
+    /// Why those are not whole, in words.
+    tried: Vec<String>,
+    /// The list has no threads.
+    empty: bool,
+    /// Why the head of the list cannot be read.
+    unreadable: Option<String>,
+}
+
+impl Candidates {
+    fn add(&mut self, read: Result<Option<LayoutMatch>, String>) {
+        match read {
+            Ok(Some(found)) if found.closes() => self.whole.push(found),
+            Ok(Some(found)) => {
+                // Where nothing leads to a thread, each layout would give the same reason.
+                if !found.walk.nodes.is_empty() || found.walk.broken.is_some() {
+                    self.tried.push(attempt(&found));
+                }
+                self.partial.push(found);
+            }
+            Ok(None) => self.empty = true,
+            Err(why) => self.unreadable = Some(why),
+        }
+    }
+
+    /// Those under which the list is whole. Of a damaged list, those that get furthest: past the first thread, by links
+    /// that agree with each other.
+    fn best(self, by_elf: bool) -> Result<Vec<LayoutMatch>, Mismatch> {
+        let Self { whole, partial, tried, empty, unreadable } = self;
+        if !whole.is_empty() {
+            return Ok(whole);
+        }
+        if empty {
+            return Err(Mismatch::Empty);
+        }
+        if let Some(why) = unreadable.filter(|_| partial.is_empty()) {
+            return Err(Mismatch::Unreadable(why));
+        }
+        match partial.iter().map(LayoutMatch::reach).max() {
+            Some(most @ 2..) => Ok(partial.into_iter().filter(|found| found.reach() == most).collect()),
+            _ => Err(Mismatch::None { tried, by_elf }),
+        }
     }
 }
 
@@ -123,79 +180,44 @@ pub fn find(
     sources: &Sources<'_>,
     endian: Option<Endian>,
     pointer: Option<Width>,
-) -> Result<Fit, Misfit> {
-    let mut issues = Vec::new();
-    let mut tried = Vec::new();
-    let told = endian.zip(pointer).and_then(|(e, p)| Layout::told(sources.symbols, e, p));
-    let mut partial: Vec<Fit> = Vec::new();
-    if let Some(layout) = told {
-        let fit = sources.threads(memory, &layout).map_err(Misfit::Unreadable)?.ok_or(Misfit::Empty)?;
-        if fit.closes() {
-            return Ok(fit);
+) -> Result<LayoutMatch, Mismatch> {
+    let mut candidates = Candidates::default();
+    let declared = endian.zip(pointer).and_then(|(e, p)| Layout::declared(sources.symbols, e, p));
+    if let Some(layout) = &declared {
+        let found = sources.threads(memory, layout).map_err(Mismatch::Unreadable)?.ok_or(Mismatch::Empty)?;
+        // Two threads show that the layout is right, also where the list is damaged.
+        if found.closes() || found.walk.nodes.len() > 1 {
+            return Ok(found);
         }
-        tried.push(attempt(&fit));
-        if fit.walk.nodes.len() > 1 {
-            // Memory is damaged; that the layout is right is known.
-            return Ok(fit);
-        }
-        partial.push(fit);
+        candidates.tried.push(attempt(&found));
+        candidates.partial.push(found);
     }
-    let by_elf = !partial.is_empty();
-    let mut whole: Vec<Fit> = Vec::new();
-    let (mut unreadable, mut empty, mut looked) = (None, false, false);
     for layout in Layout::measured(endian, pointer) {
-        match sources.threads(memory, &layout) {
-            Ok(Some(fit)) if fit.closes() => whole.push(fit),
-            Ok(Some(fit)) => {
-                // Where nothing leads to a thread, each layout would say the same.
-                if !fit.walk.nodes.is_empty() || fit.walk.broken.is_some() {
-                    tried.push(attempt(&fit));
-                }
-                partial.push(fit);
-            }
-            Ok(None) => empty = true,
-            Err(why) => {
-                unreadable = Some(why);
-                continue;
-            }
-        }
-        looked = true;
+        candidates.add(sources.threads(memory, &layout));
     }
-    if whole.is_empty() && empty {
-        return Err(Misfit::Empty);
-    }
-    if let (false, Some(why)) = (looked, unreadable) {
-        return Err(Misfit::Unreadable(why));
-    }
-    if whole.is_empty() {
-        // A damaged list: the layout that gets furthest, if it is one and its links agree with each other.
-        let reach = |f: &Fit| f.walk.nodes.len().saturating_sub(f.walk.crooked);
-        let most = partial.iter().map(reach).max().filter(|n| *n > 1);
-        let Some(most) = most else { return Err(Misfit::None { tried, told: by_elf }) };
-        whole = partial.into_iter().filter(|f| reach(f) == most).collect();
-    }
+    let mut best = candidates.best(declared.is_some())?;
     if sources.symbols.lookup(HEAD).is_none() {
         // A thread alone may close on itself under the wrong layout: with all others it does not.
-        let most = whole.iter().map(|f| f.walk.nodes.len()).max();
-        whole.retain(|f| Some(f.walk.nodes.len()) == most);
+        let most = best.iter().map(|found| found.walk.nodes.len()).max();
+        best.retain(|found| Some(found.walk.nodes.len()) == most);
     }
-    let fit = choose(memory, whole)?;
+    let mut found = choose(memory, best)?;
     let message = format!(
         "no debug information gives the offsets of members of control blocks: {} is taken, {}",
-        fit.layout.how,
-        if fit.walk.broken.is_none() {
+        found.layout.how,
+        if found.walk.broken.is_none() {
             "under which the list of threads closes on itself"
         } else {
             "under which most of the list of threads can be read"
         }
     );
-    issues.push(Issue::new(Code::KernelLayout, message));
-    issues.extend(fit.issues);
-    Ok(Fit { issues, ..fit })
+    found.issues.insert(0, Issue::new(Code::KernelLayout, message));
+    Ok(found)
 }
 
-fn attempt(fit: &Fit) -> String {
-    let Fit { layout, walk, count, .. } = fit;
+/// Why a list is not whole under a layout, in words.
+fn attempt(found: &LayoutMatch) -> String {
+    let LayoutMatch { layout, walk, count, .. } = found;
     let order = layout.shape.endian.name();
     let why = match (&walk.broken, count) {
         (Some(broken), _) => broken.sentence("threads"),
@@ -207,16 +229,16 @@ fn attempt(fit: &Fit) -> String {
     format!("{} ({order}-endian): {why}", layout.how)
 }
 
-/// Of layouts that fit, the one whose other members agree with each other as well.
-fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
-    let (mut sound, rest): (Vec<Fit>, Vec<Fit>) = fits.into_iter().partition(|fit| tail_agrees(memory, fit));
+/// Of layouts that match, the one whose other members agree with each other as well.
+fn choose(memory: &mut dyn Memory, matches: Vec<LayoutMatch>) -> Result<LayoutMatch, Mismatch> {
+    let (mut sound, rest): (Vec<_>, Vec<_>) = matches.into_iter().partition(|found| tail_agrees(memory, found));
     let certain = !sound.is_empty();
     if !certain {
         sound = rest;
     }
-    let Some(mut first) = sound.pop() else { return Err(Misfit::None { tried: Vec::new(), told: false }) };
-    if let Some(other) = sound.iter().find(|f| !f.layout.same_head(&first.layout)) {
-        return Err(Misfit::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
+    let Some(mut first) = sound.pop() else { return Err(Mismatch::None { tried: Vec::new(), by_elf: false }) };
+    if let Some(other) = sound.iter().find(|found| !found.layout.same_head(&first.layout)) {
+        return Err(Mismatch::Several(vec![other.layout.how.clone(), first.layout.how.clone()]));
     }
     if sound.is_empty() && certain {
         return Ok(first);
@@ -230,11 +252,11 @@ fn choose(memory: &mut dyn Memory, fits: Vec<Fit>) -> Result<Fit, Misfit> {
 }
 
 /// A thread runs at its own priority or at a better one that it inherits, and the mutexes that it owns are counted.
-fn tail_agrees(memory: &mut dyn Memory, fit: &Fit) -> bool {
-    let endian = fit.layout.shape.endian;
+fn tail_agrees(memory: &mut dyn Memory, found: &LayoutMatch) -> bool {
+    let (layout, endian) = (&found.layout, found.layout.shape.endian);
     let mut agrees = true;
-    for node in &fit.walk.nodes {
-        let get = |name| fit.layout.thread.get(&node.bytes, endian, name);
+    for node in &found.walk.nodes {
+        let get = |name| layout.thread.get(&node.bytes, endian, name);
         let priorities = [
             get("tx_thread_priority"),
             get("tx_thread_user_priority"),
@@ -245,9 +267,7 @@ fn tail_agrees(memory: &mut dyn Memory, fit: &Fit) -> bool {
         let [Some(now), Some(own), Some(inherited), Some(count), Some(list)] = priorities else { return false };
         agrees &= now == own.min(inherited) && (count == 0) == (list == 0);
         if list != 0 {
-            let word = memory.read_bytes(list, fit.layout.shape.word.bytes()).ok();
-            let word = word.and_then(|b| endian.word(fit.layout.shape.word, &b, 0));
-            agrees &= word == Some(super::Kind::Mutex.id());
+            agrees &= super::has_id(memory, layout, list, Kind::Mutex);
         }
     }
     agrees

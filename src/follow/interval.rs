@@ -4,7 +4,7 @@ use super::Update;
 use crate::trace::{Event, Events, Issue, Trace, WalkState};
 
 /// The most events of one interval.
-const MOST: usize = 1 << 18;
+const MAX_EVENTS: usize = 1 << 18;
 
 /// Events that have been decoded.
 struct List(Vec<Event>);
@@ -15,17 +15,13 @@ impl Events for List {
     }
 
     fn fill(&self, index: u64, _: &mut WalkState, out: &mut [Event]) -> usize {
-        let from = usize::try_from(index).unwrap_or(usize::MAX);
-        let rest = self.0.get(from..).unwrap_or_default();
-        let count = rest.len().min(out.len());
-        for (place, event) in out.iter_mut().zip(rest) {
-            *place = *event;
-        }
-        count
+        let rest = usize::try_from(index).ok().and_then(|from| self.0.get(from..)).unwrap_or_default();
+        let places = out.iter_mut().zip(rest).map(|(place, event)| *place = *event);
+        places.count()
     }
 }
 
-/// A trace with these events, and what else another one knows.
+/// A trace with these events, and all else of another one.
 fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
     let mut about = trace.about.clone();
     (about.held, about.empty) = (events.len() as u64, 0);
@@ -43,17 +39,17 @@ pub(super) fn shell(trace: &Trace) -> Trace {
     shell
 }
 
-/// Gathers the events of an interval.
+/// The events of an interval.
 #[derive(Default)]
-pub struct Gather {
+pub struct Interval {
     events: Vec<Event>,
 }
 
-impl Gather {
-    /// Adds what a look found; false where there is no room for more.
+impl Interval {
+    /// Adds the events of an update; false where there is no room for more.
     pub fn add(&mut self, update: &Update) -> bool {
         self.events.extend(&update.events);
-        self.events.len() < MOST
+        self.events.len() < MAX_EVENTS
     }
 
     /// How many there are.
@@ -74,7 +70,7 @@ impl Gather {
         Some((self.events.first()?.ticks, self.events.last()?.ticks))
     }
 
-    /// Makes a trace of them, and begins anew. Names are those that `latest` knows.
+    /// Makes a trace of them, and begins the next interval. Names are those in `latest`.
     pub fn take(&mut self, latest: &Trace) -> Trace {
         with(latest, std::mem::take(&mut self.events), Vec::new())
     }
