@@ -7,7 +7,7 @@ use super::table::{number, rows};
 /// A counter that an event feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
-    /// The report that it stands in.
+    /// The report that contains it.
     pub report: &'static str,
     /// Its name.
     pub name: &'static str,

@@ -15,13 +15,13 @@ pub enum Effect {
     IsrEnter,
     /// An interrupt ends.
     IsrExit,
-    /// A lock is asked for.
+    /// A lock is requested.
     Acquire,
     /// A lock is given back.
     Release,
     /// Something is put into an object: a message, a count, flags, memory.
     Put,
-    /// Something is asked of an object.
+    /// Something is requested from an object.
     Get,
     /// An object is created.
     Create,

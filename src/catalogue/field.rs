@@ -158,7 +158,7 @@ impl FieldDef {
     }
 }
 
-/// The short name of a field. A table has little room, and `_ptr` tells a reader nothing.
+/// The short name of a field. A table has little room, and `_ptr` adds nothing.
 fn label(name: &str) -> &str {
     match name {
         "wait_option" => "wait",

@@ -31,7 +31,7 @@ pub enum Show {
     Hex,
     /// In decimal.
     Dec,
-    /// In decimal, and 0 says something too: elsewhere it stands for what was not recorded.
+    /// In decimal, and 0 is a value too: in other parameters it means that nothing was recorded.
     Flag,
 }
 

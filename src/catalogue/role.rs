@@ -41,8 +41,10 @@ impl Word {
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each effect")]
 pub struct Role {
-    /// False where it changes nothing of threads, interrupts and objects.
-    pub acts: bool,
+    /// False where it changes nothing of threads, cores and interrupts.
+    pub moves: bool,
+    /// False where it changes nothing of locks.
+    pub locks: bool,
     /// An event of the scheduler itself, which no thread calls.
     pub is_scheduling: bool,
     /// A thread becomes ready.
@@ -63,7 +65,7 @@ pub struct Role {
     pub isr_exit: bool,
     /// A thread ends.
     pub end: bool,
-    /// A mark of the application: whoever inserts it is in no call.
+    /// A mark of the application: the context that inserts it is in no call.
     pub is_mark: bool,
     /// A call of a product above the kernel: it may wait more than once.
     pub is_above_kernel: bool,
@@ -85,7 +87,7 @@ pub struct Role {
     pub priority: Word,
     /// The object that the call acts on.
     pub object: Word,
-    /// A lock that is asked for.
+    /// A lock that is requested.
     pub acquire: Word,
     /// A lock that is given back.
     pub release: Word,
@@ -95,7 +97,7 @@ pub struct Role {
     pub own_count: Word,
     /// The object that something is put into.
     pub put: Word,
-    /// The object that something is asked of.
+    /// The object that something is requested from.
     pub get: Word,
     /// An object that is deleted.
     pub delete: Word,
@@ -140,7 +142,11 @@ impl Role {
         let ended = names(def, state).iter().filter(|(_, w)| block && ENDED.contains(&w.as_str()));
         let bit = |(code, _): &(u64, String)| u32::try_from(*code).ok().and_then(|code| 1u64.checked_shl(code));
         Self {
-            acts: effects.iter().any(|(e, _)| e != Effect::Mark),
+            moves: ready
+                || block
+                || isr
+                || [Effect::Run, Effect::End, Effect::Slice, Effect::Yield].into_iter().any(has),
+            locks: [Effect::Acquire, Effect::Release, Effect::Delete].into_iter().any(has),
             is_scheduling: ready || block || isr || (run.is_some() && starts_with_thread),
             ready,
             block,

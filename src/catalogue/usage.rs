@@ -2,7 +2,7 @@
 
 use super::{ArgKind, Catalogue, Effect, EventDef};
 
-/// What a number in an event says of how full the object is.
+/// What a number in an event measures of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// So much is in it.
@@ -38,7 +38,7 @@ pub struct ObjectUse {
     pub gets: bool,
     /// True where it asks for a lock, or gives one back.
     pub is_lock: bool,
-    /// What other words say of the object.
+    /// The other words that measure the object.
     pub levels: Vec<(usize, Level)>,
     /// Words with the size of a queue and of its messages, in words.
     pub queue: Option<(usize, usize)>,

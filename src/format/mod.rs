@@ -69,8 +69,8 @@ pub trait Format: Sync {
     /// The same, in bytes of which a part needs no look.
     fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found>;
 
-    /// What a search found, without what is the same trace twice, the one that is meant first: the live buffer lies
-    /// where it says it lies; of several the largest is meant.
+    /// The finds of a search, each trace once, the preferred one first: a live buffer, which lies at the address that it
+    /// states; of several the largest.
     fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
         let _ = memory;
         let mut hits = hits;
@@ -269,7 +269,7 @@ pub struct Location {
 pub enum Extent {
     /// All of it.
     All,
-    /// No event at all: what the trace says of itself, and its objects.
+    /// No events: only the trace's own description, and its objects.
     Nothing,
     /// The newest slots, as many as this.
     Newest(u64),

@@ -7,7 +7,7 @@ pub const NOBODY: ContextId = ContextId(u32::MAX);
 /// Interrupts that interrupt each other on one processor; more are a mistake.
 const MAX_DEPTH: usize = 64;
 
-/// What the events so far say of one processor.
+/// One processor, as far as the events until here show it.
 #[derive(Debug, Default, Clone)]
 pub struct Running {
     /// The thread that runs, or that was interrupted.

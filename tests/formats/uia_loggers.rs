@@ -599,3 +599,17 @@ fn ticks_behind_damaged_stamps_did_not_lead_back() {
     let ticks: Vec<i64> = trace.events().map(|e| e.ticks).collect();
     assert_eq!((ticks[3], ticks[4]), (2000, 3000));
 }
+
+/// The write pointer behind the readable part was taken for 0, as if older records had been overwritten.
+#[test]
+fn a_ring_that_ends_in_unreadable_memory_was_shown_as_wrapped() {
+    let records: Vec<Vec<u8>> = (0..12).map(|i| record(false, &event(1, i), 0, i)).collect();
+    let whole = circular(false, 512, 64, &records);
+    let all = rows(&at(&whole, RAM));
+    let mem: Vec<u8> = [vec![0; 64], records.concat()].concat();
+    let q = queue(false, &[44, 0, 3, BUFFER + 64, BUFFER + mem.len() as u32, BUFFER, 512, 2, 0x8034, 0, 0]);
+    let cut = 64 + records[..5].iter().map(Vec::len).sum::<usize>();
+    let trace = at(&Ram::new(RAM).put(RAM, &q).put(BUFFER, &mem[..cut]), RAM);
+    assert!(!trace.about.wrapped && codes(&trace).contains(&"ring-unreadable"));
+    assert_eq!(rows(&trace), all[..5]);
+}

@@ -12,7 +12,7 @@ use super::{MOST, Parsed, Wrong, bad_name, named};
 /// The most notes that are kept.
 const NOTES: usize = 16;
 
-/// Values of names, found as they are asked for.
+/// Values of names, each computed at its first use.
 #[derive(Default)]
 pub struct Macros<'a> {
     bodies: HashMap<&'a str, &'a str>,

@@ -35,7 +35,7 @@ pub struct UserEvent {
     pub template: String,
 }
 
-/// What a file says of the application's events.
+/// The application's events as a file describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserEvents {
     /// The events, in the order of the file.
@@ -71,7 +71,7 @@ pub enum Kind {
 /// What is wrong with a file, and in which line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// Number of the line, from 1; 0 where the whole is meant.
+    /// Number of the line, from 1; 0 for the whole file.
     pub line: usize,
     /// What is wrong.
     pub message: String,

@@ -189,7 +189,7 @@ impl<'a> Builder<'a> {
         self.rows.push(Row { part, ticks: 0, context, interrupted, def, priority, class: raw.class });
     }
 
-    /// Takes from an event what it says of processes, threads and interrupts.
+    /// Updates processes, threads and interrupts from an event.
     fn learn(&mut self, raw: &RawElement, words: &[u64], endian: Endian) {
         let word = |n: usize| words.get(n).and_then(|w| u32::try_from(*w).ok());
         let (Some(first), Some(second)) = (word(0), word(1)) else { return };

@@ -7,7 +7,7 @@ use crate::mem::Memory;
 
 /// The key behind which the system page lies.
 const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
-/// The longest text header that is believed.
+/// The longest text header.
 const MAX_HEADER: usize = 1 << 16;
 /// Bytes in which its first keys are.
 const HEAD: usize = 1024;
@@ -195,7 +195,7 @@ fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: b
 }
 
 /// Where the elements begin that the header says begin at `kev.events`, in a grid of elements that do: a file begins with a
-/// control event. Before it no element makes sense; what stands between the header's end, at `from`, and there is the page. Where
+/// control event. Before it no element makes sense; what lies between the header's end, at `from`, and there is the page. Where
 /// there is none near, damage took it, and the header is right.
 fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     let endian = kev.endian();

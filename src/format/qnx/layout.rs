@@ -24,7 +24,7 @@ use crate::abi::{Addr, Width};
 pub const BUFFER: usize = 16384;
 /// Bytes of an event element.
 pub const ELEMENT: usize = 16;
-/// The most buffers of a ring that are believed: 1 GiB.
+/// The most buffers of a ring: 1 GiB.
 pub const MAX_BUFFERS: u64 = 65_536;
 /// Flag of the buffer that is being written.
 pub const BEING_WRITTEN: u32 = 0x2_0000;

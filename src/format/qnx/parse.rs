@@ -31,7 +31,7 @@ pub struct RawBuffer {
     pub tail: u64,
 }
 
-/// How the parts of an event are told apart.
+/// Which part of an event an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole event.
@@ -226,8 +226,8 @@ pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
     None
 }
 
-/// True where the first element is one that can stand there: of a known class, with no stray bits. Where no bytes
-/// follow the header that is not asked.
+/// True where the first element can be the first of a buffer: of a known class, with no stray bits. True also where no
+/// bytes follow the header.
 fn begins_well(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
     raw.events == 0
         || element(events, endian).is_ok_and(|(_, e)| e.is_sound() && !e.is_empty())

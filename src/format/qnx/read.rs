@@ -1,5 +1,5 @@
 //! The read plan: the headers of all buffers, then of each what it holds. Everything that a ring holds is read,
-//! whatever is asked: the names of processes can be anywhere, and events are numbered by their assembled order.
+//! even for a few events: the names of processes can be anywhere, and events are numbered by their assembled order.
 
 use super::super::partial::prefix;
 use super::super::{self as format, DecodeOptions, Extent, merged};

@@ -3,7 +3,7 @@
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
-/// Bytes of the page that are looked at.
+/// Bytes of the page that are read to recognize it.
 pub const HEAD: usize = 64;
 /// Where `system_private` holds the buffer that is being written: 32-bit x86, 6.4.1. In the copy that the startup
 /// program leaves behind it is 0.
@@ -14,7 +14,7 @@ const ENTRIES: usize = 12;
 const SYSTEM_PRIVATE: usize = 0;
 /// Number of the entry of the clock.
 const QTIME: usize = 6;
-/// The largest page that is believed.
+/// The largest size of a page.
 const MAX_PAGE: u16 = 0x8000;
 /// At most so many bytes of memory are searched for a page.
 const SEARCH: u64 = 256 << 20;

@@ -25,7 +25,7 @@ struct Thread {
     deleted: bool,
 }
 
-/// What the events so far say of them.
+/// Processes and threads, as far as the events until here show them.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Every context of these events.
@@ -120,7 +120,7 @@ impl Threads {
         self.cpus.clear();
     }
 
-    /// Who runs on a processor, whom that interrupted, and the thread's priority.
+    /// The context that runs on a processor, the one that it interrupted, and the thread's priority.
     pub fn now(&self, cpu: u8) -> (ContextId, Option<ContextId>, Option<u16>) {
         let (runs, interrupted) = self.cpus.get(&cpu).map_or((None, None), Running::now);
         // Only threads have one.

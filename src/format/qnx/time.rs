@@ -13,7 +13,7 @@ const TURN: u64 = 1 << 32;
 const HALF: u64 = 1 << 31;
 /// How far around the end of the low word an event may have been overtaken by the control event that reports it.
 const NEAR: u64 = 1 << 24;
-/// How far the clock of one processor is believed to step back: an event is put behind those that interrupted it.
+/// How far the clock of one processor can step back: an event is inserted behind those that interrupted it.
 const BACK: u64 = 1 << 20;
 /// What is known of one processor's clock.
 #[derive(Debug, Clone, Copy, Default)]

@@ -9,7 +9,7 @@ use super::text::Texts;
 use crate::abi::Endian;
 use crate::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Product, uia_events};
 
-/// The most modules of one event that are looked at.
+/// The most modules of one event that are considered.
 const MAX_MODULES: usize = 64;
 
 /// Puts the ids of this program's events beside the declared ones.

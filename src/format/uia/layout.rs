@@ -41,7 +41,7 @@ pub mod queue {
     pub const STOP_MODE: u32 = 8;
 }
 
-/// What a header type says of its record.
+/// The parts of a record that its header type determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderType {
     /// Bytes of its stamp; `None` where the record's layout is not public.

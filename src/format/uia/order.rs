@@ -51,7 +51,7 @@ pub(super) struct Order {
     pub lost: Vec<Lost>,
     /// Where the next record goes, where that is known: an offset in the buffer.
     pub write: Option<usize>,
-    /// True where the packet's header is none, or its length contradicts the records: nothing but these tells whether
+    /// True where the packet's header is none, or its length contradicts the records: only the records show whether
     /// older ones lie behind the newest.
     pub damaged: bool,
 }
@@ -206,7 +206,8 @@ fn older(
 
 fn circular(bytes: &[u8], known: &Known) -> Order {
     let len = bytes.len();
-    let write = known.write.unwrap_or(0).min(len);
+    // A pointer behind the part that could be read: the records end with that part.
+    let write = known.write.unwrap_or(len).min(len);
     let read = known.read.unwrap_or(0).min(len);
     let (front, back) = bytes.split_at(read);
     let mut line = back.to_vec();

@@ -1,7 +1,7 @@
 //! The read plan: the buffer of one logger, and the texts that its records name.
 //!
 //! Records differ in length, so their numbers are known only once all of them were walked: the whole buffer is read
-//! whatever was asked for.
+//! even for a few events.
 
 use std::sync::Arc;
 

@@ -119,7 +119,7 @@ pub(super) struct Record {
     pub overwritten: u32,
 }
 
-/// What a record says of the snapshot that it is a part of.
+/// The fields of a record that describe the snapshot that it is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     /// Number of the snapshot.
