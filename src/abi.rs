@@ -132,7 +132,7 @@ impl Width {
 }
 
 impl Endian {
-    /// The name that JSON and people use.
+    /// Its name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

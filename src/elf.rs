@@ -32,6 +32,10 @@ pub use symbols::{Binding, ElfSymbol, SymbolKind};
 /// `e_phnum` where the count does not fit.
 const PN_XNUM: u16 = 0xFFFF;
 
+/// The most headers of one table that are read. A program or a core has some thousand at most; a hostile file of 300 MB could
+/// claim millions, and each takes memory.
+const MAX_HEADERS: usize = 1 << 18;
+
 /// Why bytes are not an ELF file that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
@@ -467,7 +471,7 @@ fn read_table<H>(
 ) -> Vec<H> {
     let Ok(offset) = usize::try_from(offset) else { return Vec::new() };
     let room = len.checked_sub(offset).and_then(|room| room.checked_div(size)).unwrap_or(0);
-    let there = usize::try_from(count).map_or(room, |count| count.min(room));
+    let there = usize::try_from(count).map_or(room, |count| count.min(room)).min(MAX_HEADERS);
     if offset == 0 || there == 0 {
         return Vec::new();
     }

@@ -20,7 +20,7 @@ use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Locat
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::{Core, elf_readonly};
 use tx_trace::mem::gzip;
-use tx_trace::mem::image::{Image, ImageArg, memory_of, parse_number, text};
+use tx_trace::mem::image::{Image, memory_of, parse_number, text};
 use tx_trace::mem::overlay::Overlay;
 use tx_trace::output::{self, NoNames, TableOptions, View, Window};
 use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
@@ -121,13 +121,8 @@ pub fn core(data: &[u8]) -> usize {
     let Ok(mut core) = Elf::open(data.to_vec()).map_err(drop).and_then(|e| Core::open(e).map_err(drop)) else {
         return 0;
     };
-    let _ = (core.remarks().len(), core.missing_bytes(), core.prstatus().count(), core.auxv().count(), core.entry());
-    for file in core.mapped_files() {
-        let _ = core.why_missing(file.start);
-    }
-    for address in [0, 0x2000_0000, u64::MAX] {
-        let _ = core.why_missing(address);
-    }
+    let _ = (core.remarks().len(), core.missing_bytes(), core.threads().len(), core.auxv().count(), core.entry());
+    let _ = core.mapped_files();
     // A core is no program of itself, but nothing may come of asking.
     if let Ok(program) = Elf::open(data.to_vec()) {
         let _ = (core.disagreement(&program), core.load_offset(&program));
@@ -191,7 +186,6 @@ pub fn endpoint_and_filters(data: &[u8]) -> usize {
         understood = understood.saturating_add(1);
     }
     let numbers = [parse_number(&text).is_ok(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
-    let _ = ImageArg::parse(&text);
     let mut filters = Filters::default();
     for key in [Key::Thread, Key::Event, Key::Class, Key::Object, Key::Context, Key::Arg] {
         understood = understood.saturating_add(usize::from(filters.add(key, &text).is_ok()));

@@ -1,15 +1,17 @@
 //! `blocked`: how long each thread waited, for what, in which call, and who woke it. What waits still comes first: on a dead
 //! board that is the answer.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::cmp::Reverse;
 
-use super::intern::Interner;
 use super::scope::Scope;
-use super::tracker::{Call, Change, Ending, ObjectNo, System, ThreadNo, Who};
-use super::{columns, object_cell, thread_cell, word};
+use super::tracker::{Call, Change, Ending, ObjectNo, Step, System, ThreadNo, Who};
+use super::{Changes, Making, Needs, Of, columns, object_cell, thread_cell, word};
 use crate::catalogue::Effect;
+use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
-use crate::trace::{DefId, Event};
+use crate::trace::{DefId, Event, Interner};
 
 /// The most kinds of waits that are counted apart: a damaged trace may name any number of objects.
 const MAX_KINDS: usize = 1 << 16;
@@ -90,7 +92,7 @@ const MAX_STATES: usize = 256;
 
 fn place<T: Clone>(list: &mut Vec<T>, at: usize, empty: T) -> Option<&mut T> {
     if at >= list.len() && at < 1 << 24 {
-        list.resize(at.saturating_add(1), empty);
+        list.resize(at + 1, empty);
     }
     list.get_mut(at)
 }
@@ -110,7 +112,7 @@ impl Blocked {
         };
         let number = u64::from(key.thread.0) << 32 | u64::from(self.whats.intern(what));
         if self.rows.len() >= MAX_KINDS && self.numbers.find(number).is_none() {
-            self.lost = self.lost.saturating_add(1);
+            self.lost += 1;
             return None;
         }
         let at = usize::try_from(self.numbers.intern(number)).ok()?;
@@ -126,20 +128,20 @@ impl Blocked {
         if !scope.inside || !(scope.keeps || open.kept && !earlier) {
             return;
         }
-        self.earlier = self.earlier.saturating_add(u64::from(earlier));
+        self.earlier += u64::from(earlier);
         let ticks = event.ticks.saturating_sub(open.from);
         let Some(row) = self.row(Key { thread, what: open.what }) else { return };
         row.call = row.call.or(open.call);
-        row.count = row.count.saturating_add(1);
+        row.count += 1;
         row.total = row.total.saturating_add(ticks);
         row.min = Some(row.min.map_or(ticks, |m| m.min(ticks)));
         if row.max.is_none_or(|(max, _)| ticks > max) {
             row.max = Some((ticks, open.seq));
         }
         let Some((waker, timed_out)) = waker else { return };
-        row.timeouts = row.timeouts.saturating_add(u64::from(timed_out));
+        row.timeouts += u64::from(timed_out);
         if let Some((_, n)) = row.wakers.iter_mut().find(|(w, _)| *w == waker) {
-            *n = n.saturating_add(1);
+            *n += 1;
         } else if row.wakers.len() < MAX_WAKERS {
             row.wakers.push((waker, 1));
         }
@@ -156,8 +158,7 @@ impl Blocked {
         }
     }
 
-    #[inline]
-    pub fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
+    fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
         match *change {
             Change::Blocked { thread, code, call, .. } => {
                 self.begins(event, thread, code, call, scope.keeps_wait(thread, call, system));
@@ -168,7 +169,7 @@ impl Blocked {
                 let met = self.meet(thread);
                 let Some(open) = open else {
                     // A thread that was never met may have waited, or be new.
-                    self.before = self.before.saturating_add(u64::from(!met && scope.inside && scope.keeps));
+                    self.before += u64::from(!met && scope.inside && scope.keeps);
                     return;
                 };
                 let interrupt = event.isr.map(u64::from).or(interrupt).filter(|_| by == Who::Isr);
@@ -180,12 +181,25 @@ impl Blocked {
                     self.ends(event, thread, &open, None, scope);
                 }
             }
-            Change::Gap(_) => self.open.clear(),
             _ => {}
         }
     }
+}
 
-    pub fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+impl Making for Blocked {
+    /// It follows waits from their beginning to their end.
+    const NEEDS: Needs = Needs { spans: false, changes: Changes::UpToEnd, calls: true };
+
+    fn make(_: &Of<'_>) -> Result<Self, Error> {
+        Ok(Blocked::default())
+    }
+
+    #[inline]
+    fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
+        step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
+    }
+
+    fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let to = scope.end();
         let still: Vec<(ThreadNo, Open)> =
             (0u32..).map(ThreadNo).zip(&self.open).filter_map(|(no, o)| Some((no, (*o)?))).collect();

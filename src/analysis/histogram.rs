@@ -1,6 +1,8 @@
 //! A histogram of durations in constant memory: exact for small numbers, logarithmic above, so that a quantile is within
 //! one percent of the number that has this rank.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 /// Buckets of a power of two: the relative error is at most half of its inverse.
 const STEPS: usize = 64;
 /// Its logarithm.
@@ -53,7 +55,7 @@ impl Histogram {
             self.count_few();
             self.count_one(value);
         }
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         let (low, high) = self.ends.unwrap_or((value, value));
         self.ends = Some((low.min(value), high.max(value)));
     }
@@ -80,7 +82,7 @@ impl Histogram {
 
     fn count_at(&mut self, power: usize, step: usize, more: u64) {
         if power >= self.powers.len() {
-            self.powers.resize(power.saturating_add(1), Vec::new());
+            self.powers.resize(power + 1, Vec::new());
         }
         let Some(steps) = self.powers.get_mut(power) else { return };
         if steps.is_empty() {

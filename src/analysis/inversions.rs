@@ -1,6 +1,8 @@
 //! `inversions`: a thread waits for a lock that a less urgent thread has. Who had the processor meanwhile shows whether the
 //! wait was as long as the owner's work, or as long as that of threads that have nothing to do with it.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 mod ran;
 mod rows;
 mod waiting;
@@ -9,10 +11,12 @@ mod window;
 use std::collections::BTreeMap;
 
 use super::scope::Scope;
-use super::tracker::{Call, Change, ObjectNo, Span, System, ThreadNo, Wait, Who};
+use super::tracker::{Call, Change, ObjectNo, Span, Step, System, ThreadNo, Wait, Who};
+use super::{Changes, Making, Needs, Of};
 use crate::catalogue::Catalogue;
+use crate::error::Error;
 use crate::report::Report;
-use crate::trace::{Event, Trace};
+use crate::trace::Event;
 use ran::Ran;
 use waiting::{Waiting, Waits};
 use window::{End, Moment, Window};
@@ -74,14 +78,16 @@ const fn moment(event: &Event) -> Moment {
     Moment { ticks: event.ticks, seq: event.seq }
 }
 
-impl Inversions {
-    pub fn new(trace: &Trace) -> Self {
-        Self { several: trace.about.cores > 1, ..Self::default() }
+impl Making for Inversions {
+    /// It follows waits for locks, and adds up who ran meanwhile.
+    const NEEDS: Needs = Needs { spans: true, changes: Changes::UpToEnd, calls: true };
+
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        Ok(Inversions { several: of.trace.about.cores > 1, ..Inversions::default() })
     }
 
-    /// Somebody had a core.
     #[inline]
-    pub fn span(&mut self, span: &Span, system: &System<'_>) {
+    fn span(&mut self, span: &Span, system: &System<'_>) {
         if self.several {
             self.span_of_several(span, system);
         } else if !self.waits.is_empty() {
@@ -89,11 +95,22 @@ impl Inversions {
         }
     }
 
+    #[inline]
+    fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
+        step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
+    }
+
+    fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        vec![self.rows_and_notes(scope, system)]
+    }
+}
+
+impl Inversions {
     /// On several cores what delays an owner depends on what it does itself at that time: span by span.
     fn span_of_several(&mut self, span: &Span, system: &System<'_>) {
         let core = usize::from(span.core);
         if core >= self.shown.len() {
-            self.shown.resize(core.saturating_add(1), i64::MIN);
+            self.shown.resize(core + 1, i64::MIN);
         }
         if let Some(shown) = self.shown.get_mut(core) {
             *shown = span.to;
@@ -115,12 +132,12 @@ impl Inversions {
         over.into_iter().for_each(|window| self.file(window, system.catalogue));
     }
 
-    pub fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
+    fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
         match *change {
-            Change::Contended { .. } => self.asked = self.asked.saturating_add(1),
+            Change::Contended { .. } => self.asked += 1,
             Change::Blocked { thread, call, .. } => self.blocks(event, thread, call, scope, system),
             Change::Acquired { lock, thread } => {
-                self.asked = self.asked.saturating_add(1);
+                self.asked += 1;
                 self.owned(event, lock, thread, scope, system);
             }
             Change::Released { lock } => self.close_all(event, lock, End::Released, scope, system),
@@ -139,7 +156,6 @@ impl Inversions {
                 }
             }
             Change::Priority { thread } => self.priority(thread, system),
-            Change::Gap(_) => self.waits = Waits::default(),
             _ => {}
         }
         if self.ran.is_full() {
@@ -155,15 +171,15 @@ impl Inversions {
         self.went_on(thread, system);
         let (Some(lock), Some(call)) = (system.lock_of(call), call) else { return };
         if self.waits.len() >= MAX_OPEN {
-            self.lost = self.lost.saturating_add(1);
+            self.lost += 1;
             return;
         }
         let kept = scope.keeps_wait(thread, Some(call), system);
         let counts = u64::from(scope.inside && kept);
-        self.counted = self.counted.saturating_add(counts);
+        self.counted += counts;
         let owner = system.lock(lock).and_then(|l| l.owner);
         if owner.is_none() {
-            self.ownerless = self.ownerless.saturating_add(counts);
+            self.ownerless += counts;
         }
         let window = owner.and_then(|owner| self.window(event, lock, thread, owner, kept, system));
         self.count_behind(thread, system);
@@ -293,7 +309,7 @@ impl Inversions {
         match window.inverts(catalogue) {
             Some(false) => return,
             None => {
-                self.unjudged = self.unjudged.saturating_add(1);
+                self.unjudged += 1;
                 return;
             }
             Some(true) => {}
@@ -349,7 +365,7 @@ impl Inversions {
             && system.lock(lock).is_none_or(|l| l.owner.is_none_or(|owner| owner == thread))
         {
             // Giving a lock back wakes nobody but who waited for it: since before the first event.
-            self.counted = self.counted.saturating_add(u64::from(scope.inside && scope.keeps));
+            self.counted += u64::from(scope.inside && scope.keeps);
             let mut window = Window::new(lock, thread, owner, None);
             window.waiter_priority = system.thread(thread).and_then(|t| t.priority);
             window.owner_priority = self.own_priority(owner, system);
@@ -379,11 +395,11 @@ impl Inversions {
         if self.cycles.len() < MAX_CYCLES {
             self.cycles.push(Cycle { seq, links });
         } else {
-            self.more_cycles = self.more_cycles.saturating_add(1);
+            self.more_cycles += 1;
         }
     }
 
-    pub fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn rows_and_notes(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         for window in std::mem::take(&mut self.closing) {
             self.file(window, system.catalogue);
         }
@@ -395,14 +411,14 @@ impl Inversions {
             match window.inverts(system.catalogue) {
                 Some(true) => open.push(window),
                 Some(false) => {}
-                None => unjudged = unjudged.saturating_add(1),
+                None => unjudged += 1,
             }
         }
-        self.unjudged = self.unjudged.saturating_add(unjudged);
+        self.unjudged += unjudged;
         if self.done.len() > MAX_ROWS {
             self.thin();
         }
-        vec![self.report(open, scope, system)]
+        self.report(open, scope, system)
     }
 }
 
@@ -410,11 +426,11 @@ impl Sums {
     /// Counts an inversion; one that is open lasts up to `now`.
     fn add(&mut self, window: &Window, now: i64) {
         let one = |yes| u64::from(yes);
-        self.inversions = self.inversions.saturating_add(1);
-        self.deterministic = self.deterministic.saturating_add(one(window.deterministic() == Some(true)));
-        self.culprits = self.culprits.saturating_add(one(window.deterministic() == Some(false)));
-        self.before = self.before.saturating_add(one(window.from.is_none()));
-        self.earlier = self.earlier.saturating_add(one(window.earlier));
+        self.inversions += 1;
+        self.deterministic += one(window.deterministic() == Some(true));
+        self.culprits += one(window.deterministic() == Some(false));
+        self.before += one(window.from.is_none());
+        self.earlier += one(window.earlier);
         self.ticks = self.ticks.saturating_add(window.ticks(now).unwrap_or(0));
     }
 }

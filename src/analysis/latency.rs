@@ -7,13 +7,13 @@ mod spans;
 mod threads;
 mod timing;
 
-use super::ReportRequest;
 use super::scope::Scope;
-use super::tracker::{Change, System};
-use crate::catalogue::Catalogue;
+use super::tracker::{Step, System};
+use super::{Changes, Making, Needs, Of};
+use crate::catalogue::Role;
 use crate::error::Error;
 use crate::report::Report;
-use crate::trace::{Event, Trace};
+use crate::trace::{DefId, Event};
 
 /// In the making.
 #[derive(Debug)]
@@ -24,30 +24,33 @@ pub(super) struct Latency {
     spans: Option<spans::Spans>,
 }
 
-impl Latency {
-    /// Checks what is asked for against the catalogue.
-    ///
-    /// # Errors
-    /// Where an event or a field does not exist.
-    pub fn new(trace: &Trace, catalogue: &Catalogue, request: &ReportRequest) -> Result<Self, Error> {
-        Ok(Self {
+impl Making for Latency {
+    /// It times changes, and events where that is asked for.
+    const NEEDS: Needs = Needs { spans: false, changes: Changes::Kept, calls: false };
+
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        Ok(Latency {
             threads: threads::Threads::default(),
             interrupts: interrupts::Interrupts::default(),
-            every: every::Every::new(&request.every, catalogue)?,
-            spans: spans::Spans::new(&request.spans, trace, catalogue)?,
+            every: every::Every::new(&of.request.every, of.catalogue)?,
+            spans: spans::Spans::new(&of.request.spans, of.trace, of.catalogue)?,
         })
     }
-}
 
-impl Latency {
     #[inline]
-    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
-        self.threads.change(event, change);
-        self.interrupts.change(event, change, system);
+    fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
+        for change in step.changes {
+            self.threads.change(step.event, change);
+            self.interrupts.change(step.event, change, system);
+        }
+    }
+
+    fn looks_at(&self, _: Option<DefId>, _: Option<&Role>) -> bool {
+        self.every.is_some() || self.spans.is_some()
     }
 
     #[inline]
-    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+    fn event(&mut self, event: &Event, system: &System<'_>) {
         if let Some(every) = &mut self.every {
             every.event(event);
         }
@@ -56,7 +59,7 @@ impl Latency {
         }
     }
 
-    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = vec![self.threads.report(scope, system), self.interrupts.report(scope, system)];
         all.extend(self.every.map(|e| e.report(scope, system)));
         all.extend(self.spans.map(|s| s.report(scope, system)));

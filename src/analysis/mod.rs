@@ -5,7 +5,6 @@
 mod blocked;
 mod cells;
 pub mod histogram;
-mod intern;
 mod inversions;
 mod latency;
 mod outcome;
@@ -21,11 +20,11 @@ mod usage;
 
 use std::ops::ControlFlow;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::query::Query;
 use crate::report::Report;
-use crate::trace::Trace;
+use crate::trace::{DefId, Event, Trace};
 
 pub use cells::share;
 pub use outcome::{Outcome, Outcomes, Waker};
@@ -33,66 +32,187 @@ pub use tracker::{Consumer, Tracker};
 
 use cells::{address_cell, columns, many, object_cell, thread_cell, who_cell, word};
 use scope::Scope;
-use tracker::{Step, System, Wants};
+use tracker::{Span, Step, System, Wants};
 
-/// The reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    /// Who had the processor, for how long.
-    Profile,
-    /// Counters.
-    Stats,
-    /// How often each event was inserted.
-    Services,
-    /// How low each stack pointer went.
-    Stack,
-    /// Priority inversions.
-    Inversions,
-    /// How long threads waited.
-    Blocked,
-    /// How long things took.
-    Latency,
-    /// How queues, locks, semaphores and pools were used.
-    Use,
+/// The table of reports: name and type. From it come [`Name`] and [`Making`], which calls each without a detour.
+macro_rules! reports {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal, $module:ident::$type:ident;)*) => {
+        /// The reports.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Name {
+            /// All of them, in the order of `report`.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// Its name on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            const fn needs(self) -> Needs {
+                match self {
+                    $(Self::$variant => <$module::$type as Making>::NEEDS,)*
+                }
+            }
+        }
+
+        /// The reports that are being made.
+        struct Reports<'q> {
+            scope: Scope<'q>,
+            /// By definition: a bit for each report that looks at its events. The last is of events without a definition.
+            looks: Vec<u32>,
+            $($module: Option<$module::$type>,)*
+        }
+
+        impl<'q> Reports<'q> {
+            fn new(scope: Scope<'q>, of: &Of<'_>) -> Result<Self, Error> {
+                let mut this = Self { scope, looks: Vec::new(), $($module: None,)* };
+                $(if of.request.names.contains(&Name::$variant) {
+                    this.$module = Some($module::$type::make(of)?);
+                })*
+                let looks = |def: Option<DefId>| {
+                    let role = def.and_then(|def| of.catalogue.roles().get(def));
+                    let mut bits = 0;
+                    $(if this.$module.as_ref().is_some_and(|report| report.looks_at(def, role)) {
+                        bits |= 1 << Name::$variant as u32;
+                    })*
+                    bits
+                };
+                let defs = (0u32..).zip(of.catalogue.iter()).map(|(def, _)| Some(DefId(def)));
+                this.looks = defs.chain([None]).map(looks).collect();
+                Ok(this)
+            }
+
+            #[inline]
+            fn span(&mut self, span: &Span, system: &System<'_>) {
+                $(if let Some(report) = &mut self.$module {
+                    report.span(span, system);
+                })*
+            }
+
+            #[inline]
+            fn changes(&mut self, step: &Step<'_>, system: &System<'_>) {
+                $(if let Some(report) = &mut self.$module
+                    && (self.scope.keeps || $module::$type::NEEDS.changes == Changes::UpToEnd)
+                {
+                    report.changes(step, &self.scope, system);
+                })*
+            }
+
+            #[inline]
+            fn event(&mut self, event: &Event, looks: u32, system: &System<'_>) {
+                $(if looks & (1 << Name::$variant as u32) != 0
+                    && let Some(report) = &mut self.$module
+                {
+                    report.event(event, system);
+                })*
+            }
+
+            /// One report, with those that belong to it.
+            fn finish(&mut self, name: Name, system: &System<'_>) -> Vec<Report> {
+                let made = match name {
+                    $(Name::$variant => self.$module.take().map(|report| report.finish(&self.scope, system)),)*
+                };
+                made.unwrap_or_default()
+            }
+        }
+    };
 }
 
-impl Name {
-    /// All of them, in the order of `report`.
-    pub const ALL: [Self; 8] = [
-        Self::Profile,
-        Self::Stats,
-        Self::Services,
-        Self::Stack,
-        Self::Inversions,
-        Self::Blocked,
-        Self::Latency,
-        Self::Use,
-    ];
+reports! {
+    /// Who had the processor, for how long.
+    Profile, "profile", profile::Profile;
+    /// Counters.
+    Stats, "stats", stats::Stats;
+    /// How often each event was inserted.
+    Services, "services", services::Services;
+    /// How low each stack pointer went.
+    Stack, "stack", stack::Stack;
+    /// Priority inversions.
+    Inversions, "inversions", inversions::Inversions;
+    /// How long threads waited.
+    Blocked, "blocked", blocked::Blocked;
+    /// How long things took.
+    Latency, "latency", latency::Latency;
+    /// How queues, locks, semaphores and pools were used.
+    Use, "use", usage::Use;
+}
 
-    /// What this report needs of the tracker; `None` where it looks at events alone.
-    const fn wants(self) -> Option<Wants> {
-        match self {
-            Self::Services | Self::Stack => None,
-            Self::Profile => Some(Wants { changes: false, calls: false }),
-            Self::Stats | Self::Latency => Some(Wants { changes: true, calls: false }),
-            Self::Inversions | Self::Blocked | Self::Use => Some(Wants::ALL),
-        }
+/// What a report needs of the tracker.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    /// The spans of the window.
+    spans: bool,
+    changes: Changes,
+    /// In changes: calls, what became of them, and locks.
+    calls: bool,
+}
+
+impl Needs {
+    /// Nothing: it looks at events alone.
+    const NOTHING: Self = Self { spans: false, changes: Changes::None, calls: false };
+}
+
+/// Which changes a report needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    None,
+    /// Those of events that the filters keep.
+    Kept,
+    /// All up to the end of the window: what goes on over several events is followed whatever the filters keep.
+    UpToEnd,
+}
+
+/// What reports are made of.
+struct Of<'a> {
+    trace: &'a Trace,
+    catalogue: &'a Catalogue,
+    request: &'a ReportRequest,
+}
+
+/// A report that is being made.
+trait Making: Sized {
+    /// What of the methods below it has.
+    const NEEDS: Needs;
+
+    /// Begins it.
+    ///
+    /// # Errors
+    /// Where the request names what is not there.
+    fn make(of: &Of<'_>) -> Result<Self, Error>;
+
+    /// Somebody had a core.
+    #[inline(always)]
+    fn span(&mut self, span: &Span, system: &System<'_>) {
+        let _ = (span, system);
     }
 
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Profile => "profile",
-            Self::Stats => "stats",
-            Self::Services => "services",
-            Self::Stack => "stack",
-            Self::Inversions => "inversions",
-            Self::Blocked => "blocked",
-            Self::Latency => "latency",
-            Self::Use => "use",
-        }
+    /// What an event changes.
+    #[inline(always)]
+    fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
+        let _ = (step, scope, system);
     }
+
+    /// True where it looks at the events of a definition, or at those without one.
+    fn looks_at(&self, def: Option<DefId>, role: Option<&Role>) -> bool {
+        let _ = (def, role);
+        false
+    }
+
+    /// An event that the filters keep, and that it looks at.
+    #[inline(always)]
+    fn event(&mut self, event: &Event, system: &System<'_>) {
+        let _ = (event, system);
+    }
+
+    /// The report, with those that belong to it.
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report>;
 }
 
 /// Which reports to make, and of what.
@@ -121,25 +241,17 @@ pub fn reports(
     if request.tracex {
         return tracex::reports(trace, catalogue, query, &request.names);
     }
-    let has = |name| request.names.contains(&name);
-    let mut all = Reports {
-        scope: Scope::new(trace, query),
-        profile: has(Name::Profile).then(profile::Profile::default),
-        stats: has(Name::Stats).then(|| stats::Stats::new(catalogue)),
-        services: has(Name::Services).then(|| services::Services::new(trace)),
-        stack: has(Name::Stack).then(stack::Stack::default),
-        inversions: has(Name::Inversions).then(|| inversions::Inversions::new(trace)),
-        blocked: has(Name::Blocked).then(blocked::Blocked::default),
-        latency: if has(Name::Latency) { Some(latency::Latency::new(trace, catalogue, request)?) } else { None },
-        usage: has(Name::Use).then(|| usage::Use::new(trace, catalogue)),
-    };
-    let wants = request.names.iter().filter_map(|n| n.wants());
-    let wants = wants.reduce(|a, b| Wants { changes: a.changes || b.changes, calls: a.calls || b.calls });
-    let mut tracker = Tracker::new(trace, catalogue, wants.unwrap_or_default());
+    let of = Of { trace, catalogue, request };
+    let needs = || request.names.iter().map(|name| name.needs());
+    let wants = Wants { changes: needs().any(|n| n.changes != Changes::None), calls: needs().any(|n| n.calls) };
+    let is_tracked = wants.changes || needs().any(|n| n.spans);
+    let mut all = Reports::new(Scope::new(trace, query), &of)?;
+    let mut tracker = Tracker::new(trace, catalogue, wants);
     trace.visit_ahead(|event| {
-        match wants {
-            Some(_) => tracker.event(event, &mut all),
-            None => all.step(&Step { event, spans: &[], changes: &[] }, tracker.system()),
+        if is_tracked {
+            tracker.event(event, &mut all);
+        } else {
+            all.step(&Step { event, spans: &[], changes: &[] }, tracker.system());
         }
         ControlFlow::Continue(())
     });
@@ -152,83 +264,25 @@ pub fn reports(
     Ok(reports)
 }
 
-/// The reports that are being made.
-struct Reports<'q> {
-    scope: Scope<'q>,
-    profile: Option<profile::Profile>,
-    stats: Option<stats::Stats>,
-    services: Option<services::Services>,
-    stack: Option<stack::Stack>,
-    inversions: Option<inversions::Inversions>,
-    blocked: Option<blocked::Blocked>,
-    latency: Option<latency::Latency>,
-    usage: Option<usage::Use>,
-}
-
 impl Consumer for Reports<'_> {
     /// States must be right, so the tracker sees every event; reports see what the filters keep, and the time between
     /// events that the filters' range keeps.
     #[inline]
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
-        let (event, changes) = (step.event, step.changes);
-        let spans = self.scope.take(step);
-        let scope = &self.scope;
-        if let Some(profile) = &mut self.profile {
-            spans.clone().for_each(|s| profile.span(s));
+        let from = self.scope.take(step.event);
+        for span in step.spans.iter().filter(|span| span.from >= from) {
+            self.span(span, system);
         }
-        if let Some(stats) = &mut self.stats {
-            spans.clone().for_each(|s| stats.span(s));
+        if !step.changes.is_empty() && self.scope.in_sight {
+            self.changes(step, system);
         }
-        if let Some(inversions) = &mut self.inversions {
-            spans.for_each(|s| inversions.span(s, system));
-        }
-        // What goes on over several events is followed up to the end of the window, whatever the filters keep.
-        if !changes.is_empty() && scope.in_sight {
-            if let Some(inversions) = &mut self.inversions {
-                changes.iter().for_each(|c| inversions.change(event, c, scope, system));
-            }
-            if let Some(blocked) = &mut self.blocked {
-                changes.iter().for_each(|c| blocked.change(event, c, scope, system));
+        if self.scope.keeps {
+            let def = step.event.def.and_then(|def| usize::try_from(def.0).ok());
+            let looks = def.map_or(self.looks.last(), |def| self.looks.get(def));
+            match looks.copied().unwrap_or_default() {
+                0 => {}
+                looks => self.event(step.event, looks, system),
             }
         }
-        if !scope.keeps {
-            return;
-        }
-        if let Some(stats) = &mut self.stats {
-            changes.iter().for_each(|c| stats.change(event, c, system));
-            stats.event(event, system);
-        }
-        if let Some(latency) = &mut self.latency {
-            changes.iter().for_each(|c| latency.change(event, c, system));
-            latency.event(event, system);
-        }
-        if let Some(usage) = &mut self.usage {
-            changes.iter().for_each(|c| usage.change(event, c, system));
-            usage.event(event, system);
-        }
-        if let Some(services) = &mut self.services {
-            services.event(event);
-        }
-        if let Some(stack) = &mut self.stack {
-            stack.event(event, system);
-        }
-    }
-}
-
-impl Reports<'_> {
-    /// One report, with those that belong to it.
-    fn finish(&mut self, name: Name, system: &System<'_>) -> Vec<Report> {
-        let scope = &self.scope;
-        let made = match name {
-            Name::Profile => self.profile.take().map(|r| r.finish(scope, system)),
-            Name::Stats => self.stats.take().map(|r| r.finish(scope, system)),
-            Name::Services => self.services.take().map(|r| r.finish(scope, system)),
-            Name::Stack => self.stack.take().map(|r| r.finish(scope, system)),
-            Name::Inversions => self.inversions.take().map(|r| r.finish(scope, system)),
-            Name::Blocked => self.blocked.take().map(|r| r.finish(scope, system)),
-            Name::Latency => self.latency.take().map(|r| r.finish(scope, system)),
-            Name::Use => self.usage.take().map(|r| r.finish(scope, system)),
-        };
-        made.unwrap_or_default()
     }
 }

@@ -1,12 +1,15 @@
 //! `profile`: who had the processor, for how long. The parts add up to the scope: what cannot be attributed is a row.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
 use super::tracker::{Span, System, ThreadNo, Who};
-use super::{address_cell, columns, share, who_cell, word};
+use super::{Making, Needs, Of, address_cell, columns, share, who_cell, word};
 use crate::abi::Addr;
+use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
 
 /// The time of everybody on one core; `None` for those that never had it.
@@ -69,26 +72,35 @@ fn party(who: Who, system: &System<'_>) -> Party {
     context.and_then(|c| c.process).map_or(Party::Other(who), Party::Process)
 }
 
-impl Profile {
+impl Making for Profile {
+    /// It adds up spans.
+    const NEEDS: Needs = Needs { spans: true, ..Needs::NOTHING };
+
+    fn make(_: &Of<'_>) -> Result<Self, Error> {
+        Ok(Profile::default())
+    }
+
     #[inline]
-    pub fn span(&mut self, span: &Span) {
+    fn span(&mut self, span: &Span, _: &System<'_>) {
         let core = usize::from(span.core);
         if core >= self.cores.len() {
-            self.cores.resize(core.saturating_add(1), Core::default());
+            self.cores.resize(core + 1, Core::default());
         }
         if let Some(sum) = self.cores.get_mut(core).and_then(|c| c.sum(span.who)) {
             *sum = Some(sum.unwrap_or(0).saturating_add(span.to.saturating_sub(span.from)));
         }
     }
 
-    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut reports = vec![self.threads(scope, system)];
         if system.trace.contexts.iter().any(|(_, c)| c.process.is_some()) {
             reports.push(self.processes(scope, system));
         }
         reports
     }
+}
 
+impl Profile {
     /// Core, who and ticks, in the order of both.
     fn all(&self) -> impl Iterator<Item = (u16, Who, i64)> {
         (0u16..).zip(&self.cores).flat_map(|(core, times)| times.all().map(move |(who, ticks)| (core, who, ticks)))
@@ -109,14 +121,19 @@ impl Profile {
         self.cores.iter().map(total).collect()
     }
 
-    /// Rows of a table, the most time first: by core, the first cells, ticks and share.
-    fn rows(&self, list: Vec<(u16, Vec<Cell>, i64)>, scope: &Scope<'_>) -> Vec<Vec<Cell>> {
-        let (totals, mut list) = (self.totals(), list);
+    /// Rows of a table, the most time first: by core, the first cells, ticks and share. `cells` makes the first ones.
+    fn rows<T>(
+        &self,
+        mut list: Vec<(u16, T, i64)>,
+        cells: impl Fn(T) -> Vec<Cell>,
+        scope: &Scope<'_>,
+    ) -> Vec<Vec<Cell>> {
+        let totals = self.totals();
         list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
-        let row = |(core, cells, ticks): (u16, Vec<Cell>, i64)| {
+        let row = |(core, first, ticks): (u16, T, i64)| {
             let total = totals.get(usize::from(core)).copied().unwrap_or(0);
             let core = (scope.cores > 1).then(|| Cell::Count(u64::from(core)));
-            core.into_iter().chain(cells).chain([Cell::Ticks(ticks), Cell::Real(share(ticks, total))]).collect()
+            core.into_iter().chain(cells(first)).chain([Cell::Ticks(ticks), Cell::Real(share(ticks, total))]).collect()
         };
         list.into_iter().map(row).collect()
     }
@@ -124,7 +141,7 @@ impl Profile {
     fn threads(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let first = [("who", Kind::Thread), ("kind", Kind::Text)];
         let cells = |who| vec![who_cell(who, system), Cell::Text(word(who).to_owned())];
-        let list = self.all().map(|(core, who, ticks)| (core, cells(who), ticks)).collect();
+        let rows = self.rows(self.all().collect(), cells, scope);
         let mut notes = scope.notes();
         if self.all().any(|(_, who, ticks)| who == Who::Unknown && ticks > 0) {
             notes.push(
@@ -136,7 +153,7 @@ impl Profile {
         if self.all().next().is_some() {
             notes.extend(interrupted_time(system));
         }
-        Report { name: "profile", columns: profile_columns(&first, scope), rows: self.rows(list, scope), notes }
+        Report { name: "profile", columns: profile_columns(&first, scope), rows, notes }
     }
 
     /// The same by process; the other rows are as they are.
@@ -145,22 +162,22 @@ impl Profile {
         for (core, who, ticks) in self.all() {
             let (sum, threads) = by.entry((core, party(who, system))).or_default();
             *sum = sum.saturating_add(ticks);
-            *threads = threads.saturating_add(1);
+            *threads += 1;
         }
         let first = [("process", Kind::Object), ("kind", Kind::Text), ("threads", Kind::Count)];
-        let cells = |party, threads| match party {
+        let cells = |(party, threads)| match party {
             Party::Process(address) => {
                 vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
             }
             Party::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
         };
-        let list = by.iter().map(|((core, party), (ticks, n))| (*core, cells(*party, *n), *ticks)).collect();
+        let list = by.iter().map(|((core, party), (ticks, n))| (*core, (*party, *n), *ticks)).collect();
         let mut notes = scope.notes();
         notes.push("threads: how many of the process had the processor".to_owned());
         Report {
             name: "profile_processes",
             columns: profile_columns(&first, scope),
-            rows: self.rows(list, scope),
+            rows: self.rows(list, cells, scope),
             notes,
         }
     }

@@ -1,6 +1,8 @@
 //! What reports look at: the events that the filters keep, and the time between the first and the last of the window.
 
-use super::tracker::{Call, Span, Step, System, ThreadNo};
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events")]
+
+use super::tracker::{Call, System, ThreadNo};
 use crate::query::Query;
 use crate::trace::{Event, Trace};
 
@@ -52,15 +54,14 @@ impl<'q> Scope<'q> {
         }
     }
 
-    /// Takes the next event; the spans up to it that lie in the window.
+    /// Takes the next event; the ticks from which on spans up to it lie in the window.
     #[inline]
-    pub fn take<'s>(&mut self, step: &Step<'s>) -> impl Iterator<Item = &'s Span> + Clone + use<'s> {
-        let event = step.event;
-        self.events = self.events.wrapping_add(1);
+    pub fn take(&mut self, event: &Event) -> i64 {
+        self.events += 1;
         if self.filtered {
             self.judge(event);
         }
-        self.kept = self.kept.wrapping_add(u64::from(self.keeps));
+        self.kept += u64::from(self.keeps);
         // The time up to the first event of the window lies outside it.
         let from = match self.span {
             Some((from, to)) if self.inside => {
@@ -75,7 +76,7 @@ impl<'q> Scope<'q> {
         if self.inside && self.begun.is_none() {
             self.begun = Some(event.ticks);
         }
-        step.spans.iter().filter(move |s| s.from >= from)
+        from
     }
 
     #[cold]
@@ -88,7 +89,7 @@ impl<'q> Scope<'q> {
             && at < MAX_CONTEXTS
         {
             if at >= self.last_kept.len() {
-                self.last_kept.resize(at.saturating_add(1), None);
+                self.last_kept.resize(at + 1, None);
             }
             if let Some(place) = self.last_kept.get_mut(at) {
                 *place = Some(event.seq);

@@ -1,13 +1,16 @@
 //! `services`: how often each event was inserted, in the whole and by whom.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::BTreeMap;
 
-use super::intern::Interner;
 use super::scope::Scope;
 use super::tracker::System;
-use super::{columns, share};
+use super::{Making, Needs, Of, columns, share};
+use crate::catalogue::Role;
+use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
-use crate::trace::{ContextId, ContextKind, DefId, Event, Trace};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Interner, Trace};
 
 /// Definitions to a page.
 const PAGE: usize = 16;
@@ -25,12 +28,12 @@ impl Pages {
         let Ok(index) = usize::try_from(def.0) else { return };
         let (page, place) = (index / PAGE, index % PAGE);
         if page >= self.0.len() {
-            self.0.resize(page.saturating_add(1), None);
+            self.0.resize(page + 1, None);
         }
         let Some(slot) = self.0.get_mut(page) else { return };
         let page = slot.get_or_insert_with(|| Box::new([0; PAGE]));
         if let Some(n) = page.get_mut(place) {
-            *n = n.saturating_add(1);
+            *n += 1;
         }
     }
 
@@ -92,8 +95,30 @@ fn context_key(id: ContextId, system: &System<'_>) -> (String, u64) {
     }
 }
 
+impl Making for Services {
+    /// It counts events alone.
+    const NEEDS: Needs = Needs::NOTHING;
+
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        Ok(Services::new(of.trace))
+    }
+
+    fn looks_at(&self, _: Option<DefId>, _: Option<&Role>) -> bool {
+        true
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event, _: &System<'_>) {
+        self.count(event);
+    }
+
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        self.report(scope, system)
+    }
+}
+
 impl Services {
-    pub fn new(trace: &Trace) -> Self {
+    fn new(trace: &Trace) -> Self {
         Self {
             contexts: vec![Pages::default(); trace.contexts.len().saturating_add(1)],
             unknown: Interner::default(),
@@ -102,8 +127,7 @@ impl Services {
         }
     }
 
-    #[inline]
-    pub fn event(&mut self, event: &Event) {
+    fn count(&mut self, event: &Event) {
         let Some(def) = event.def else { return self.unknown(event) };
         let nobody = self.contexts.len().saturating_sub(1);
         let index = usize::try_from(event.context.0).map_or(nobody, |i| i.min(nobody));
@@ -116,17 +140,17 @@ impl Services {
     fn unknown(&mut self, event: &Event) {
         let key = u64::from(event.context.0) << 32 | u64::from(event.id);
         if self.unknown_counts.len() >= MAX_UNKNOWN && self.unknown.find(key).is_none() {
-            self.left_out = self.left_out.saturating_add(1);
+            self.left_out += 1;
             return;
         }
         let at = usize::try_from(self.unknown.intern(key)).unwrap_or(usize::MAX);
         match self.unknown_counts.get_mut(at) {
-            Some(n) => *n = n.saturating_add(1),
+            Some(n) => *n += 1,
             None => self.unknown_counts.push(1),
         }
     }
 
-    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = ByName::new();
         let mut by: BTreeMap<Key, (Cell, ByName)> = BTreeMap::new();
         let mut take = |id: ContextId, name: String, n: u64| {

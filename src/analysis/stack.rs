@@ -1,13 +1,16 @@
 //! `stack`: how low the stack pointers went that events carry.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::scope::Scope;
 use super::services::context_cell;
 use super::tracker::System;
-use super::{columns, share};
+use super::{Making, Needs, Of, columns, share};
 use crate::abi::Addr;
-use crate::catalogue::{Word, registered_stack};
+use crate::catalogue::{Role, Word, registered_stack};
+use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
-use crate::trace::{ContextId, ContextKind, Event};
+use crate::trace::{ContextId, ContextKind, DefId, Event};
 
 /// What the events of one context show.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,19 +40,36 @@ fn stack_at(address: Addr, system: &System<'_>) -> Option<(Addr, u64)> {
     registered_stack(system.trace.objects.at(address)?)
 }
 
-impl Stack {
+impl Making for Stack {
+    /// It looks at events alone.
+    const NEEDS: Needs = Needs::NOTHING;
+
+    fn make(_: &Of<'_>) -> Result<Self, Error> {
+        Ok(Stack::default())
+    }
+
+    fn looks_at(&self, _: Option<DefId>, role: Option<&Role>) -> bool {
+        role.is_some_and(|r| r.stack.is_some())
+    }
+
     #[inline]
-    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+    fn event(&mut self, event: &Event, system: &System<'_>) {
         if let Some(role) = system.role(event).filter(|r| r.stack.is_some()) {
             self.pointer(event, role.stack, system);
         }
     }
 
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        vec![self.report(scope, system)]
+    }
+}
+
+impl Stack {
     fn pointer(&mut self, event: &Event, word: Word, system: &System<'_>) {
         let Some(pointer) = word.of(system.trace.words(event)) else { return };
         let Ok(index) = usize::try_from(event.context.0) else { return };
         if index >= self.by.len() {
-            self.by.resize(index.saturating_add(1), Seen::default());
+            self.by.resize(index + 1, Seen::default());
         }
         let Some(seen) = self.by.get_mut(index) else { return };
         if !seen.known {
@@ -63,7 +83,7 @@ impl Stack {
         // An empty stack's pointer stands just above it.
         match pointer.checked_sub(start).filter(|free| *free <= size) {
             Some(free) => {
-                seen.inside = seen.inside.saturating_add(1);
+                seen.inside += 1;
                 if seen.lowest.is_none_or(|(least, _)| free < least) {
                     seen.lowest = Some((free, event.seq));
                 }
@@ -72,12 +92,12 @@ impl Stack {
                 if seen.outside == 0 {
                     seen.first_outside = event.seq;
                 }
-                seen.outside = seen.outside.saturating_add(1);
+                seen.outside += 1;
             }
         }
     }
 
-    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let columns = columns(&[
             ("thread", Kind::Thread),
             ("size", Kind::Count),
@@ -108,7 +128,7 @@ impl Stack {
                     .to_owned(),
             );
         }
-        vec![report]
+        report
     }
 }
 

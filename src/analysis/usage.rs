@@ -1,14 +1,16 @@
 //! `objects --use`: how queues, locks, semaphores, groups of flags and pools were used, and how full they were, as far
 //! as the trace shows.
 
-use super::columns;
-use super::intern::Interner;
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::scope::Scope;
-use super::tracker::{Call, Change, System, ThreadState};
+use super::tracker::{Call, Change, Step, System, ThreadState};
+use super::{Changes, Making, Needs, Of, columns};
 use crate::abi::{Addr, Width};
-use crate::catalogue::{Catalogue, Level, ObjectUse, capacity};
+use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
+use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
-use crate::trace::{ContextKind, DefId, Event, Trace};
+use crate::trace::{ContextKind, DefId, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 16;
@@ -17,7 +19,8 @@ const MAX_OBJECTS: usize = 1 << 16;
 #[derive(Debug, Clone, Default)]
 struct One {
     address: Addr,
-    label: String,
+    /// The definition of the first event that has a word for what this is.
+    def: Option<DefId>,
     puts: u64,
     gets: u64,
     /// Threads that called, by the number of their context.
@@ -73,7 +76,7 @@ fn place<'o>(numbers: &mut Interner, all: &'o mut Vec<One>, address: Addr) -> Op
 
 impl Use {
     /// Looks at every definition once.
-    pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
+    fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
         Self {
             uses: catalogue.object_uses(),
             numbers: Interner::default(),
@@ -91,10 +94,10 @@ impl Use {
 
     fn blocked(&mut self, thread: usize, object: usize, seq: u64) {
         if let Some(one) = self.all.get_mut(object) {
-            one.waits = one.waits.saturating_add(1);
+            one.waits += 1;
         }
         if thread >= self.open.len() {
-            self.open.resize(thread.saturating_add(1), None);
+            self.open.resize(thread + 1, None);
         }
         if let Some(place) = self.open.get_mut(thread) {
             *place = Some((object, seq));
@@ -110,10 +113,10 @@ impl Use {
 
 impl One {
     fn called(&mut self, event: &Event, act: &ObjectUse, words: &[u64], word: u64, is_thread: bool) {
-        self.puts = self.puts.saturating_add(u64::from(act.puts));
-        self.gets = self.gets.saturating_add(u64::from(act.gets));
-        if self.label.is_empty() {
-            self.label.clone_from(&act.label);
+        self.puts += u64::from(act.puts);
+        self.gets += u64::from(act.gets);
+        if !act.label.is_empty() {
+            self.def = self.def.or(event.def);
         }
         self.is_lock |= act.is_lock;
         if is_thread
@@ -142,8 +145,7 @@ impl One {
 }
 
 impl Use {
-    #[inline]
-    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+    fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Blocked { thread, call: Some(call), .. } => {
                 if let Some(object) = self.waited_for(&call, system) {
@@ -162,20 +164,38 @@ impl Use {
             Change::Contended { lock } if event.def.and_then(|d| self.of(d)).is_some_and(|u| u.is_object) => {
                 // The event of the call itself comes after what it changes.
                 match place(&mut self.numbers, &mut self.all, system.address(lock)) {
-                    Some(one) => one.contended = one.contended.saturating_add(1),
-                    None => self.beyond = self.beyond.saturating_add(1),
+                    Some(one) => one.contended += 1,
+                    None => self.beyond += 1,
                 }
             }
             _ => {}
         }
     }
+}
+
+impl Making for Use {
+    /// It counts calls, and how long they waited.
+    const NEEDS: Needs = Needs { spans: false, changes: Changes::Kept, calls: true };
+
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        Ok(Use::new(of.trace, of.catalogue))
+    }
 
     #[inline]
-    pub fn event(&mut self, event: &Event, system: &System<'_>) {
+    fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
+        step.changes.iter().for_each(|change| self.change(step.event, change, system));
+    }
+
+    fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
+        def.is_some_and(|def| self.of(def).is_some())
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event, system: &System<'_>) {
         let Some(def) = event.def.and_then(|d| usize::try_from(d.0).ok()) else { return };
         let Some(Some(act)) = self.uses.get(def) else { return };
         if !act.is_object {
-            self.unnamed = self.unnamed.saturating_add(1);
+            self.unnamed += 1;
             return;
         }
         let words = system.trace.words(event);
@@ -183,18 +203,18 @@ impl Use {
         let is_thread = system.trace.contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Thread);
         match place(&mut self.numbers, &mut self.all, address) {
             Some(one) => one.called(event, act, words, self.word, is_thread),
-            None => self.beyond = self.beyond.saturating_add(1),
+            None => self.beyond += 1,
         }
     }
 
-    pub fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+    fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         for (no, thread) in system.threads() {
             let Some(Some((object, seq))) = self.open.get(no.index()).copied() else { continue };
             if matches!(thread.state, ThreadState::Blocked(_))
                 && thread.since_seq == Some(seq)
                 && let Some(one) = self.all.get_mut(object)
             {
-                one.waiting = one.waiting.saturating_add(1);
+                one.waiting += 1;
                 one.waited = one.waited.saturating_add(scope.end().saturating_sub(thread.since).max(0));
             }
         }
@@ -203,13 +223,15 @@ impl Use {
 }
 
 impl Use {
-    fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+    fn report(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let trace = system.trace;
         let about = &trace.about;
         let pointer = bytes(about.pointer.unwrap_or(about.word));
-        let mut rows = Vec::new();
+        let all = std::mem::take(&mut self.all);
+        let any = !all.is_empty();
+        let mut rows = Vec::with_capacity(all.len());
         let (mut shown, mut hidden, mut waiting) = (false, false, false);
-        for one in &self.all {
+        for one in all {
             // What was once a thread's address is no thread now.
             let object = trace.objects.at(one.address).filter(|o| !o.is_thread);
             let name = object.map(|o| o.name.clone()).filter(|n| !n.is_empty());
@@ -222,7 +244,8 @@ impl Use {
             shown |= most.is_some();
             hidden |= most.is_none();
             waiting |= one.waiting > 0;
-            let kind = object.and_then(|o| o.type_name).unwrap_or(&one.label);
+            let label = || one.def.and_then(|def| self.of(def)).map_or("", |used| &used.label);
+            let kind = object.and_then(|o| o.type_name).unwrap_or_else(label);
             let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
             let row = vec![
                 Cell::Named(one.address, name),
@@ -256,13 +279,19 @@ impl Use {
                 ("contended", Kind::Count),
             ]),
             rows: rows.into_iter().map(|(_, row)| row).collect(),
-            notes: self.notes(scope, system, shown, hidden, waiting),
+            notes: self.notes(scope, system, any, (shown, hidden, waiting)),
         }
     }
 
-    fn notes(&self, scope: &Scope<'_>, system: &System<'_>, shown: bool, hidden: bool, waiting: bool) -> Vec<String> {
+    fn notes(
+        &self,
+        scope: &Scope<'_>,
+        system: &System<'_>,
+        any: bool,
+        (shown, hidden, waiting): (bool, bool, bool),
+    ) -> Vec<String> {
         let mut notes = scope.notes();
-        if self.all.is_empty() {
+        if !any {
             notes.push("no event puts anything into an object, or asks one for anything".to_owned());
         } else {
             let unit = if system.trace.clock.hz.is_none() { ", in ticks of the trace's clock" } else { "" };

@@ -41,8 +41,10 @@ impl Word {
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each effect")]
 pub struct Role {
-    /// False where it changes nothing of threads, interrupts and objects.
-    pub acts: bool,
+    /// False where it changes nothing of threads, cores and interrupts.
+    pub moves: bool,
+    /// False where it changes nothing of locks.
+    pub locks: bool,
     /// An event of the scheduler itself, which no thread calls.
     pub is_scheduling: bool,
     /// A thread becomes ready.
@@ -140,7 +142,11 @@ impl Role {
         let ended = names(def, state).iter().filter(|(_, w)| block && ENDED.contains(&w.as_str()));
         let bit = |(code, _): &(u64, String)| u32::try_from(*code).ok().and_then(|code| 1u64.checked_shl(code));
         Self {
-            acts: effects.iter().any(|(e, _)| e != Effect::Mark),
+            moves: ready
+                || block
+                || isr
+                || [Effect::Run, Effect::End, Effect::Slice, Effect::Yield].into_iter().any(has),
+            locks: [Effect::Acquire, Effect::Release, Effect::Delete].into_iter().any(has),
             is_scheduling: ready || block || isr || (run.is_some() && starts_with_thread),
             ready,
             block,

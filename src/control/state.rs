@@ -221,8 +221,8 @@ impl State {
             // Clearing the pointer within an insertion makes the kernel go on from 0, one entry after the other.
             self.ran_from_zero = place != 0 && place < first && place.is_multiple_of(layout.entry_size() as u64);
             let why = if self.ran_from_zero {
-                "; so it stands where the pointer was cleared (a pause) in the middle of an insertion and the kernel went \
-                 on from 0, writing events over what lies there, often its vectors"
+                "; the pointer was cleared (a pause) in the middle of an insertion, and the kernel went on from 0, writing \
+                 events over what lies there, often its vectors"
             } else {
                 ""
             };

@@ -6,7 +6,7 @@
 //! interrupt: [fpsr fpcr q30 q31 .. q0 q1] x28 - x26 x27 .. x0 x1 x29 x30
 //! kernel:    [fpsr fpcr q14 q15 .. q8 q9] x27 x28 x25 x26 .. x19 x20 x29 x30
 //! ```
-//! What is in brackets is there where the thread had switched floating point on, which its control block tells.
+//! What is in brackets is there where the thread had switched floating point on, which its control block shows.
 
 use super::frame::Stack;
 use super::table::{Group, Kind, Model, Place, bank, general};

@@ -6,7 +6,7 @@
 //! interrupt: [d0-d31 fpscr] r0-r12 lr pc
 //! kernel:    [d8-d31 fpscr] r4-r11 lr
 //! ```
-//! What is in brackets is there where the thread had switched the VFP on, which its control block tells.
+//! What is in brackets is there where the thread had switched the VFP on, which its control block shows.
 
 use super::frame::Stack;
 use super::table::{Group, Kind, Model, Place, bank, general, words};

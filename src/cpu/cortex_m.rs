@@ -1,4 +1,4 @@
-//! ARM's M profile. ThreadX switches threads in PendSV alone: one frame, which tells of itself.
+//! ARM's M profile. ThreadX switches threads in PendSV alone: one frame, which describes itself.
 //!
 //! ```text
 //! +0   EXC_RETURN (thread mode, process stack); bit 4 clear: floating-point registers are in the frame
@@ -64,7 +64,7 @@ const SKIPPED: u64 = 1 << 9;
 /// `xpsr`: number of the exception.
 const EXCEPTION: u64 = 0x1FF;
 
-/// True in an exception: by `xpsr`, or where that does not tell, by an EXC_RETURN in `pc` or `lr`. One that leads to
+/// True in an exception: by `xpsr`, or where that does not show it, by an EXC_RETURN in `pc` or `lr`. One that leads to
 /// thread mode on the main stack is left out: behind it is nothing at `psp`, and GDB goes on by `sp` alone.
 fn in_exception(registers: &Registers) -> bool {
     match registers.level() {

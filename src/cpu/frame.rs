@@ -115,19 +115,6 @@ impl Frames {
         Ok(saved)
     }
 
-    /// The most bytes from a saved stack pointer on that [`Frames::read`] reads.
-    #[must_use]
-    pub const fn most_bytes(&self) -> u64 {
-        match self.architecture {
-            Architecture::CortexM => 204,
-            Architecture::Arm => 332,
-            Architecture::Aarch64 => 800,
-            Architecture::Riscv32 => 128,
-            Architecture::Riscv64 => 256,
-            Architecture::X86 | Architecture::X86_64 => 0,
-        }
-    }
-
     fn saved(&self, stack: &mut Stack<'_>) -> Result<Saved, SavedError> {
         match self.architecture {
             Architecture::CortexM => cortex_m::saved(stack, self.baseline),
@@ -137,19 +124,6 @@ impl Frames {
             Architecture::X86 | Architecture::X86_64 => Err(SavedError::NoLayout(self.architecture.name())),
         }
     }
-}
-
-/// The registers that a thread left at its saved stack pointer, where only the processor is known.
-///
-/// # Errors
-/// As [`Frames::read`].
-pub fn saved(
-    architecture: Architecture,
-    endian: Endian,
-    memory: &mut dyn Memory,
-    stack_pointer: Addr,
-) -> Result<Saved, SavedError> {
-    Frames::new(architecture, endian).read(memory, stack_pointer, &CodeRanges::default())
 }
 
 /// A stack from a saved pointer upwards, read word by word.
@@ -251,3 +225,7 @@ impl Stack<'_> {
             .no_frame(format!("whether it holds floating-point registers is not known, {why} ({plain:#x}, {with:#x})")))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests;

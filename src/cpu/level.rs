@@ -11,7 +11,7 @@ pub enum Level {
     Exception(u32),
     /// A mode of other ARMs that only an exception enters.
     Mode(&'static str),
-    /// The registers do not tell.
+    /// The registers do not show it.
     Unknown,
 }
 

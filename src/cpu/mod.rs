@@ -1,4 +1,4 @@
-//! REGISTERS OF A STOPPED CPU: out of a core's notes, a stub's `g`, or what a switched-out thread left on its stack.
+//! Registers of a stopped CPU: from a core's notes, a stub's `g`, or what a switched-out thread left on its stack.
 //!
 //! One file an architecture: its registers in GDB's numbering, where a core's `NT_PRSTATUS` has them, and the frames
 //! that ThreadX's port saves. What a source does not hold is unknown, never zero.
@@ -21,9 +21,9 @@ use std::sync::LazyLock;
 
 pub use code::CodeRanges;
 pub use cortex_m::pushed;
-pub use frame::{Frames, Saved, SavedError, SavedKind, saved};
+pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use level::{Level, profile};
-pub use notes::{from_notes, from_prstatus, to_prstatus, to_tls};
+pub use notes::{from_notes, to_prstatus, to_tls};
 pub use register::{Origin, Registers};
 pub use stub::from_stub;
 pub use table::{Group, Kind, Place, Register};
@@ -127,7 +127,7 @@ impl Architecture {
         system.map(|r| r.name).filter(|name| !noted(name)).collect()
     }
 
-    /// The place in [`Architecture::registers`] of what people or other tools call `name`.
+    /// The index in [`Architecture::registers`] of a register, by GDB's name or another usual one.
     fn index(self, name: &str) -> Option<usize> {
         let registers = self.registers();
         let known = |name: &str| registers.iter().position(|r| r.name.eq_ignore_ascii_case(name));

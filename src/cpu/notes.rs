@@ -28,7 +28,7 @@ pub fn from_notes(
             registers.belong_to(lwp, base);
         }
         Architecture::X86_64 => registers.belong_to(lwp, None),
-        // Bare metal: whoever wrote the core numbered its CPUs.
+        // Bare metal: the number is that of a CPU.
         _ => {}
     }
     Some(registers)
@@ -46,7 +46,7 @@ pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
 /// them into cores as they came: the order in which the status register makes sense is taken. For a Cortex-M QEMU
 /// writes the status word of the other profiles: that is no xPSR, which is unknown then.
 #[must_use]
-pub fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
+pub(super) fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
     let (width, order) = (architecture.width(), words(architecture.model().note));
     let (pid, start) = head(width);
     let lwp = endian.u32(desc, pid)?;

@@ -111,7 +111,7 @@ pub(super) const fn bank(group: Group, kind: Kind, bits: u16, first: Place, name
     Bank { group, kind, bits, first, names }
 }
 
-/// Names between blanks; `-` is a word that is none of ours.
+/// Names between blanks; `-` is a word without a register.
 pub(super) fn words(names: &'static str) -> impl Iterator<Item = Option<&'static str>> + Clone {
     names.split_ascii_whitespace().map(|name| (name != "-").then_some(name))
 }

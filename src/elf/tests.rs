@@ -301,9 +301,12 @@ fn lying_headers_are_bounded() {
     let mut bad = good.clone();
     bad[0x30..0x32].copy_from_slice(&[0, 0]);
     bad[shoff + 20..shoff + 24].copy_from_slice(&[0xFF; 4]);
-    let lying = Elf::open(bad).unwrap();
+    let lying = Elf::open(bad.clone()).unwrap();
     assert_eq!(lying.sections().count(), elf.sections().count());
     assert_eq!(lying.symbol("a").unwrap().address, 0x2000);
+    // The same in a file that is large enough for more headers than any file has.
+    bad.resize(11 << 20, 0);
+    assert_eq!(Elf::open(bad).unwrap().sections().count(), MAX_HEADERS);
     // e_shoff past the end.
     let mut bad = good.clone();
     bad[0x20..0x24].copy_from_slice(&[0xF0, 0xFF, 0xFF, 0xFF]);

@@ -277,7 +277,7 @@ mod tests {
         };
         let mut memory = Unused(0);
         read_ahead(&mut memory, &about);
-        // Every part is read twice: with the others of its round, and to be looked at.
+        // Every part is read twice: with the others of its round, and on its own.
         assert!(memory.0 > 1 << 20 && memory.0 <= 2 * MAX_BYTES, "{} bytes", memory.0);
     }
 }

@@ -91,7 +91,7 @@ impl Kernel {
     fn check_priorities(&mut self, own: Option<u64>) {
         let most = own.unwrap_or(MOST);
         let wild = |p: &Option<u32>| p.filter(|p| u64::from(*p) >= most);
-        // A thread in the middle of a change has its threshold there first: all three are looked at.
+        // A thread in the middle of a change has its threshold there first: all three are checked.
         let of = |t: &Thread| [t.priority, t.own_priority, t.threshold].iter().find_map(wild);
         let all: Vec<(&Thread, u32)> = self.threads.iter().filter_map(|t| Some((t, of(t)?))).collect();
         let Some((thread, value)) = all.first() else { return };

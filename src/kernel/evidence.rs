@@ -1,4 +1,4 @@
-//! What of a kernel is needed to look at it later: its memory, and the functions that it names.
+//! What of a kernel goes into an evidence core: its memory, and the functions that it names.
 
 use super::{Kernel, Kind};
 use crate::abi::Addr;

@@ -7,7 +7,7 @@ use Type::{Pointer, Word};
 /// What a port adds to a thread's control block, in bytes or as members, and to a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Additions {
-    /// What people call the ports that are so.
+    /// The names of these ports.
     pub(super) name: &'static str,
     /// Behind the links of the ready list: the `pthread_t` of a port to Linux.
     pub(super) pthread: bool,

@@ -64,7 +64,7 @@ impl Kernel {
         }
         for (what, of) in [("not known", unknown), ("doubtful", doubtful)] {
             if let Some(first) = of.first() {
-                let message = format!("where a thread stands is {what}: {first}");
+                let message = format!("the position of a thread is {what}: {first}");
                 self.issues.push(Issue::new(Code::NoSavedFrame, message).times(of.len() as u64));
             }
         }

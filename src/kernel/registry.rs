@@ -12,7 +12,7 @@ pub fn registered(trace: &Trace, address: Addr) -> Option<String> {
 }
 
 /// The control blocks that it names. Where it holds but the lower halves of addresses, the upper is taken to be that of
-/// the trace: whoever reads a control block there checks the word that it begins with.
+/// the trace: a reader of a control block there checks the word that it begins with.
 #[must_use]
 pub fn registered_blocks(trace: &Trace) -> Vec<Root> {
     let upper = if trace.about.word == Width::W4 { trace.about.base & !Width::W4.max() } else { 0 };

@@ -21,7 +21,7 @@ pub struct Root {
 
 /// How much is searched at a time.
 const STEP: u64 = 16 << 20;
-/// The most bytes that a search looks at.
+/// The most bytes that are searched.
 const LIMIT: u64 = 1 << 30;
 /// Memory without anything in it.
 const ZEROS: [u8; 4096] = [0; 4096];

@@ -5,9 +5,9 @@ use crate::mem::{Memory, Region};
 
 /// The byte that the kernel fills a stack with before its thread runs.
 pub const FILL: u8 = 0xEF;
-/// The most bytes of a stack that are looked at.
+/// The size of the largest stack that is measured.
 pub const MAX: u64 = 16 << 20;
-/// Bytes that are looked at first; each further step looks at twice as many.
+/// Bytes that are read first; each further step reads twice as many.
 pub const STEP: u64 = 256;
 
 /// What is known of a stack.

@@ -12,7 +12,7 @@ use crate::mem::Memory;
 /// The most objects of one list.
 pub const MAX: usize = 4096;
 
-/// The most entries that are looked at for the one list that closes on itself.
+/// The most entries that are read in search of a list that closes on itself.
 const MAX_VISITS: usize = 4 * MAX;
 
 /// What a list is made of.
@@ -47,7 +47,7 @@ pub enum Broken {
     Stranger(Addr, Addr, u64),
     /// It runs into itself: from, to.
     Loops(Addr, Addr),
-    /// Its length is beyond reason.
+    /// It is longer than any list.
     Long,
     /// The source failed.
     Failed(String),
@@ -63,7 +63,7 @@ impl Broken {
                 format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
             }
             Self::Stranger(at, to, word) => format!(
-                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} stands instead of the id of such an object",
+                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is in place of the id of such an object",
                 from(at)
             ),
             Self::Loops(at, to) => {

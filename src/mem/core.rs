@@ -3,7 +3,7 @@
 //! Cores come from the Linux kernel, from GDB (over any stub), from QEMU's monitor and from qemu-user. What
 //! they have in common is little; see [`super::segments`] for what is done about it.
 
-use super::segments::{Block, Missing, Segments};
+use super::segments::{Block, Segments};
 use super::{Memory, ReadError, Region};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
@@ -119,12 +119,6 @@ impl Core {
         &self.elf
     }
 
-    /// The core's memory, block by block.
-    #[must_use]
-    pub const fn segments(&self) -> &Segments {
-        &self.segments
-    }
-
     /// Bytes of memory that the core says it holds and the file, cut short, does not.
     #[must_use]
     pub const fn missing_bytes(&self) -> u64 {
@@ -137,31 +131,14 @@ impl Core {
         &self.remarks
     }
 
-    /// Why `address` cannot be read, in words; `None` where it can.
-    #[must_use]
-    pub fn why_missing(&self, address: Addr) -> Option<String> {
-        Some(match self.segments.missing(address)? {
-            Missing::Nowhere => format!("the core has no segment at {address:#x}"),
-            Missing::NotDumped(r) => {
-                format!("{address:#x} was mapped ({r}), but whoever wrote the core left it out")
-            }
-            Missing::CutOff(r) => format!("{address:#x} ({r}) was in the part of the core that is cut off"),
-        })
-    }
-
     /// The notes of one type that the system wrote (`CORE`), raw.
     fn notes(&self, kind: u32) -> impl Iterator<Item = &[u8]> + '_ {
         let ours = self.elf.notes().filter_map(Result::ok);
         ours.filter(move |n| n.kind == kind && n.name == b"CORE").map(|n| n.desc)
     }
 
-    /// The registers of each thread or CPU, raw (`NT_PRSTATUS`), in the order of the file: the first is the one
-    /// that stopped.
-    pub fn prstatus(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        self.notes(NT_PRSTATUS)
-    }
-
-    /// The same, each with its segments of thread-local storage (`NT_386_TLS`) where the system wrote them: they follow.
+    /// The registers of each thread or CPU, raw (`NT_PRSTATUS`), in the order of the file: the first is the one that
+    /// stopped. Each with its segments of thread-local storage (`NT_386_TLS`), where the core has them.
     pub fn threads(&self) -> Vec<(&[u8], Option<&[u8]>)> {
         let mut all: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
         for note in self.elf.notes().filter_map(Result::ok) {

@@ -12,15 +12,6 @@ use super::segments::{Block, Segments};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 
-/// `FILE` or `FILE@ADDR`, as typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageArg {
-    /// The file.
-    pub path: String,
-    /// Where its first byte belongs; `None` where none was given.
-    pub addr: Option<Addr>,
-}
-
 /// Text that is no number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
@@ -53,20 +44,7 @@ pub fn parse_number(text: &str) -> Result<u64, NumberError> {
     u64::from_str_radix(&digits, radix).map_err(|_| NumberError::TooLarge(text.to_owned()))
 }
 
-impl ImageArg {
-    /// Takes the address off where the last `@` is followed by a number. A path may hold `@` itself; only one
-    /// that ends in `@` and digits needs its address written.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        let split = text.rsplit_once('@').filter(|(path, _)| !path.is_empty());
-        match split.and_then(|(path, addr)| Some((path, parse_number(addr).ok()?))) {
-            Some((path, addr)) => Self { path: path.to_owned(), addr: Some(addr) },
-            None => Self { path: text.to_owned(), addr: None },
-        }
-    }
-}
-
-/// The bytes of a file and, once it is known, where they belong.
+/// The bytes of a file, and where they belong.
 #[derive(Debug, Clone)]
 pub struct Image {
     /// The file's name.
@@ -74,7 +52,7 @@ pub struct Image {
     /// Its bytes.
     pub bytes: Bytes,
     /// Where the first of them belongs.
-    pub addr: Option<Addr>,
+    pub addr: Addr,
     /// Where a sparse file holds bytes, as offset and length, sorted; `None`: everywhere.
     pub data: Option<Vec<(u64, u64)>>,
 }
@@ -82,13 +60,7 @@ pub struct Image {
 /// Why images make no memory. Each names the images and their ranges.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// It was given no address.
-    #[error("{name} has no address: write {name}@ADDR")]
-    Unplaced {
-        /// The image.
-        name: String,
-    },
-    /// It does not fit.
+    /// It passes the end of the address space.
     #[error("{name} at {addr:#x} has {len} bytes and passes the end of the address space ({last:#x})")]
     PastEnd {
         /// The image.
@@ -120,19 +92,7 @@ impl Image {
     /// An image at an address.
     #[must_use]
     pub fn placed(name: impl Into<String>, bytes: impl Into<Bytes>, addr: Addr) -> Self {
-        Self { name: name.into(), bytes: bytes.into(), addr: Some(addr), data: None }
-    }
-
-    /// An image without an address: a trace header in it may hold one.
-    #[must_use]
-    pub fn unplaced(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
-        Self { name: name.into(), bytes: bytes.into(), addr: None, data: None }
-    }
-
-    /// The same image at an address.
-    #[must_use]
-    pub fn placed_at(self, addr: Addr) -> Self {
-        Self { addr: Some(addr), ..self }
+        Self { name: name.into(), bytes: bytes.into(), addr, data: None }
     }
 
     /// The same image, of a file that holds bytes only here (offset and length, sorted).
@@ -146,11 +106,11 @@ impl Image {
 /// that is unknown.
 ///
 /// # Errors
-/// When an image has no address, passes the end of the address space, or overlaps another.
+/// Where an image passes the end of the address space, or overlaps another.
 pub fn memory_of(images: &[Image], width: Width) -> Result<Segments, ImageError> {
     let mut placed: Vec<(Region, &Image)> = Vec::new();
     for image in images {
-        let addr = image.addr.ok_or_else(|| ImageError::Unplaced { name: image.name.clone() })?;
+        let addr = image.addr;
         let len = image.bytes.len() as u64;
         if len == 0 {
             continue;
@@ -201,22 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_at_before_a_number_parts_the_address() {
-        let arg = |text| {
-            let arg = ImageArg::parse(text);
-            (arg.path, arg.addr)
-        };
-        assert_eq!(arg("ram.bin@0x20000000"), ("ram.bin".into(), Some(0x2000_0000)));
-        assert_eq!(arg("a@b/ram@2.bin@16"), ("a@b/ram@2.bin".into(), Some(16)));
-        assert_eq!(arg("me@host.bin"), ("me@host.bin".into(), None));
-        assert_eq!(arg("ram.bin"), ("ram.bin".into(), None));
-        assert_eq!(arg("@16"), ("@16".into(), None));
-        assert_eq!(arg("ram@"), ("ram@".into(), None));
-    }
-
-    #[test]
     fn several_images_are_one_memory() {
-        let images = [Image::placed("b", vec![2; 4], 0x14), Image::unplaced("a", vec![1; 4]).placed_at(0x10)];
+        let images = [Image::placed("b", vec![2; 4], 0x14), Image::placed("a", vec![1; 4], 0x10)];
         let mut memory = memory_of(&images, Width::W4).unwrap();
         assert_eq!(&*memory.read_bytes(0x12, 4).unwrap(), [1, 1, 2, 2]);
     }
@@ -224,7 +170,6 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_by_name() {
         let text = |images: &[Image], width| memory_of(images, width).unwrap_err().to_string();
-        assert_eq!(text(&[Image::unplaced("a", vec![1])], Width::W4), "a has no address: write a@ADDR");
         assert_eq!(
             text(&[Image::placed("a", vec![1; 4], 0x10), Image::placed("b", vec![1; 4], 0x0D)], Width::W4),
             "b (0xd to 0x10) and a (0x10 to 0x13) overlap: one of the two addresses is wrong, or one image is too many"

@@ -13,7 +13,7 @@ const UNMAPPABLE: u64 = 1 << 30;
 /// The most bytes read from a file that has a size of 0 and yet content, as those in `/proc`.
 const SIZELESS: u64 = 64 << 20;
 
-/// Why a file cannot be opened. Each is one sentence for people, with what to do.
+/// Why a file cannot be opened. Each is one sentence, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
     /// Nothing of this name.
@@ -87,7 +87,7 @@ impl FileMap {
         &self.path
     }
 
-    /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that nobody wrote.
+    /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that were never written.
     /// One range over all where the file is not sparse or the file system does not say.
     #[must_use]
     pub fn data_ranges(&self) -> &[(u64, u64)] {

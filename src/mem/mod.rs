@@ -37,7 +37,7 @@ pub trait Memory {
         wanted.iter().map(|&(addr, len)| self.read_bytes(addr, len)).collect()
     }
 
-    /// One read into bytes of our own; a source that maps a file hands out the map instead.
+    /// One read into new bytes; a source that maps a file returns a window into the map instead.
     ///
     /// # Errors
     /// As [`Memory::read`].
@@ -68,7 +68,7 @@ pub trait Memory {
         self.regions()
     }
 
-    /// What of this a search has to look at: what was written, and bytes that a file has once and memory at many
+    /// What of this has to be searched: what was written, and bytes that a file has once and memory at many
     /// addresses only at the first of them.
     fn searchable(&mut self) -> Option<Vec<Region>> {
         self.written()
@@ -124,7 +124,7 @@ pub const MAX_READ: usize = 1 << 30;
 /// Why memory could not be read.
 #[derive(Debug, Clone)]
 pub struct ReadError {
-    /// First address that was asked for (or, where the source knows it, the first that failed).
+    /// First address that was asked for (or the first that failed, where the source gives that).
     pub addr: Addr,
     /// Number of bytes that were asked for.
     pub len: usize,
@@ -148,7 +148,7 @@ pub enum ReadErrorKind {
         /// The reason, in one sentence.
         why: String,
     },
-    /// The source itself failed: the link broke, the file could not be read. One sentence for people.
+    /// The source itself failed: the link broke, the file could not be read. One sentence.
     Source(String),
 }
 

@@ -57,17 +57,6 @@ impl Block {
     }
 }
 
-/// Why an address cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// No block has it.
-    Nowhere,
-    /// It was in memory, in this block, but whoever wrote the file left it out.
-    NotDumped(Region),
-    /// It lies in the part of the file, in this block, that was cut off.
-    CutOff(Region),
-}
-
 /// A stretch of addresses and the block that serves it; both ends included.
 #[derive(Debug, Clone, Copy)]
 struct Span {
@@ -89,12 +78,6 @@ impl Segments {
     pub fn new(blocks: Vec<Block>) -> Self {
         let spans = arrange(&blocks);
         Self { blocks, spans }
-    }
-
-    /// The blocks as they were given.
-    #[must_use]
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
     }
 
     /// Bytes that more than one block holds; which one is read see above.
@@ -177,21 +160,6 @@ impl Segments {
         })
     }
 
-    /// Why `address` cannot be read; `None` where it can.
-    #[must_use]
-    pub fn missing(&self, address: Addr) -> Option<Missing> {
-        if self.span(address).is_some() {
-            return None;
-        }
-        let owner = self.blocks.iter().filter_map(|b| {
-            let region = Region { start: b.start, len: b.memory.max(b.claimed) };
-            let into = region.offset_of(address)?;
-            Some(if into < b.claimed { Missing::CutOff(region) } else { Missing::NotDumped(region) })
-        });
-        // A block cut short is the better reason: that one can be repaired.
-        Some(owner.min_by_key(|m| !matches!(m, Missing::CutOff(_))).unwrap_or(Missing::Nowhere))
-    }
-
     fn span(&self, address: Addr) -> Option<Span> {
         let upto = self.spans.partition_point(|s| s.start <= address);
         let span = self.spans.get(upto.checked_sub(1)?)?;
@@ -265,7 +233,7 @@ impl Memory for Segments {
 struct Seen(BTreeMap<u64, u64>);
 
 impl Seen {
-    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is looked at once, and never again.
+    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is visited once, and never again.
     fn add(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut fresh = Vec::new();
         let (mut from, mut to, mut at) = (start, end, start);
@@ -381,11 +349,6 @@ mod tests {
         let mut s = Segments::new(vec![text, bss, cut]);
         assert_eq!(read(&mut s, 0x1000, 1), Err(0x1000));
         assert_eq!(read(&mut s, 0x2000, 4), Err(0x2002));
-        assert_eq!(s.missing(0x10FF), Some(Missing::NotDumped(Region { start: 0x1000, len: 0x100 })));
-        assert_eq!(s.missing(0x2002), Some(Missing::NotDumped(Region { start: 0x2000, len: 8 })));
-        assert_eq!(s.missing(0x3002), Some(Missing::CutOff(Region { start: 0x3000, len: 8 })));
-        assert_eq!(s.missing(0x3008), Some(Missing::Nowhere));
-        assert_eq!(s.missing(0x2001), None);
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub(super) struct Line {
 
 impl Line {
     /// An empty line of at most so many columns.
-    pub fn new(width: usize) -> Self {
+    pub(super) fn new(width: usize) -> Self {
         Self { width: width.max(1), ..Self::default() }
     }
 
     /// Writes the line to `out`; the next one begins empty.
-    pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.text.push(b'\n');
         let written = out.write_all(&self.text);
         self.text.clear();
@@ -36,32 +36,32 @@ impl Line {
     }
 
     /// The column that comes next.
-    pub const fn at(&self) -> usize {
+    pub(super) const fn at(&self) -> usize {
         self.col + self.spaces
     }
 
     /// True once something did not fit: what follows is not written.
-    pub const fn is_full(&self) -> bool {
+    pub(super) const fn is_full(&self) -> bool {
         self.full
     }
 
     /// So many spaces.
-    pub fn space(&mut self, n: usize) {
+    pub(super) fn space(&mut self, n: usize) {
         self.spaces += n;
     }
 
     /// So many spaces fewer than are still to be written.
-    pub fn back(&mut self, n: usize) {
+    pub(super) fn back(&mut self, n: usize) {
         self.spaces = self.spaces.saturating_sub(n);
     }
 
     /// Spaces up to this column.
-    pub fn to(&mut self, col: usize) {
+    pub(super) fn to(&mut self, col: usize) {
         self.spaces = self.spaces.max(col.saturating_sub(self.col));
     }
 
     /// An escape sequence, which takes no room.
-    pub fn mark(&mut self, sequence: &str) {
+    pub(super) fn mark(&mut self, sequence: &str) {
         if !sequence.is_empty() && !self.full {
             self.write_spaces();
             self.text.extend_from_slice(sequence.as_bytes());
@@ -69,7 +69,7 @@ impl Line {
     }
 
     /// The sequence that ends a colour, even where the line is full.
-    pub fn unmark(&mut self, sequence: &str) {
+    pub(super) fn unmark(&mut self, sequence: &str) {
         self.text.extend_from_slice(sequence.as_bytes());
     }
 
@@ -88,7 +88,7 @@ impl Line {
     }
 
     /// Any text, with what is hostile in it escaped; the part that fits.
-    pub fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         if is_plain(text) { self.plain(text) } else { self.escaped(&escape(text)) }
     }
 
@@ -124,7 +124,7 @@ impl Line {
     }
 
     /// Any text, cut to so many columns.
-    pub fn cut(&mut self, text: &str, most: usize) {
+    pub(super) fn cut(&mut self, text: &str, most: usize) {
         if is_plain(text) {
             return match text.get(..most.saturating_sub(1)) {
                 Some(head) if text.len() > most => {
@@ -148,7 +148,7 @@ impl Line {
     }
 
     /// A number, which ends at a column this much further right.
-    pub fn number(&mut self, width: usize, text: &str) {
+    pub(super) fn number(&mut self, width: usize, text: &str) {
         self.space(width.saturating_sub(text.len()));
         self.plain(text);
     }

@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::trace::Issue;
 
 /// Writes reports as Markdown.
-pub struct MdReports<'w, W: Write> {
+pub(super) struct MdReports<'w, W: Write> {
     out: BufWriter<W>,
     words: Words<'w>,
     any: bool,
@@ -20,7 +20,7 @@ pub struct MdReports<'w, W: Write> {
 
 impl<'w, W: Write> MdReports<'w, W> {
     /// Markdown that is written to `out`.
-    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+    pub(super) fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
         Self { out: BufWriter::new(out), words: Words::new(word, names), any: false }
     }
 }

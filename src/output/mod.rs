@@ -26,14 +26,13 @@ pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
 pub use listing::{InMemory, catalogue, objects};
-pub use markdown::MdReports;
-pub use report::{CsvReports, JsonReports, TableReports};
-pub use row::{Arg, Rows};
-pub use scale::Scale;
 pub use show::Show;
 pub use styles::{Style, Styles};
 pub use table::{Table, TableOptions, TimeFrom, WIDEST};
 pub use window::Window;
+
+use markdown::MdReports;
+use report::{CsvReports, JsonReports, TableReports};
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::Catalogue;

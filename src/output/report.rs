@@ -1,5 +1,7 @@
 //! Reports to text: a table, JSON rows, comma-separated values.
 
+#![allow(clippy::arithmetic_side_effects, reason = "columns and rows of a report")]
+
 use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
@@ -8,9 +10,10 @@ use serde::ser::{SerializeMap, Serializer};
 use super::json::Hex;
 use super::line::{Line, width_of, wrap};
 use super::listing::now;
+use super::scale::Scale;
 use super::styles::Style;
 use super::text::hex;
-use super::{InMemory, ReportWriter, Resolve, Scale, TableOptions, View, csv, digits, escape, json};
+use super::{InMemory, ReportWriter, Resolve, TableOptions, View, csv, digits, escape, json};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Issue};
@@ -131,7 +134,7 @@ fn real(column: &Column, n: f64) -> String {
 }
 
 /// Writes reports for people.
-pub struct TableReports<'w, W: Write> {
+pub(super) struct TableReports<'w, W: Write> {
     out: BufWriter<W>,
     options: TableOptions,
     words: Words<'w>,
@@ -140,7 +143,7 @@ pub struct TableReports<'w, W: Write> {
 
 impl<'w, W: Write> TableReports<'w, W> {
     /// Tables that are written to `out`.
-    pub fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
+    pub(super) fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
         Self { out: BufWriter::new(out), options, words: Words::new(word, names), any: false }
     }
 }
@@ -169,28 +172,30 @@ fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) 
         let text = text.max(addresses.get(at).copied().unwrap_or(0));
         // Half an address is another address, as half a number is another number.
         let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right() && c.kind != Kind::Address);
-        let folds = at.saturating_add(1) == columns.len() && at > 0;
+        let folds = at + 1 == columns.len() && at > 0;
         let floor = if folds { NARROW } else { text }.max(head(at));
         natural.get(at).map_or(0, |n| if is_text { (*n).min(floor) } else { *n })
     };
     let total = |count: usize, width: &dyn Fn(usize) -> usize| {
-        (0..count).fold(count.saturating_sub(1).saturating_mul(2), |all, i| all.saturating_add(width(i)))
+        (0..count).fold(count.saturating_sub(1) * 2, |all, i| all + width(i))
     };
     let mut count = columns.len();
     // What goes on below itself is the point of its row: it stays as long as other text can give way.
     let folds = columns.last().is_some_and(|c| !c.kind.is_right()) && total(count, &|i| least(i, NARROW)) <= most;
     while !folds && count > LEAST && total(count, &|i| least(i, READABLE)) > most {
-        count = count.saturating_sub(1);
+        count -= 1;
     }
     let floor = if total(count, &|i| least(i, READABLE)) > most { NARROW } else { READABLE };
     let mut widths: Vec<usize> = natural.iter().copied().take(count).collect();
     loop {
         let all = total(count, &|i| widths.get(i).copied().unwrap_or(0));
-        let Some(over) = all.checked_sub(most).filter(|n| *n > 0) else { return widths };
+        if all <= most {
+            return widths;
+        }
         let spare = |(i, w): &(usize, &mut usize)| w.saturating_sub(least(*i, floor));
         let wide = widths.iter_mut().enumerate().filter(|at| spare(at) > 0).max_by_key(|(_, w)| **w);
         let Some((at, width)) = wide else { return widths };
-        *width = width.saturating_sub(over.min(4)).max(least(at, floor));
+        *width = width.saturating_sub(4.min(all - most)).max(least(at, floor));
     }
 }
 
@@ -276,21 +281,21 @@ fn put<'t>(line: &mut Line, cells: impl Iterator<Item = &'t str>, columns: &[Col
     let mut start = 0usize;
     for ((cell, column), width) in cells.zip(columns).zip(widths) {
         let pad = if column.kind.is_right() { width.saturating_sub(width_of(cell)) } else { 0 };
-        line.to(start.saturating_add(pad));
+        line.to(start + pad);
         line.cut(cell, *width);
-        start = start.saturating_add(*width).saturating_add(2);
+        start += *width + 2;
     }
 }
 
 /// Writes reports as JSON `row` lines.
-pub struct JsonReports<'w, W: Write> {
+pub(super) struct JsonReports<'w, W: Write> {
     out: BufWriter<W>,
     words: Words<'w>,
 }
 
 impl<'w, W: Write> JsonReports<'w, W> {
     /// JSON Lines that are written to `out`.
-    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+    pub(super) fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
         Self { out: BufWriter::new(out), words: Words::new(word, names) }
     }
 }
@@ -379,7 +384,7 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
 }
 
 /// Writes reports as comma-separated values, each with its own head.
-pub struct CsvReports<'w, W: Write> {
+pub(super) struct CsvReports<'w, W: Write> {
     out: BufWriter<W>,
     words: Words<'w>,
     any: bool,
@@ -387,7 +392,7 @@ pub struct CsvReports<'w, W: Write> {
 
 impl<'w, W: Write> CsvReports<'w, W> {
     /// Comma-separated values that are written to `out`.
-    pub fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
+    pub(super) fn new(out: W, word: Width, names: &'w dyn Resolve) -> Self {
         Self { out: BufWriter::new(out), words: Words::new(word, names), any: false }
     }
 }

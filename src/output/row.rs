@@ -23,7 +23,7 @@ const EXCEPTIONS: usize = 512;
 
 /// One argument, joined with its definition and names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arg<'a> {
+pub(super) struct Arg<'a> {
     /// Number of its word, from 0.
     pub word: usize,
     /// Full name of the field.
@@ -40,7 +40,7 @@ pub struct Arg<'a> {
 
 /// Joins events with names. Keeps what it has joined: one look-up an object, not one an event.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub(super) struct Rows {
     contexts: Vec<Option<Who>>,
     objects: Vec<Option<Box<str>>>,
     strays: HashMap<(Pointed, Addr), Option<Box<str>>>,
@@ -125,22 +125,13 @@ fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<
 impl Rows {
     /// Nothing joined yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
-    }
-
-    /// Forgets names that may have changed: the registry was read again.
-    pub fn forget(&mut self) {
-        self.contexts.clear();
-        self.objects.clear();
-        self.strays.clear();
-        self.exceptions.0.clear();
-        self.exceptions.1.clear();
     }
 
     /// Who inserted an event: as [`Rows::who`], but an ISR is called by its exception where that is known. Hostile:
     /// escape before printing.
-    pub fn who_of(&mut self, view: &View<'_>, event: &Event) -> &str {
+    pub(super) fn who_of(&mut self, view: &View<'_>, event: &Event) -> &str {
         match event.isr.filter(|n| self.exception(view, *n).is_some()) {
             Some(number) => self.exception(view, number).map_or("ISR", |name| name),
             None => self.who(view, event.context),
@@ -148,13 +139,13 @@ impl Rows {
     }
 
     /// The name of who inserted an event: as [`Rows::name`], but an ISR is called by its exception where that is known.
-    pub fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<Rc<str>> {
+    pub(super) fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<Rc<str>> {
         let exception = event.isr.and_then(|n| self.exception(view, n)).cloned();
         exception.or_else(|| self.name(view, event.context))
     }
 
     /// What the exception of this number is called.
-    pub fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&Rc<str>> {
+    pub(super) fn exception(&mut self, view: &View<'_>, number: u32) -> Option<&Rc<str>> {
         let name = || view.names.exception(number).map(Rc::from);
         let (dense, others) = &mut self.exceptions;
         if let Some(known) = place(dense, number, EXCEPTIONS) {
@@ -168,12 +159,12 @@ impl Rows {
     }
 
     /// What a context is called. Hostile: escape before printing.
-    pub fn who(&mut self, view: &View<'_>, id: ContextId) -> &str {
+    pub(super) fn who(&mut self, view: &View<'_>, id: ContextId) -> &str {
         self.context(view, id).map_or("?", |who| &who.text)
     }
 
     /// The name of a thread or another context that has one; `None` where only its kind or address is known.
-    pub fn name(&mut self, view: &View<'_>, id: ContextId) -> Option<Rc<str>> {
+    pub(super) fn name(&mut self, view: &View<'_>, id: ContextId) -> Option<Rc<str>> {
         self.context(view, id).filter(|who| who.is_name).map(|who| Rc::clone(&who.text))
     }
 
@@ -196,7 +187,7 @@ impl Rows {
     }
 
     /// What became of a call, as a sentence. Hostile: escape before printing.
-    pub fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
+    pub(super) fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
         let clock = &view.trace.clock;
         let scale = Scale::of(clock, outcome.ticks.unsigned_abs(), 5);
         let known = clock.runs();
@@ -215,7 +206,7 @@ impl Rows {
     }
 
     /// What the event is called: its definition's name, or one made from its id.
-    pub fn event<'v>(view: &View<'v>, event: &Event) -> Cow<'v, str> {
+    pub(super) fn event<'v>(view: &View<'v>, event: &Event) -> Cow<'v, str> {
         match event.def.and_then(|d| view.catalogue.def(d)) {
             Some(def) => def.name.as_str().into(),
             None => view.catalogue.made_up_name(event.id).into(),
@@ -223,7 +214,7 @@ impl Rows {
     }
 
     /// Every argument that the definition names, in the order of the words.
-    pub fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
+    pub(super) fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
         let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
         let words = view.trace.words(event);
         let mut text = std::mem::take(&mut self.text);
@@ -240,7 +231,12 @@ impl Rows {
     /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
     /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
     /// escaped, until `each` breaks: a narrow table has no room for most of them.
-    pub fn table_args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&str, &str) -> ControlFlow<()>) {
+    pub(super) fn table_args(
+        &mut self,
+        view: &View<'_>,
+        event: &Event,
+        mut each: impl FnMut(&str, &str) -> ControlFlow<()>,
+    ) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
             return self.raw_args(view, event, words, |_| true, &mut each);
@@ -254,7 +250,7 @@ impl Rows {
             return self.raw_args(view, event, words, |_| true, &mut each);
         }
         let orders = self.orders(view, id);
-        let order = orders.get(usize::try_from(id.0).unwrap_or(usize::MAX)).map_or(&[][..], Vec::as_slice);
+        let order = orders.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
         let mut text = std::mem::take(&mut self.text);
         let shown = order.iter().try_for_each(|word| {
             let (Some(of), Some(field)) = (Word::at(view, def, *word, words, false), def.field(*word)) else {
@@ -278,7 +274,7 @@ impl Rows {
     }
 
     /// The sentence in which an event tells its arguments, where somebody wrote one. Hostile: escape before printing.
-    pub fn sentence(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
+    pub(super) fn sentence(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
         let def = view.catalogue.def(event.def?)?;
         let template = view.catalogue.template(def.id)?;
         let words = view.trace.words(event);
@@ -384,8 +380,8 @@ impl Rows {
         match field.kind {
             ArgKind::Dec | ArgKind::Size | ArgKind::Ticks | ArgKind::State => add_decimal(out, value),
             ArgKind::Ip => {
-                let byte = |shift: u32| value.checked_shr(shift).unwrap_or(0) & 0xFF;
-                add(out, format_args!("{}.{}.{}.{}", byte(24), byte(16), byte(8), byte(0)));
+                let [.., a, b, c, d] = value.to_be_bytes();
+                add(out, format_args!("{a}.{b}.{c}.{d}"));
             }
             ArgKind::ThreadPtr if value == 0 => {
                 // Nobody runs next, or nobody has it.
@@ -490,7 +486,8 @@ fn numbers_isr(def: &EventDef, word: usize) -> bool {
     def.effects.iter().any(|(e, at)| matches!(e, Effect::IsrEnter | Effect::IsrExit) && at == Some(word))
 }
 
-fn is_doubtful(event: &Event, word: usize) -> bool {
+/// True for a word (from 0) that is not to be relied on.
+pub(super) fn is_doubtful(event: &Event, word: usize) -> bool {
     u32::try_from(word).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|bits| bits & 1 == 1)
 }
 

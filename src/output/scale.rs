@@ -5,7 +5,7 @@ use crate::trace::{Clock, Counts};
 
 /// How ticks are written in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale {
+pub(super) struct Scale {
     /// The unit, for the head.
     pub unit: &'static str,
     /// Last decimals in a tick; `None` where ticks are written as they are.
@@ -15,21 +15,21 @@ pub struct Scale {
 
 impl Scale {
     /// Ticks as they are.
-    pub const TICKS: Self = Self { unit: "ticks", factor: None, decimals: 0 };
+    pub(super) const TICKS: Self = Self { unit: "ticks", factor: None, decimals: 0 };
 
     /// Ticks of a clock that counts events.
-    pub const EVENTS: Self = Self { unit: "events", ..Self::TICKS };
+    pub(super) const EVENTS: Self = Self { unit: "events", ..Self::TICKS };
 
     /// The unit for ticks of a trace's clock, as [`Scale::choose`].
     #[must_use]
-    pub fn of(clock: &Clock, most: u64, digits: u32) -> Self {
+    pub(super) fn of(clock: &Clock, most: u64, digits: u32) -> Self {
         if clock.counts == Counts::Events(1) { Self::EVENTS } else { Self::choose(clock.hz, most, digits) }
     }
 
     /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still tell
     /// one tick from the next, and a coarser one where that would take more than `digits` digits before the point.
     #[must_use]
-    pub fn choose(hz: Option<f64>, most: u64, digits: u32) -> Self {
+    pub(super) fn choose(hz: Option<f64>, most: u64, digits: u32) -> Self {
         const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)];
         let Some(hz) = hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Self::TICKS };
         let tick = 1.0 / hz;
@@ -46,7 +46,7 @@ impl Scale {
 
     /// Ticks in this unit.
     #[must_use]
-    pub fn text(&self, ticks: i64) -> String {
+    pub(super) fn text(&self, ticks: i64) -> String {
         let mut out = String::new();
         self.add(&mut out, ticks);
         out

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::row::Rows;
+use super::row::{Rows, is_doubtful};
 use super::scale::Scale;
 use super::styles::{Style, Styles, style_of};
 use super::text::hex;
@@ -65,12 +65,11 @@ impl<W: Write> Show<W> {
             };
             let mut text = format!("{} after event {}", say(event.ticks), view.trace.about.origin);
             if let Some(newest) = self.newest {
-                let back = newest.saturating_sub(event.ticks);
-                text.push_str(&if back == 0 {
-                    ", the newest".into()
-                } else {
-                    format!(", {} before the newest", say(back))
-                });
+                match newest.checked_sub(event.ticks) {
+                    Some(0) => text.push_str(", the newest"),
+                    Some(back) => text.push_str(&format!(", {} before the newest", say(back))),
+                    None => {}
+                }
             }
             self.line("time", &text)?;
             if let Some(delta) = event.delta {
@@ -131,9 +130,11 @@ impl<W: Write> Show<W> {
                     None => raw,
                 },
             };
-            let doubtful =
-                u32::try_from(i).ok().and_then(|w| event.doubtful.checked_shr(w)).is_some_and(|b| b & 1 == 1);
-            let text = if doubtful { format!("{text}  (doubtful: written after the event, or over it)") } else { text };
+            let text = if is_doubtful(event, i) {
+                format!("{text}  (doubtful: written after the event, or over it)")
+            } else {
+                text
+            };
             self.line(&label, &text)?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The table of events: made for a tired reader, streamed row by row.
 
+#![allow(clippy::arithmetic_side_effects, reason = "columns of a line; ticks are subtracted with a check")]
+
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -117,19 +119,19 @@ impl<W: Write> Table<W> {
         let clock = &view.trace.clock;
         let mut layout = Layout { behind: wide, ..Layout::default() };
         if clock.runs() {
-            let ends = [window.first, window.last].map(|t| t.saturating_sub(self.base()));
+            let ends = [window.first, window.last].map(|t| t.checked_sub(self.base()).unwrap_or(i64::MAX));
             let far = ends.iter().map(|t| t.unsigned_abs()).max().unwrap_or(0);
             self.time = Scale::of(clock, far, 6);
             self.delta = Scale::of(clock, window.step, 7);
             let time = ends.iter().map(|t| self.time.text(*t).len()).max().unwrap_or(1);
             let step = self.delta.text(i64::try_from(window.step).unwrap_or(i64::MAX)).len();
-            layout.delta = step.max(width_of("delta ").saturating_add(self.delta.unit.len()));
+            layout.delta = step.max(width_of("delta ") + self.delta.unit.len());
             if wide {
-                layout.time = time.max(width_of("time ").saturating_add(self.time.unit.len()));
+                layout.time = time.max(width_of("time ") + self.time.unit.len());
             }
             // Ticks that are not to be believed stand beside what they were made of.
             if widest || clock.doubts > 0 {
-                layout.stamp = view.stamp_digits().saturating_add(2);
+                layout.stamp = view.stamp_digits() + 2;
             }
         }
         if wide {
@@ -165,13 +167,13 @@ impl<W: Write> Table<W> {
         let mut most = 0;
         for number in window.isrs() {
             let own = self.rows.exception(view, number).map_or(0, |name| width_of(&escape(name)));
-            most = most.max(behind.map_or(own, |b| own.saturating_add(1).saturating_add(b)));
+            most = most.max(behind.map_or(own, |b| own + 1 + b));
         }
         for id in window.contexts() {
             let own = width_of(&escape(self.rows.who(view, ContextId(id))));
             let isr = view.trace.contexts.get(ContextId(id)).is_some_and(|c| c.kind == ContextKind::Isr);
-            let more = behind.filter(|_| isr).map_or(0, |b| b.saturating_add(1));
-            most = most.max(own.saturating_add(more));
+            let more = behind.filter(|_| isr).map_or(0, |b| b + 1);
+            most = most.max(own + more);
         }
         // Nothing known of what will come: room for an ordinary name.
         if most == 0 { 12 } else { most }
@@ -194,10 +196,10 @@ impl<W: Write> Table<W> {
         }
         let who = line.at();
         line.text("who");
-        line.to(who.saturating_add(layout.who).saturating_add(GAP));
+        line.to(who + layout.who + GAP);
         let event = line.at();
         line.text("event");
-        line.to(event.saturating_add(layout.event).saturating_add(GAP));
+        line.to(event + layout.event + GAP);
         line.text("arguments");
         line.unmark(off);
         line.end(&mut self.out)
@@ -224,7 +226,7 @@ impl<W: Write> Table<W> {
             line.cut(rows.who_of(view, event), layout.who);
         }
         line.unmark(off);
-        line.to(start.saturating_add(layout.who).saturating_add(GAP));
+        line.to(start + layout.who + GAP);
     }
 
     /// The event's name.
@@ -236,7 +238,7 @@ impl<W: Write> Table<W> {
         line.mark(on);
         line.text(&Rows::event(view, event));
         line.unmark(off);
-        line.to(start.saturating_add(layout.event).saturating_add(1));
+        line.to(start + layout.event + 1);
     }
 
     fn arguments(&mut self, view: &View<'_>, event: &Event) {
@@ -259,7 +261,7 @@ impl<W: Write> Table<W> {
     fn changes(&mut self, view: &View<'_>, event: &Event) -> bool {
         let core = usize::from(event.core);
         if core >= self.before.len() {
-            self.before.resize(core.saturating_add(1), None);
+            self.before.resize(core + 1, None);
         }
         let isr = event.isr.filter(|n| self.rows.exception(view, *n).is_some());
         let Some(before) = self.before.get_mut(core) else { return false };
@@ -271,27 +273,19 @@ impl<W: Write> Table<W> {
 
     /// The numbers to the left of who.
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
-        let time = event.ticks.saturating_sub(self.base());
+        let time = event.ticks.checked_sub(self.base());
         let Self { line, layout, options, text, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
         line.mark(on);
         if layout.time > 0 {
-            text.clear();
-            self.time.add(text, time);
-            column(line, layout.time, text);
+            ticks(line, text, layout.time, self.time, time);
         }
         let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
         column(line, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
         number(line, layout.priority, event.priority);
         number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
         number(line, layout.seq, Some(event.seq));
-        if let Some(delta) = event.delta {
-            text.clear();
-            self.delta.add(text, delta);
-            column(line, layout.delta, text);
-        } else {
-            column(line, layout.delta, "-");
-        }
+        ticks(line, text, layout.delta, self.delta, event.delta);
         number(line, layout.core, Some(event.core));
         line.unmark(off);
     }
@@ -308,6 +302,16 @@ fn column(line: &mut Line, width: usize, text: &str) {
         line.number(width, text);
         line.space(GAP);
     }
+}
+
+/// Writes ticks in the unit of their column; a dash where they are not known.
+fn ticks(line: &mut Line, text: &mut String, width: usize, scale: Scale, ticks: Option<i64>) {
+    text.clear();
+    match ticks {
+        Some(ticks) => scale.add(text, ticks),
+        None => text.push('-'),
+    }
+    column(line, width, text);
 }
 
 /// Writes a number, or nothing.

@@ -1,5 +1,7 @@
 //! What is going to be shown, measured before it is: columns are as wide as they need to be.
 
+#![allow(clippy::arithmetic_side_effects, reason = "counts events")]
+
 use crate::trace::Event;
 
 /// The extent of the events that will be shown.
@@ -65,7 +67,7 @@ impl Window {
         if self.events == 0 {
             (self.first, self.last, self.first_seq) = (event.ticks, event.ticks, event.seq);
         }
-        self.events = self.events.saturating_add(1);
+        self.events += 1;
         self.first = self.first.min(event.ticks);
         self.last = self.last.max(event.ticks);
         self.step = self.step.max(event.delta.unwrap_or(0).unsigned_abs());

@@ -88,6 +88,7 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
+    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
@@ -378,12 +379,6 @@ impl Client {
         self.pending = Pending::of(&answer);
         self.stop_reason = answer;
         Ok(())
-    }
-
-    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
-    #[must_use]
-    pub fn stop_reason(&self) -> &[u8] {
-        &self.stop_reason
     }
 
     /// True where it is known that the target ran until we came.

@@ -45,7 +45,7 @@ pub enum RspErrorKind {
     /// The device, socket or command cannot be opened.
     #[error("cannot open it: {why}")]
     CannotOpen {
-        /// The system's words, or ours.
+        /// The system's words, or a sentence of this crate.
         why: String,
     },
     /// The endpoint is served by other code.
@@ -98,7 +98,7 @@ pub enum RspErrorKind {
     Endless {
         /// The request.
         packet: String,
-        /// What to look at.
+        /// What to check.
         hint: &'static str,
     },
     /// Checksums keep failing.

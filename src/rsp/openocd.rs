@@ -9,7 +9,7 @@ use super::error::{RspError, RspErrorKind};
 const MAX_LINES: usize = 4;
 const MAX_CHARACTERS: usize = 200;
 
-/// What OpenOCD prints for other reasons than the read: it looks at its target now and then, and the script that asked
+/// What OpenOCD prints for other reasons than the read: it polls its target now and then, and the script that asked
 /// for the read repeats that it failed.
 const NOT_OF_THE_READ: [&str; 3] = ["Polling target", "Examination failed", "read_memory:"];
 

@@ -159,7 +159,7 @@ fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<P
 
 fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream>> {
     let path = path.to_owned();
-    // connect(2) blocks for ever where the backlog of a stub that serves one client is full.
+    // connect(2) blocks without end where the backlog of a stub that serves one client is full.
     let stream = within(timeout, move || UnixStream::connect(path))?;
     stream.set_nonblocking(true)?;
     Ok(Channel { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })

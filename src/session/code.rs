@@ -347,7 +347,7 @@ mod tests {
         let offset = 0x5555_0000_0000;
         assert_eq!(counts(matched(&writer, TEXT + offset, noise(1, 0x4000), offset)), (8, 8));
         assert_eq!(matched(&writer, TEXT + offset, noise(1, 0x4000), 0), None);
-        // Nothing tells where a program that moves was loaded.
+        // It is not known where a program that moves was loaded.
         let moves = Elf::open(Writer { kind: 3, ..writer }.build()).unwrap();
         let mut memory = Segments::new(vec![Block::whole(TEXT, Bytes::from(noise(2, 0x4000)))]);
         assert_eq!(compare(&mut memory, &moves, LoadOffset::default()), None);

@@ -36,7 +36,7 @@ impl Identity {
         self.entries.as_ref().filter(|_| self.code.is_none_or(CodeMatch::leaves_open))
     }
 
-    /// True where something shows that the ELF is of another build: then nothing follows from what lies at its addresses.
+    /// True where something shows that the ELF is of another build: then its addresses are those of other variables.
     #[must_use]
     pub fn is_another(&self) -> bool {
         self.code.is_some_and(CodeMatch::is_another)

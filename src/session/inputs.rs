@@ -15,7 +15,7 @@ use crate::rsp::{Endpoint, Leave};
 pub struct Inputs {
     /// The program's ELF file.
     pub elf: Option<PathBuf>,
-    /// A program that is not a file: its name for people, and its bytes.
+    /// A program that is not a file: its name in messages, and its bytes.
     pub elf_built_in: Option<(&'static str, &'static [u8])>,
     /// The one to take where no other file is a program.
     pub elf_default: Option<PathBuf>,
@@ -128,7 +128,7 @@ impl<P: Into<PathBuf>, const N: usize> From<[P; N]> for Inputs {
 }
 
 impl RemoteInput {
-    /// The stub at `endpoint`, with the timeout that the command line has too; the target is left as it was found.
+    /// The stub at `endpoint`, with the timeout of the command line; a target that ran is left running, one that was halted is left halted.
     #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, timeout: Duration::from_secs(2), leave: Leave::AsFound, max_halt: None }
@@ -185,7 +185,7 @@ impl Inputs {
         open::describe(self)
     }
 
-    /// Opens the program, over memory of your own; `name` is what people call that.
+    /// Opens the program, over memory of your own; `name` is its name in messages.
     ///
     /// # Errors
     /// As [`Inputs::describe`].

@@ -77,7 +77,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
                 format!("searching the first {bytes} bytes of memory for a trace header: none")
             }
             Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
-            None => "searching: this source does not tell what memory it has".to_owned(),
+            None => "searching: this source does not list its memory".to_owned(),
         });
         if session.info.scan && whole && error.code == Code::NoTrace {
             error.message = "no trace header is in this memory".to_owned();

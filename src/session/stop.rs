@@ -23,12 +23,12 @@ pub struct CoreNotes {
     threads: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The auxiliary vector of a process (`NT_AUXV`).
     auxv: Option<Vec<u8>>,
-    /// Registers of the first CPU that its note has no place for, in a core of ours.
+    /// Registers of the first CPU that its note has no place for, in an evidence core.
     system: Vec<(String, u64)>,
     machine: Option<Machine>,
-    /// The program's `e_flags`, in a core of ours.
+    /// The program's `e_flags`, in an evidence core.
     flags: Option<u32>,
-    /// What a core of ours says of the frames.
+    /// What an evidence core says of the frames.
     frames: Option<Frames>,
     /// And of the program's code.
     code: CodeRanges,
@@ -54,7 +54,7 @@ impl CoreNotes {
             baseline: fact("frames of the small instruction set") == Some("true"),
             ..Frames::new(architecture, endian)
         });
-        // In a core of ours the threads follow the CPUs.
+        // In an evidence core the threads follow the CPUs.
         let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MAX_NOTES).min(MAX_NOTES);
         let threads = core.threads().into_iter().map(|(desc, tls)| (desc.to_vec(), tls.map(<[u8]>::to_vec)));
         Self {
@@ -70,7 +70,7 @@ impl CoreNotes {
         }
     }
 
-    /// True for a core of ours that says so: only these have the program's own names for exceptions.
+    /// True for an evidence core that says so: only these have the program's own names for exceptions.
     pub fn is_m_profile(&self) -> bool {
         self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
     }
@@ -154,7 +154,7 @@ impl Target<'_> {
         kernel.find_running(stop);
         kernel.place(memory, stop, &self.info.symbols);
         if stop.frames.map(|f| f.architecture) != before {
-            // What was said of the processor before its threads were looked at.
+            // What was inferred of the processor before its threads were read.
             issues.retain(|i| i.code != Code::CpuInferred);
         }
         // Of a link that broke on the way each list would say the same, and what it holds would be missing.
@@ -259,7 +259,7 @@ impl Target<'_> {
         let architecture = profile.unwrap_or(Architecture::Arm);
         let doubt = if profile.is_none() { ", which could be that of a Cortex-M too" } else { "" };
         let message =
-            format!("the core does not tell which ARM it is of: by its status register {}{doubt}", architecture.name());
+            format!("the core does not show which ARM it is of: by its status register {}{doubt}", architecture.name());
         issues.push(Issue::new(Code::CpuInferred, message));
         (Some(Frames::new(architecture, endian)), profile.is_none())
     }

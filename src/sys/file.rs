@@ -24,7 +24,7 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file, mapped read-only. On Unix a file that somebody cuts short while it is mapped ends the program with one sentence
+/// A file, mapped read-only. On Unix a file that is cut short while it is mapped ends the program with one sentence
 /// and status 2: there is no way back from such a read.
 pub struct Map {
     // Before `map`: fields are dropped in this order, and the address range may be another's at once.
@@ -65,7 +65,7 @@ const MAX_RANGES: usize = 65_536;
 
 /// Where the file holds bytes: offset and length, sorted. One range over all where nothing better is known.
 ///
-/// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what nobody wrote
+/// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what was never written
 /// need not be searched.
 #[cfg(target_os = "linux")]
 #[must_use]

@@ -1,7 +1,7 @@
 //! A mapped file that is cut short: reading past its new end raises `SIGBUS`, from which no read can return.
 //!
 //! The first map installs a handler. Where the fault lies in one of our maps it writes one line and ends the
-//! process with status 2; any other `SIGBUS` is handed to whoever handled it before us. The handler touches
+//! process with status 2; any other `SIGBUS` is passed to the handler before ours. The handler touches
 //! only static atomics, `write`, `_exit` and `sigaction`: all are allowed in a signal handler.
 
 use std::path::Path;
@@ -123,7 +123,7 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
 
 const TAIL: &[u8] = b" was cut short while it was being read; copy it first, then read the copy\n";
 
-/// Not ours: whoever was there before gets the same fault again when the read is repeated.
+/// Another fault: the handler before ours gets it again when the read is repeated.
 #[allow(unsafe_code, reason = "a signal handler")]
 fn give_back() {
     // SAFETY: `BEFORE` was filled by `sigaction` before our handler was installed, and is only read; a zeroed
@@ -183,7 +183,7 @@ mod tests {
             std::fs::write(&path, [7; 16]).unwrap();
             let map = map(&path);
             std::fs::remove_file(&path).unwrap();
-            // SAFETY: raise has no preconditions. Twice: the first returns from the handler of whoever was
+            // SAFETY: raise has no preconditions. Twice: the first returns from the handler that was
             // there before Rust's own, the second meets the default action.
             unsafe {
                 for _ in 0..3 {

@@ -127,7 +127,7 @@ fn remove_files() {
     for file in &FILES {
         let name = file.swap(ptr::null_mut(), Ordering::SeqCst);
         if !name.is_null() {
-            // SAFETY: a name in the list is a string that ends with a zero, and whoever takes it out owns it.
+            // SAFETY: a name in the list is a string that ends with a zero, and what takes it out owns it.
             #[allow(unsafe_code, reason = "std's remove_file allocates, which a signal handler must not do")]
             unsafe {
                 libc::unlink(name);
@@ -176,7 +176,7 @@ impl Drop for Listed {
 
 /// Frees a name that is on no list.
 fn release(name: *mut c_char) {
-    // SAFETY: it came from `CString::into_raw`, and whoever takes it out of the list owns it.
+    // SAFETY: it came from `CString::into_raw`, and what takes it out of the list owns it.
     #[allow(unsafe_code, reason = "the list holds plain pointers, which a signal handler can read")]
     drop(unsafe { CString::from_raw(name) });
 }

@@ -1,5 +1,7 @@
 //! Who inserted an event.
 
+use std::sync::Arc;
+
 use super::{Interner, ObjectId};
 use crate::abi::Addr;
 
@@ -55,8 +57,23 @@ pub struct Context {
 #[derive(Debug, Clone, Default)]
 pub struct Contexts {
     list: Vec<Context>,
-    /// By kind: the numbers of its addresses.
-    numbers: [Interner; 5],
+    index: Arc<ContextIndex>,
+}
+
+/// The numbers of contexts, by kind and address.
+#[derive(Debug, Clone, Default)]
+pub struct ContextIndex {
+    kinds: [(Interner, Vec<ContextId>); 5],
+}
+
+impl ContextIndex {
+    /// The number of a context.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
+        let (addresses, ids) = self.kinds.get(kind as usize)?;
+        ids.get(usize::try_from(addresses.find(address)?).ok()?).copied()
+    }
 }
 
 impl Contexts {
@@ -67,8 +84,9 @@ impl Contexts {
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         self.list.push(Context { kind, address, name: None, object: None, process: None });
-        if let Some(numbers) = self.numbers.get_mut(kind as usize) {
-            numbers.insert(address, id.0);
+        if let Some((addresses, ids)) = Arc::make_mut(&mut self.index).kinds.get_mut(kind as usize) {
+            addresses.intern(address);
+            ids.push(id);
         }
         id
     }
@@ -76,7 +94,13 @@ impl Contexts {
     /// The number of a context that was interned before.
     #[must_use]
     pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
-        self.numbers.get(kind as usize)?.get(address).map(ContextId)
+        self.index.find(kind, address)
+    }
+
+    /// The numbers of all contexts so far, for who looks up many.
+    #[must_use]
+    pub fn index(&self) -> Arc<ContextIndex> {
+        Arc::clone(&self.index)
     }
 
     /// The context of this number.

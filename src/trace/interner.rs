@@ -1,67 +1,96 @@
 //! Dense numbers for words of the target: addresses of threads and objects.
 
-use std::hash::{BuildHasher as _, RandomState};
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of words that are held")]
 
-/// The number that marks an empty place.
-const EMPTY: u32 = u32::MAX;
+use std::hash::{BuildHasher, RandomState};
 
-/// A map from words to numbers: open addressing in one block of memory. Its hash has a random seed, so that a trace
-/// cannot be made to fill one corner of it.
+/// Gives each word a number, from 0, in the order in which they come: open addressing in two blocks of memory.
 #[derive(Debug, Clone)]
 pub struct Interner {
-    /// A power of two of them, at most half of them taken.
-    places: Vec<(u64, u32)>,
-    len: usize,
-    seed: u64,
+    words: Vec<u64>,
+    /// By hash: the number of the word plus one; 0 where the slot is free. At most half of the slots are taken.
+    slots: Vec<u32>,
+    /// Drawn for each table: a trace that is made to collide does not know them.
+    keys: (u64, u64),
 }
 
 impl Default for Interner {
     fn default() -> Self {
-        Self { places: Vec::new(), len: 0, seed: RandomState::new().hash_one(0u8) | 1 }
+        let random = RandomState::new();
+        Self { words: Vec::new(), slots: vec![0; 64], keys: (random.hash_one(0u8), random.hash_one(1u8) | 1) }
     }
 }
 
 impl Interner {
-    /// The number of a word that was inserted before.
-    #[must_use]
+    /// The slot in which a word is, or which is free for it.
     #[inline]
-    pub fn get(&self, word: u64) -> Option<u32> {
-        self.place(word).and_then(|at| self.places.get(at)).filter(|(_, number)| *number != EMPTY).map(|(_, n)| *n)
-    }
-
-    /// Gives a word a number, in place of the one that it may have had.
-    pub fn insert(&mut self, word: u64, number: u32) {
-        if self.len.saturating_mul(2) >= self.places.len() {
-            let size = self.places.len().saturating_mul(2).max(16);
-            let old = std::mem::replace(&mut self.places, vec![(0, EMPTY); size]);
-            self.len = 0;
-            for (word, number) in old.into_iter().filter(|(_, number)| *number != EMPTY) {
-                self.put(word, number);
-            }
-        }
-        self.put(word, number);
-    }
-
-    fn put(&mut self, word: u64, number: u32) {
-        if let Some(place) = self.place(word).and_then(|at| self.places.get_mut(at)) {
-            self.len = self.len.saturating_add(usize::from(place.1 == EMPTY));
-            *place = (word, number);
-        }
-    }
-
-    /// Where a word is, or would be put.
-    #[inline]
-    fn place(&self, word: u64) -> Option<usize> {
-        let last = self.places.len().checked_sub(1)?;
-        let mixed = (word ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (self.seed << 1));
-        let mut at = usize::try_from(mixed >> 32).unwrap_or(0) & last;
-        loop {
-            let (own, number) = self.places.get(at)?;
-            if *own == word || *number == EMPTY {
-                return Some(at);
+    fn slot(&self, word: u64) -> usize {
+        let product = u128::from(word ^ self.keys.0).wrapping_mul(u128::from(self.keys.1));
+        #[allow(clippy::cast_possible_truncation, reason = "both halves are taken")]
+        let hash = product as u64 ^ (product >> 64) as u64;
+        let last = self.slots.len() - 1;
+        let mut at = usize::try_from(hash & u64::from(u32::MAX)).unwrap_or(0) & last;
+        while let Some(number) = self.slots.get(at).and_then(|n| n.checked_sub(1)) {
+            if self.word(number) == Some(word) {
+                break;
             }
             at = at.wrapping_add(1) & last;
         }
+        at
+    }
+
+    /// The number of a word that was met before.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, word: u64) -> Option<u32> {
+        self.slots.get(self.slot(word))?.checked_sub(1)
+    }
+
+    /// The number of a word, which is added where it is new.
+    #[inline]
+    pub fn intern(&mut self, word: u64) -> u32 {
+        let slot = self.slot(word);
+        match self.slots.get(slot).and_then(|n| n.checked_sub(1)) {
+            Some(number) => number,
+            None => self.add(word, slot),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, word: u64, slot: usize) -> u32 {
+        self.words.push(word);
+        let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        if let Some(free) = self.slots.get_mut(slot) {
+            *free = next;
+        }
+        if self.words.len() > self.slots.len() / 2 {
+            self.grow();
+        }
+        next - 1
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![0; self.slots.len() * 2];
+        for (number, word) in (1u32..).zip(std::mem::take(&mut self.words)) {
+            let slot = self.slot(word);
+            self.words.push(word);
+            if let Some(free) = self.slots.get_mut(slot) {
+                *free = number;
+            }
+        }
+    }
+
+    /// The word of a number.
+    #[must_use]
+    #[inline]
+    pub fn word(&self, number: u32) -> Option<u64> {
+        self.words.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// All words, by their numbers.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
     }
 }
 
@@ -70,16 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_word_keeps_its_number() {
+    fn words_keep_their_numbers() {
         let mut all = Interner::default();
-        assert_eq!(all.get(0), None);
-        let words: Vec<u64> = (0..5000u64).map(|n| 0x2000_0000 + n * 0xB0).chain([0, u64::MAX]).collect();
-        for (n, word) in (0..).zip(&words) {
-            all.insert(*word, n);
+        assert_eq!(all.find(0), None);
+        let address = |n: u32| 0x2000_0000 + u64::from(n) * 0x100;
+        for n in 0..10_000 {
+            assert_eq!(all.intern(address(n)), n);
         }
-        assert!((0..).zip(&words).all(|(n, word)| all.get(*word) == Some(n)));
-        assert_eq!(all.get(0x2000_0001), None);
-        all.insert(0, 7);
-        assert_eq!(all.get(0), Some(7));
+        assert!((0..10_000).all(|n| all.intern(address(n)) == n && all.find(address(n)) == Some(n)));
+        assert_eq!((all.words().len(), all.find(1), all.word(3)), (10_000, None, Some(address(3))));
     }
 }

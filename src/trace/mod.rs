@@ -13,7 +13,7 @@ mod issue;
 mod object;
 
 pub use clock::{Clock, Counts, Direction, Known};
-pub use context::{Context, ContextId, ContextKind, Contexts};
+pub use context::{Context, ContextId, ContextIndex, ContextKind, Contexts};
 pub use event::{DefId, Event, Extra, Words};
 pub use interner::Interner;
 pub use interrupt::{Interrupts, Mark, Number};

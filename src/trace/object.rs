@@ -34,7 +34,9 @@ pub struct Object {
 #[derive(Debug, Clone, Default)]
 pub struct ObjectTable {
     list: Vec<Object>,
-    by_address: Interner,
+    addresses: Interner,
+    /// By the number of an address: the object that it means.
+    by_address: Vec<ObjectId>,
 }
 
 impl ObjectTable {
@@ -43,8 +45,11 @@ impl ObjectTable {
     pub fn push(&mut self, object: Object) -> ObjectId {
         let id = ObjectId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         let keep_older = self.at(object.address).is_some_and(|old| !old.deleted && object.deleted);
-        if !keep_older {
-            self.by_address.insert(object.address, id.0);
+        let number = usize::try_from(self.addresses.intern(object.address)).unwrap_or(usize::MAX);
+        match self.by_address.get_mut(number) {
+            Some(place) if !keep_older => *place = id,
+            Some(_) => {}
+            None => self.by_address.push(id),
         }
         self.list.push(object);
         id
@@ -65,7 +70,7 @@ impl ObjectTable {
     /// The number of the object at this address.
     #[must_use]
     pub fn id_at(&self, address: Addr) -> Option<ObjectId> {
-        self.by_address.get(address).map(ObjectId)
+        self.by_address.get(usize::try_from(self.addresses.find(address)?).ok()?).copied()
     }
 
     /// All of them, in registry order.

@@ -42,7 +42,7 @@ fn a_core_of_gdb_with_its_program() {
     let elf = Arc::new(Elf::open(FileMap::open(&program).unwrap()).unwrap());
     let mut core = Core::open(Elf::open(FileMap::open(&file).unwrap()).unwrap()).unwrap();
     assert_eq!((core.missing_bytes(), core.disagreement(&elf)), (0, None));
-    assert!(core.prstatus().count() >= 1);
+    assert!(!core.threads().is_empty());
     let (offset, how) = core.load_offset(&elf).unwrap();
     assert!(offset != 0 && how.contains("AT_ENTRY"), "{offset:#x} {how}");
     let files = core.mapped_files();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tx_trace::abi::{Endian, Width};
-use tx_trace::cpu::{Architecture, CodeRanges, Frames, SavedKind, from_prstatus};
+use tx_trace::cpu::{Architecture, CodeRanges, Frames, SavedKind, from_notes};
 use tx_trace::elf::Elf;
 use tx_trace::mem::Memory;
 use tx_trace::mem::core::Core;
@@ -65,8 +65,8 @@ fn cores_of_several_makers() {
         let core = Core::open(Elf::open(fixture(core)).unwrap()).unwrap();
         let program = Elf::open(fixture(program)).unwrap();
         let architecture = Architecture::of(&program).unwrap();
-        let all: Vec<_> =
-            core.prstatus().map(|desc| from_prstatus(architecture, program.endian(), desc).unwrap().1).collect();
+        let of = |desc| from_notes(architecture, program.endian(), desc, None).unwrap();
+        let all: Vec<_> = core.threads().into_iter().map(|(desc, _)| of(desc)).collect();
         (all, program)
     };
     // GDB's core of bare metal stands in the spin behind the fault; QEMU's of a process at the store that faulted.

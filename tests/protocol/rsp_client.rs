@@ -539,6 +539,15 @@ fn a_qemu_without_acknowledgements_was_taken_for_another_stub() {
     assert_eq!(client.leave().before, Before::Unknown);
 }
 
+/// Its second half was sent to the last address there is.
+#[test]
+fn a_write_past_the_end_of_the_address_space_was_sent() {
+    let (stub, mut client) = connect(gdbserver());
+    let error = client.write_memory(u64::MAX - 3, &[0; 8]).unwrap_err();
+    assert!(matches!(error.kind, RspErrorKind::Refusal { .. }), "{error}");
+    assert!(!stub.requests().iter().any(|request| request.starts_with('M')));
+}
+
 #[test]
 fn dropped_on_an_error_path_it_still_leaves() {
     let (stub, client) = connect(qemu(true));

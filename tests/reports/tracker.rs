@@ -1,4 +1,4 @@
-//! The tracker as others consume it: a picture of who had which core, and what is known behind a gap.
+//! The tracker as others consume it: a picture of who had which core.
 
 #![allow(
     missing_docs,
@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::decode::{Door, open};
-use tx_trace::analysis::tracker::{Change, Consumer, Gap, Span, Step, System, ThreadState, Tracker, Wants, Who};
+use tx_trace::analysis::tracker::{Consumer, Span, Step, System, Tracker, Wants, Who};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::format::Extent;
 use tx_trace::trace::Trace;
@@ -85,47 +85,4 @@ fn the_spans_of_a_core_cover_the_trace_without_overlap() {
     let whos = |who: fn(&Who) -> bool| bars.iter().filter(|b| who(&b.who)).count();
     assert!(whos(|w| *w == Who::Isr) == 100 && whos(|w| *w == Who::Idle) == 34, "{bars:?}");
     assert!(whos(|w| matches!(w, Who::Thread(_))) > 100 && whos(|w| *w == Who::Unknown) == 0);
-}
-
-/// Notes the newest spans and changes.
-#[derive(Default)]
-struct Newest {
-    spans: Vec<Span>,
-    gaps: Vec<Gap>,
-}
-
-impl Consumer for Newest {
-    fn step(&mut self, step: &Step<'_>, _: &System<'_>) {
-        self.spans = step.spans.to_vec();
-        self.gaps.extend(step.changes.iter().filter_map(|c| if let Change::Gap(why) = c { Some(*why) } else { None }));
-    }
-}
-
-#[test]
-fn nothing_is_known_behind_a_gap() {
-    let trace = trace_of(&[
-        Entry::thread(ALPHA, 4, 5000, 0, [0; 4]),
-        Entry::isr(ALPHA, 3, 100, [0, 15, 0, 0]),
-        Entry::thread(BETA, 5, 5000, 200, [0; 4]),
-        Entry::thread(BETA, 5, 5000, 300, [0; 4]),
-    ]);
-    let catalogue = Catalogue::threadx(Names::Duo);
-    let events: Vec<_> = trace.events().collect();
-    let mut newest = Newest::default();
-    let mut tracker = Tracker::new(&trace, &catalogue, Wants::ALL);
-    tracker.event(&events[0], &mut newest);
-    tracker.event(&events[1], &mut newest);
-    assert_eq!(tracker.system().frames(0).len(), 1);
-    tracker.gap(Gap::Lost, &mut newest);
-    assert_eq!((tracker.system().frames(0).len(), tracker.system().holder(0)), (0, Who::Unknown));
-    let alpha = tracker.system().find_thread(ALPHA).unwrap();
-    assert_eq!(tracker.system().thread(alpha).unwrap().state, ThreadState::Unknown);
-    tracker.event(&events[2], &mut newest);
-    assert_eq!(newest.gaps, [Gap::Lost]);
-    assert_eq!(newest.spans.iter().map(|s| (s.who, s.from, s.to)).collect::<Vec<_>>(), [(Who::Unknown, 100, 200)]);
-    tracker.clock_doubt(&mut newest);
-    tracker.event(&events[3], &mut newest);
-    let beta = tracker.system().find_thread(BETA).unwrap();
-    assert_eq!(newest.spans.len(), 1);
-    assert!(newest.spans[0].is_doubtful && newest.spans[0].who == Who::Thread(beta));
 }

@@ -1,6 +1,8 @@
 //! Who ran for how long since any moment: cumulative ticks, and a log of what they were when somebody first ran behind such
 //! a moment. So an event costs the same however many waits are open.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use crate::analysis::tracker::{System, Who};
 
 /// Ticks of somebody at one priority.
@@ -65,7 +67,7 @@ impl Ran {
         };
         let place = place(who);
         if place >= self.last.len() {
-            self.last.resize(place.saturating_add(1), 0);
+            self.last.resize(place + 1, 0);
         }
         let Some(last) = self.last.get_mut(place) else { return };
         let at = |n: u32| usize::try_from(n).ok().and_then(|n| n.checked_sub(1));
@@ -85,13 +87,13 @@ impl Ran {
 
     /// A moment since which can be asked.
     pub fn now(&mut self) -> u64 {
-        self.moment = self.moment.wrapping_add(1);
+        self.moment += 1;
         self.moment
     }
 
     /// Who ran since a moment.
     pub fn since(&mut self, moment: u64, mut each: impl FnMut(Share)) {
-        self.asked = self.asked.wrapping_add(1);
+        self.asked += 1;
         let first = self.log.partition_point(|e| e.moment < moment);
         for entry in self.log.iter().skip(first) {
             let sum = usize::try_from(entry.sum).ok().and_then(|n| self.sums.get_mut(n));

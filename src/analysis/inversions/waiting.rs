@@ -1,5 +1,7 @@
 //! Who waits for which lock of whom, found by thread, by lock and by owner.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::BTreeMap;
 
 use super::window::Window;
@@ -118,7 +120,7 @@ impl Waits {
             if next != thread {
                 all.extend(self.by_owner.get(&next).into_iter().flatten().filter(|t| **t != thread));
             }
-            at = at.saturating_add(1);
+            at += 1;
             if at > self.len() {
                 break;
             }

@@ -1,5 +1,7 @@
 //! One inversion: a thread waits for a lock that a less urgent one has, and what was done with that time.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::ran::Share;
 use crate::analysis::tracker::{Ending, ObjectNo, Span, System, ThreadNo, Who};
 use crate::catalogue::Catalogue;
@@ -217,7 +219,7 @@ impl Window {
         }
         let core = usize::from(span.core);
         if core >= self.absent_at.len() {
-            self.absent_at.resize(core.saturating_add(1), 0);
+            self.absent_at.resize(core + 1, 0);
         }
         let before = self.absent_at.get_mut(core).map_or(sum, |at| std::mem::replace(at, sum));
         sum.saturating_sub(before)

@@ -1,5 +1,7 @@
 //! Period and jitter of repeating events: `--every`.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::timing::{Timing, notes, timing_columns};
@@ -76,7 +78,7 @@ impl Every {
         } else if self.unknown.len() < MAX_IDS || self.unknown.contains_key(&event.id) {
             self.unknown.entry(event.id).or_default().event(event);
         } else {
-            self.beyond = self.beyond.saturating_add(1);
+            self.beyond += 1;
         }
     }
 
@@ -91,7 +93,7 @@ impl Every {
             row.extend(one.timing.cells());
             row.push(one.timing.jitter());
             rows.push(row);
-            backwards = backwards.saturating_add(one.timing.backwards);
+            backwards += one.timing.backwards;
         }
         let mut notes = notes(scope, system, !rows.is_empty(), backwards);
         if !rows.is_empty() {

@@ -1,5 +1,7 @@
 //! How long interrupts take, by number.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::BTreeMap;
 
 use super::timing::{Timing, notes, timing_columns};
@@ -33,7 +35,7 @@ pub(super) struct Interrupts {
 impl Interrupts {
     fn at(&mut self, number: Option<u64>) -> Option<&mut One> {
         if self.all.len() >= MAX_NUMBERS && !self.all.contains_key(&number) {
-            self.beyond = self.beyond.saturating_add(1);
+            self.beyond += 1;
             return None;
         }
         Some(self.all.entry(number).or_default())
@@ -43,7 +45,7 @@ impl Interrupts {
         match *change {
             Change::Entered { number, .. } => {
                 let Some(one) = self.at(system.interrupt_number(event, number)) else { return };
-                one.begun = one.begun.saturating_add(1);
+                one.begun += 1;
                 if one.begun == 1 {
                     let word = system.role(event).and_then(|r| r.isr_number.index());
                     let field = event.def.zip(word).and_then(|(def, word)| system.catalogue[def].field(word));
@@ -53,11 +55,11 @@ impl Interrupts {
             }
             Change::Exited { frame } => {
                 if let Some(one) = self.at(system.interrupt_number(event, frame.number)) {
-                    one.ended = one.ended.saturating_add(1);
+                    one.ended += 1;
                     one.timing.add(frame.since, event.ticks, event.seq);
                 }
             }
-            Change::Unannounced => self.unannounced = self.unannounced.saturating_add(1),
+            Change::Unannounced => self.unannounced += 1,
             _ => {}
         }
     }
@@ -68,9 +70,9 @@ impl Interrupts {
         let (mut unended, mut never, mut backwards) = (0u64, true, 0u64);
         for (number, one) in &self.all {
             let open = one.begun.saturating_sub(one.ended);
-            unended = unended.saturating_add(open);
+            unended += open;
             never &= one.ended == 0;
-            backwards = backwards.saturating_add(one.timing.backwards);
+            backwards += one.timing.backwards;
             let mut row = vec![match number {
                 Some(n) if one.is_address => Cell::Address(*n),
                 Some(n) => Cell::Count(*n),

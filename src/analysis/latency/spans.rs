@@ -1,5 +1,7 @@
 //! Spans from one event to the next of another: `--span`.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::HashMap;
 
 use super::timing::{Timing, notes, timing_columns};
@@ -103,13 +105,13 @@ impl Span {
     fn event(&mut self, event: &Event, words: &[u64], endian: Endian) {
         let (from, to) = (self.from.value(event, words, endian), self.to.value(event, words, endian));
         if from == Some(None) || to == Some(None) {
-            self.valueless = self.valueless.saturating_add(1);
+            self.valueless += 1;
         }
         // An event that is both ends one span before it begins the next.
         if let Some(Some(value)) = to {
             let begun = self.open.remove(&value).unwrap_or_default();
             if begun.is_empty() {
-                self.unmatched = self.unmatched.saturating_add(1);
+                self.unmatched += 1;
             }
             self.waiting = self.waiting.saturating_sub(begun.len());
             for since in begun {
@@ -118,10 +120,10 @@ impl Span {
         }
         if let Some(Some(value)) = from {
             if self.waiting >= MAX_OPEN {
-                self.overflow = self.overflow.saturating_add(1);
+                self.overflow += 1;
             } else {
                 self.open.entry(value).or_default().push(event.ticks);
-                self.waiting = self.waiting.saturating_add(1);
+                self.waiting += 1;
             }
         }
     }

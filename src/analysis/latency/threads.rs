@@ -1,5 +1,7 @@
 //! From ready to running, by thread.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::timing::{Timing, notes, ticks, timing_columns};
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState};
@@ -47,7 +49,7 @@ impl Threads {
                 if let Some(one) = self.at(thread).filter(|o| o.woken == Some(seq)) {
                     match at {
                         Some(at) => one.timing.add(since, at, event.seq),
-                        None => self.unknown = self.unknown.saturating_add(1),
+                        None => self.unknown += 1,
                     }
                 }
             }
@@ -66,7 +68,7 @@ impl Threads {
                 .then_some(thread.since);
             let waiting =
                 since.zip(scope.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());
-            backwards = backwards.saturating_add(one.timing.backwards);
+            backwards += one.timing.backwards;
             if one.timing.count() == 0 && waiting.is_none() {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! Durations of one kind, and how all of these reports show them.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use crate::analysis::histogram::Histogram;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::System;
@@ -21,7 +23,7 @@ impl Timing {
     /// Counts one that the event of this number ended.
     pub fn add(&mut self, from: i64, to: i64, seq: u64) {
         let Some(ticks) = to.checked_sub(from).and_then(|t| u64::try_from(t).ok()) else {
-            self.backwards = self.backwards.saturating_add(1);
+            self.backwards += 1;
             return;
         };
         if self.histogram.max().is_none_or(|max| ticks > max) {

@@ -1,12 +1,14 @@
 //! Counters of the products that share the kernel's buffer. The catalogue says which events feed them.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::COUNTER;
 use crate::analysis::columns;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::System;
 use crate::catalogue::{Catalogue, Counter, counters};
 use crate::report::{Cell, Report};
-use crate::trace::Event;
+use crate::trace::{DefId, Event};
 
 /// What is added up of one counter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,18 +39,22 @@ impl Companions {
         Self { by_def, sums: vec![Sum::default(); counters().len()] }
     }
 
+    /// True where events of a definition feed counters.
+    pub fn has(&self, def: DefId) -> bool {
+        usize::try_from(def.0).ok().and_then(|at| self.by_def.get(at)).is_some_and(|fed| !fed.is_empty())
+    }
+
     /// An event, which may feed counters.
-    #[inline]
     pub fn event(&mut self, event: &Event, system: &System<'_>) {
         let fed = event.def.and_then(|d| self.by_def.get(usize::try_from(d.0).ok()?)).filter(|fed| !fed.is_empty());
         let Some(fed) = fed else { return };
         let words = system.trace.words(event);
         for index in fed {
             let (Some(counter), Some(sum)) = (counters().get(*index), self.sums.get_mut(*index)) else { continue };
-            sum.events = sum.events.saturating_add(1);
+            sum.events += 1;
             match counter.adds.of(words, event.doubtful) {
                 Some(n) => sum.value = sum.value.saturating_add(n),
-                None => sum.unfilled = sum.unfilled.saturating_add(1),
+                None => sum.unfilled += 1,
             }
         }
     }

@@ -1,6 +1,8 @@
 //! `stats`: counters of the scope, of each core, of each thread, of each interrupt, and who resumed whom. FileX's and
 //! NetX's counters where such events are there.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 mod can;
 mod companions;
 mod interrupts;
@@ -10,12 +12,13 @@ use self::can::Can;
 use self::companions::Companions;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
-use super::columns;
 use super::scope::Scope;
-use super::tracker::{Change, Span, System, ThreadNo, Who};
-use crate::catalogue::Catalogue;
+use super::tracker::{Change, Span, Step, System, ThreadNo, Who};
+use super::{Changes, Making, Needs, Of, columns};
+use crate::catalogue::{Catalogue, Role};
+use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
-use crate::trace::Event;
+use crate::trace::{DefId, Event};
 
 /// Why a thread that could go on lost its core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +104,11 @@ pub(super) struct Stats {
 
 /// One more.
 fn bump(n: &mut u64) {
-    *n = n.saturating_add(1);
+    *n += 1;
 }
 
 impl Stats {
-    pub fn new(catalogue: &Catalogue) -> Self {
+    fn new(catalogue: &Catalogue) -> Self {
         Self {
             cores: Vec::new(),
             spare: Core::default(),
@@ -118,7 +121,7 @@ impl Stats {
     fn core(&mut self, core: u16) -> &mut Core {
         let index = usize::from(core);
         if index >= self.cores.len() {
-            self.cores.resize(index.saturating_add(1), Core::default());
+            self.cores.resize(index + 1, Core::default());
         }
         // Just made long enough; the spare core is never used.
         self.cores.get_mut(index).unwrap_or(&mut self.spare)
@@ -175,9 +178,16 @@ impl Stats {
     }
 }
 
-impl Stats {
+impl Making for Stats {
+    /// It counts changes, and resets a count where somebody else has the core.
+    const NEEDS: Needs = Needs { spans: true, changes: Changes::Kept, calls: false };
+
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        Ok(Stats::new(of.catalogue))
+    }
+
     #[inline]
-    pub fn span(&mut self, span: &Span) {
+    fn span(&mut self, span: &Span, _: &System<'_>) {
         // Somebody else had the core: the next interrupt is another one.
         if !matches!(span.who, Who::Isr | Who::Unknown) {
             self.core(span.core).counted = false;
@@ -185,7 +195,37 @@ impl Stats {
     }
 
     #[inline]
-    pub fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+    fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
+        step.changes.iter().for_each(|change| self.change(step.event, change, system));
+    }
+
+    fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
+        def.is_some_and(|def| self.companions.has(def))
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event, system: &System<'_>) {
+        self.companions.event(event, system);
+    }
+
+    fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
+        let mut all = Counts::default();
+        self.cores.iter().for_each(|c| all.add(&c.counts));
+        let blind = is_blind(&all, scope);
+        let mut reports = vec![self.whole(&all, blind, scope, system)];
+        if scope.cores > 1 {
+            reports.push(self.by_core(blind, Can::of(system), scope));
+        }
+        reports.extend(self.threads.report(blind, Can::of(system), scope, system));
+        reports.extend(self.threads.wakeups(&self.interrupts, scope, system));
+        reports.extend(self.interrupts.report(all.unannounced, scope, system));
+        reports.extend(self.companions.reports(scope));
+        reports
+    }
+}
+
+impl Stats {
+    fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         match *change {
             Change::Switch { from, to } => {
                 let core = self.core(event.core);
@@ -243,26 +283,6 @@ impl Stats {
             }
             _ => {}
         }
-    }
-
-    #[inline]
-    pub fn event(&mut self, event: &Event, system: &System<'_>) {
-        self.companions.event(event, system);
-    }
-
-    pub fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
-        let mut all = Counts::default();
-        self.cores.iter().for_each(|c| all.add(&c.counts));
-        let blind = is_blind(&all, scope);
-        let mut reports = vec![self.whole(&all, blind, scope, system)];
-        if scope.cores > 1 {
-            reports.push(self.by_core(blind, Can::of(system), scope));
-        }
-        reports.extend(self.threads.report(blind, Can::of(system), scope, system));
-        reports.extend(self.threads.wakeups(&self.interrupts, scope, system));
-        reports.extend(self.interrupts.report(all.unannounced, scope, system));
-        reports.extend(self.companions.reports(scope));
-        reports
     }
 }
 

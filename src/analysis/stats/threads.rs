@@ -1,5 +1,7 @@
 //! What happened to each thread, and who did it.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::BTreeMap;
 
 use super::can::Can;
@@ -56,7 +58,7 @@ impl Threads {
     /// The row of a thread.
     pub fn row(&mut self, no: ThreadNo) -> &mut Row {
         if no.index() >= self.rows.len() && no.index() < usize::MAX {
-            self.rows.resize(no.index().saturating_add(1), Row::default());
+            self.rows.resize(no.index() + 1, Row::default());
         }
         self.rows.get_mut(no.index()).unwrap_or(&mut self.spare)
     }
@@ -66,7 +68,7 @@ impl Threads {
         let interrupt = interrupt.filter(|_| by == Who::Isr);
         let index = thread.index();
         if index >= self.last.len() {
-            self.last.resize(index.saturating_add(1), [None; 2]);
+            self.last.resize(index + 1, [None; 2]);
         }
         let last = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed)));
         let again = last.as_ref().and_then(|l| **l).filter(|(who, number, _)| (*who, *number) == (by, interrupt));

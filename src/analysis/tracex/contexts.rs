@@ -1,10 +1,11 @@
 //! Who there is: the threads of the registry, those that events show beside them, and what the viewer knows of each.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::{BTreeSet, HashMap};
 
 use super::raw::{Raw, id, is_thread, low};
-use crate::analysis::intern::Interner;
-use crate::trace::{ContextKind, Trace};
+use crate::trace::{ContextKind, Interner, Trace};
 
 /// A priority, and a threshold where one was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +153,7 @@ impl Contexts {
         let Some(number) = self.who(raw) else { return };
         let unnamed = self.unnamed.len();
         let Some(context) = self.list.get_mut(number) else { return };
-        context.events = context.events.saturating_add(1);
+        context.events += 1;
         if context.object.is_none_or(|(_, thread)| !thread) && context.unnamed.is_none() {
             context.unnamed = Some(unnamed);
             self.unnamed.push(number);

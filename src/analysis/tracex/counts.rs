@@ -1,5 +1,7 @@
 //! Counters: context switches and their like, FileX, NetX.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::next::Step;
 use super::raw::{INIT, ISR, id};
 
@@ -74,7 +76,7 @@ impl Counting {
             id::ISR_ENTER => {
                 add(&mut self.sums.interrupts, 1);
                 add(&mut self.sums.nested_interrupts, u64::from(self.depth > 0));
-                self.depth = self.depth.saturating_add(1);
+                self.depth += 1;
             }
             id::ISR_EXIT => self.depth = self.depth.saturating_sub(1),
             _ if context == ISR => add(&mut self.sums.interrupts, u64::from(self.depth == 0)),
@@ -95,11 +97,11 @@ impl Counting {
         }
         match event {
             id::RESUME => {
-                self.waiting = self.waiting.saturating_add(1);
+                self.waiting += 1;
                 return;
             }
             id::TIME_SLICE => {
-                self.every_slice = self.every_slice.saturating_add(1);
+                self.every_slice += 1;
                 if self.waiting > 0 {
                     add(&mut self.slices, 1);
                     add(&mut self.slices_same, u64::from(next == self.scheduled));

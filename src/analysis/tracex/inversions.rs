@@ -1,5 +1,7 @@
 //! Priority inversions by the viewer's rules: one window a mutex, one start for all of them.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -95,7 +97,7 @@ impl<'a> Detector<'a> {
             let mutex = self.contexts.object(mutex);
             let owner = self.levels.get(self.contexts.object(third)).copied().unwrap_or(UNSEEN);
             if owner != UNSEEN && raw.second < owner && !self.open.iter().any(|w| w.mutex == mutex) {
-                self.found = self.found.saturating_add(1);
+                self.found += 1;
                 let window = Window { mutex, blocked: raw.context, level: raw.second, owner: third };
                 let place = self.open.partition_point(|w| w.mutex < mutex);
                 self.open.insert(place, window);
@@ -118,10 +120,10 @@ impl<'a> Detector<'a> {
         while let Some(window) = self.open.get(place).copied() {
             if raw.context != window.owner && raw.second > window.level {
                 self.open.remove(place);
-                self.bad = self.bad.saturating_add(1);
+                self.bad += 1;
                 self.mark(&window, step, true);
             } else {
-                place = place.saturating_add(1);
+                place += 1;
             }
         }
     }
@@ -129,7 +131,7 @@ impl<'a> Detector<'a> {
     /// The end is the next event of the blocked thread, or this one where there is none.
     fn mark(&mut self, window: &Window, step: &Step, is_bad: bool) {
         let (start, seq) = self.start;
-        self.marks = self.marks.saturating_add(1);
+        self.marks += 1;
         self.starts.insert(start, seq);
         self.ends.insert((start, is_bad), (self.marks, step.index));
         if window.blocked != step.raw.context {

@@ -8,6 +8,8 @@
 //! Nothing is kept for an event but where an ISR resumes a thread and does not say who runs next: then four bytes, 40 MB
 //! for ten million events, and four more for each thread's event of that kind.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 mod contexts;
 mod counts;
 mod inversions;
@@ -102,8 +104,8 @@ fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> 
     let mut detector = detects.then(|| inversions::Detector::new(&contexts, first));
     let mut numbers = Numbers { unread_events: order.beyond, ..Numbers::default() };
     next::walk(trace, &order, &contexts, &ahead, |step| {
-        numbers.total_events = numbers.total_events.wrapping_add(1);
-        numbers.inserted_events = numbers.inserted_events.wrapping_add(u64::from(step.inserted));
+        numbers.total_events += 1;
+        numbers.inserted_events += u64::from(step.inserted);
         numbers.max_relative_ticks = step.ticks;
         let number = ids.of(step.raw.id);
         if step.raw.id != raw::id::RUNNING {

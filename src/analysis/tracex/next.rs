@@ -1,5 +1,7 @@
 //! Who the viewer thinks runs after each event, and the events that it inserts where that does not show.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::ops::ControlFlow;
 
 use super::contexts::{Contexts, Priority};
@@ -49,7 +51,7 @@ impl Ahead {
         let mut count = 0u32;
         order.visit(trace, |raw| {
             let index = count;
-            count = count.saturating_add(1);
+            count += 1;
             if contexts.needs.first_of_two {
                 ahead.same.push(NONE);
                 if let Some(who) = contexts.who(raw) {
@@ -118,7 +120,7 @@ pub(super) fn walk(
         let ticks = held.as_ref().map_or(0, |b| b.ticks.saturating_add(order.step(b.raw.stamp, raw.stamp)));
         let next = pass.next(raw, index, after, held.as_mut());
         let step = Step { raw: *raw, next, ticks, index, inserted: false, who: contexts.who(raw) };
-        index = index.saturating_add(1);
+        index += 1;
         let mut flow = ControlFlow::Continue(());
         if let Some(before) = held.replace(step) {
             flow = pass.hand_out(before, Some(&step), &mut each);
@@ -175,7 +177,7 @@ impl Pass<'_> {
             id::SUSPEND => fourth,
             _ if asks(raw) => {
                 let answer = self.ahead.next.get(self.asked).copied();
-                self.asked = self.asked.saturating_add(1);
+                self.asked += 1;
                 answer.unwrap_or(raw.context)
             }
             id::RESUME => fourth,
@@ -198,7 +200,7 @@ impl Pass<'_> {
         }
         let [first, _, _, fourth] = raw.info;
         match raw.id {
-            id::ISR_ENTER => self.nesting = self.nesting.saturating_add(1),
+            id::ISR_ENTER => self.nesting += 1,
             id::ISR_EXIT => self.nesting = self.nesting.saturating_sub(1),
             id::SUSPEND => self.current = fourth,
             id::TIME_SLICE => self.current = first,
@@ -239,7 +241,7 @@ impl Pass<'_> {
         step.index = step.index.saturating_add(self.inserted);
         each(&step)?;
         if let Some(after) = after.filter(|a| step.next != step.raw.context && step.next != a.raw.context) {
-            self.inserted = self.inserted.saturating_add(1);
+            self.inserted += 1;
             let gap = self.order.step(step.raw.stamp, after.raw.stamp);
             let who = if is_thread(step.next) && step.next != 0 { self.contexts.at(step.next) } else { None };
             let thread = who.and_then(|w| self.contexts.list.get(w)).filter(|p| p.is_thread());

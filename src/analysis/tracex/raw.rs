@@ -1,5 +1,7 @@
 //! The events as the viewer reads them: 32-bit words, sixteen bits of an id, and its own order and time.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use std::ops::ControlFlow;
 
 use crate::code::Code;
@@ -118,7 +120,7 @@ impl Order {
         let mut index = 0usize;
         trace.visit(|event| {
             if order.stop.is_some_and(|s| event.slot >= s) {
-                order.beyond = order.beyond.saturating_add(1);
+                order.beyond += 1;
                 return ControlFlow::Continue(());
             }
             let stamp = event.stamp.unwrap_or(0);
@@ -131,13 +133,13 @@ impl Order {
                 }
                 // The first pair of each of the ring's two parts has no vote.
                 if place > 1 {
-                    rises = rises.saturating_add(u64::from(stamp > earlier));
-                    falls = falls.saturating_add(u64::from(stamp < earlier));
+                    rises += u64::from(stamp > earlier);
+                    falls += u64::from(stamp < earlier);
                 }
             }
             before = Some((event.slot, stamp));
-            place = place.saturating_add(1);
-            index = index.saturating_add(1);
+            place += 1;
+            index += 1;
             if !unturned {
                 look(&Raw::of(&order.words, event));
             }
@@ -156,11 +158,11 @@ impl Order {
         let (mut before, mut index) = (None, 0usize);
         self.visit(trace, |raw| {
             if let Some(earlier) = before.filter(|_| index > 1) {
-                rises = rises.saturating_add(u64::from(raw.stamp > earlier));
-                falls = falls.saturating_add(u64::from(raw.stamp < earlier));
+                rises += u64::from(raw.stamp > earlier);
+                falls += u64::from(raw.stamp < earlier);
             }
             before = Some(raw.stamp);
-            index = index.saturating_add(1);
+            index += 1;
             ControlFlow::Continue(())
         });
         (rises, falls)
@@ -181,7 +183,7 @@ impl Order {
                 if event.slot >= stop {
                     return ControlFlow::Continue(());
                 }
-                index = index.saturating_add(1);
+                index += 1;
                 if (index <= turn) != first_part {
                     return ControlFlow::Continue(());
                 }

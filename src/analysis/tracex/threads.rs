@@ -1,5 +1,7 @@
 //! What the viewer shows of each thread: events, time, stack, services, states.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::contexts::{Context, Contexts, widen};
 use super::next::Step;
 use super::raw::{INIT, ISR, id};
@@ -80,10 +82,10 @@ impl Ids {
 /// Adds one to a counter that may not be there yet.
 pub(super) fn count(counts: &mut Vec<u64>, at: usize) {
     if at >= counts.len() {
-        counts.resize(at.saturating_add(1), 0);
+        counts.resize(at + 1, 0);
     }
     if let Some(n) = counts.get_mut(at) {
-        *n = n.saturating_add(1);
+        *n += 1;
     }
 }
 
@@ -176,8 +178,8 @@ impl Adding {
         let Some(sum) = step.who.and_then(|w| self.sums.get_mut(w)) else { return };
         count(&mut sum.counts, number);
         match step.raw.id {
-            id::SUSPEND => sum.suspensions = sum.suspensions.saturating_add(1),
-            id::RESUME => sum.resumptions = sum.resumptions.saturating_add(1),
+            id::SUSPEND => sum.suspensions += 1,
+            id::RESUME => sum.resumptions += 1,
             _ => {}
         }
         if let Some(pointer) = stack_word(step.raw.id).and_then(|w| step.raw.info.get(w)) {

@@ -169,17 +169,6 @@ pub struct Span {
     pub from: i64,
     /// Ticks at its end.
     pub to: i64,
-    /// True where the clock cannot be relied on between the two.
-    pub is_doubtful: bool,
-}
-
-/// Why events are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
-    /// They were lost: overwritten before they were read, or damaged.
-    Lost,
-    /// The target started anew: its threads and objects may be others.
-    Restarted,
 }
 
 /// What an event changes.
@@ -289,8 +278,6 @@ pub enum Change {
         /// The object.
         object: ObjectNo,
     },
-    /// Events are missing before this one: what was known may have changed.
-    Gap(Gap),
 }
 
 /// One event with what it brings: the argument of [`Consumer::step`](super::Consumer::step).

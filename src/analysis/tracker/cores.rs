@@ -1,5 +1,7 @@
 //! Who has each core: below interrupts, in them, and from when on.
 
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of cores")]
+
 use super::{Call, Change, Found, Frame, Span, System, ThreadNo, ThreadState, Who};
 use crate::catalogue::Role;
 use crate::trace::Event;
@@ -29,8 +31,6 @@ pub(super) struct Core {
     pub gave_up: bool,
     /// The last call from the interrupt that is open.
     pub isr_call: Option<Call>,
-    /// True where the clock cannot be relied on since its last event.
-    pub doubt: bool,
 }
 
 impl Core {
@@ -46,15 +46,14 @@ impl Core {
             seen: i64::MIN,
             gave_up: false,
             isr_call: None,
-            doubt: false,
         }
     }
 
     /// Adds who had the core, unless the clock steps back.
     #[inline]
-    fn span(&self, event: &Event, who: Who, from: i64, to: i64, is_doubtful: bool, found: &mut Found) {
+    pub fn span(&self, event: &Event, who: Who, from: i64, to: i64, found: &mut Found) {
         if from <= to {
-            found.spans.push(Span { core: event.core, who, from, to, is_doubtful });
+            found.spans.push(Span { core: event.core, who, from, to });
         }
     }
 }
@@ -74,13 +73,28 @@ impl System<'_> {
         core.pending.filter(|_| core.frames.is_empty() && core.ended.is_some()).unwrap_or(core.running)
     }
 
+    /// Makes room for a core.
+    #[inline]
+    pub(super) fn add_core(&mut self, core: u16) {
+        if usize::from(core) >= self.cores.len() {
+            self.cores.resize(usize::from(core) + 1, Core::new());
+        }
+    }
+
     #[inline]
     pub(super) fn core(&mut self, core: u16) -> &mut Core {
-        let index = usize::from(core);
-        if index >= self.cores.len() {
-            self.cores.resize(index.saturating_add(1), Core::new());
+        self.cores.get_mut(usize::from(core)).unwrap_or(&mut self.spare)
+    }
+
+    /// After an event that moves nothing: whether the next of the same context brings anything new.
+    #[inline]
+    pub(super) fn expect_quiet(&mut self, event: &Event, by: Who) {
+        let Who::Thread(no) = by else { return };
+        let runs = self.thread(no).is_some_and(|t| t.state == ThreadState::Running);
+        let core = self.core(event.core);
+        if runs && core.running == by && core.pending.is_none() {
+            self.quiet = Some((event.core, event.context, event.priority));
         }
-        self.cores.get_mut(index).unwrap_or(&mut self.spare)
     }
 
     /// True where an event finds whom the events before left on its core, and no switch is to be done. Nearly all do.
@@ -116,9 +130,8 @@ impl System<'_> {
         (core.ended, core.gave_up) = (None, false);
         core.bare_isr = is_isr && core.frames.is_empty();
         let bare = core.bare_isr && !role.is_some_and(|r| r.isr_enter);
-        let doubt = std::mem::take(&mut core.doubt);
         if let Some(from) = core.last.replace(event.ticks) {
-            core.span(event, had, from, event.ticks, doubt, found);
+            core.span(event, had, from, event.ticks, found);
         }
         if let Some(Who::Thread(no)) = below {
             let own = !is_isr;
@@ -221,11 +234,10 @@ impl System<'_> {
     ) {
         let core = self.core(event.core);
         let gave_up = std::mem::take(&mut core.gave_up);
-        let doubt = std::mem::take(&mut core.doubt);
         let seen = core.seen;
         let Some(from) = last else { return };
         let to = event.ticks;
-        let mut span = |who, from, to| self.core(event.core).span(event, who, from, to, doubt, found);
+        let mut span = |who, from, to| self.core(event.core).span(event, who, from, to, found);
         let Some(below) = other else { return span(predicted, from, to) };
         // The thread begins to run at this event, not before; an interrupt was at work up to it.
         if predicted == Who::Isr || begins {
@@ -238,7 +250,7 @@ impl System<'_> {
             Who::Thread(no) => self.ready_since(no).filter(|at| (seen..=to).contains(at)).map(|at| at.max(from)),
             _ => None,
         };
-        let mut span = |who, from, to| self.core(event.core).span(event, who, from, to, doubt, found);
+        let mut span = |who, from, to| self.core(event.core).span(event, who, from, to, found);
         match since {
             Some(at) => {
                 span(predicted, from, at);
@@ -311,8 +323,8 @@ impl System<'_> {
             return next.interrupted == Some(event.context);
         }
         let Some(after) = self.role(next).filter(|_| role.decides) else { return false };
-        let own = self.trace.contexts.get(event.context).map(|c| c.address);
-        !role.block || (after.ready && after.target(after.ready_thread, self.trace.words(next)) == own)
+        let own = || self.trace.contexts.get(event.context).map(|c| c.address);
+        !role.block || (after.ready && after.target(after.ready_thread, self.trace.words(next)) == own())
     }
 
     pub(super) fn enters(&mut self, event: &Event, role: &Role, words: &[u64], found: &mut Found) {

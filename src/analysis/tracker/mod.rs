@@ -7,15 +7,14 @@ mod cores;
 mod waits;
 
 pub use change::{
-    Call, Calls, Change, Ending, Frame, Gap, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait,
-    WaitOption, Who,
+    Call, Calls, Change, Ending, Frame, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait, WaitOption,
+    Who,
 };
 
 use self::cores::Core;
-use super::intern::Interner;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Role, Roles};
-use crate::trace::{ContextId, ContextKind, DefId, Event, Number, Trace};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Interner, Number, Trace};
 
 /// Takes what the tracker finds: a report, a picture, a line below a list.
 pub trait Consumer {
@@ -60,8 +59,6 @@ pub struct Tracker<'a> {
     found: Found,
     /// An event that cannot be understood before the next one is known.
     held: Option<Event>,
-    /// Why events are missing before the next one.
-    gap: Option<Gap>,
 }
 
 impl<'a> Tracker<'a> {
@@ -70,51 +67,29 @@ impl<'a> Tracker<'a> {
     pub fn new(trace: &'a Trace, catalogue: &'a Catalogue, wants: Wants) -> Self {
         let wants = Wants { changes: wants.changes || wants.calls, ..wants };
         let found = Found { wants, ..Found::default() };
-        Self { system: System::new(trace, catalogue), found, held: None, gap: None }
+        Self { system: System::new(trace, catalogue), found, held: None }
     }
 
     /// Takes the next event. Most are handed on at once; one with which a thread gives its core away is held back until
     /// the next one shows whether that thread goes on.
     #[inline]
     pub fn event(&mut self, event: &Event, to: &mut impl Consumer) {
-        if let Some(held) = self.held.take() {
-            self.take(&held, Some(event), to);
+        if let Some(held) = &self.held {
+            self.system.take(held, self.system.role(held), Some(event), &mut self.found, to);
+            self.held = None;
         }
-        if self.system.must_wait(event) {
+        let role = self.system.role(event);
+        if role.is_some_and(|role| role.run.is_some() && self.system.must_wait(event, role)) {
             self.held = Some(*event);
         } else {
-            self.take(event, None, to);
+            self.system.take(event, role, None, &mut self.found, to);
         }
-    }
-
-    #[inline]
-    fn take(&mut self, event: &Event, next: Option<&Event>, to: &mut impl Consumer) {
-        self.found.spans.clear();
-        self.found.changes.clear();
-        if let Some(gap) = self.gap.take() {
-            self.found.change(Change::Gap(gap));
-        }
-        self.system.step(event, next, &mut self.found);
-        to.step(&Step { event, spans: &self.found.spans, changes: &self.found.changes }, &self.system);
-    }
-
-    /// Events are missing here: what was known before may have changed. The time up to the next event is nobody's.
-    pub fn gap(&mut self, reason: Gap, to: &mut impl Consumer) {
-        self.finish(to);
-        self.system.forget(reason);
-        self.gap = Some(reason);
-    }
-
-    /// The clock cannot be relied on between the event before and the next one.
-    pub fn clock_doubt(&mut self, to: &mut impl Consumer) {
-        self.finish(to);
-        self.system.doubt_clock();
     }
 
     /// Hands on what is held back: there is no next event, or not yet.
     pub fn finish(&mut self, to: &mut impl Consumer) {
         if let Some(held) = self.held.take() {
-            self.take(&held, None, to);
+            self.system.take(&held, self.system.role(&held), None, &mut self.found, to);
         }
     }
 
@@ -140,6 +115,9 @@ pub struct System<'a> {
     /// By context: who inserts its events; `None` where that was not looked up yet.
     by_context: Vec<Option<Who>>,
     cores: Vec<Core>,
+    /// Core, context and priority of the last event, where that is of the thread that has the core, and nothing is to be
+    /// done: another event of the same brings nothing new.
+    quiet: Option<(u16, ContextId, Option<u16>)>,
     /// Never used: what a lookup that cannot fail falls back to.
     spare: Core,
     /// Numbers of objects by address.
@@ -191,6 +169,7 @@ impl<'a> System<'a> {
             thread_numbers: Interner::default(),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
+            quiet: None,
             spare: Core::new(),
             objects: Interner::default(),
             locks: Vec::new(),
@@ -388,22 +367,62 @@ impl<'a> System<'a> {
     }
 
     /// True where only the next event shows what this one does: a thread gives its core away, and may go on for a while.
-    #[inline]
-    fn must_wait(&self, event: &Event) -> bool {
-        let Some(role) = self.role(event).filter(|r| r.run.is_some()) else { return false };
-        let own = self.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread);
-        let target = role.target(role.run, self.trace.words(event));
-        match target {
-            Some(0) => own.is_some() && role.block,
-            Some(next) => own.is_some_and(|own| own.address != next),
+    fn must_wait(&mut self, event: &Event, role: &Role) -> bool {
+        let Who::Thread(own) = self.who(event.context) else { return false };
+        match role.target(role.run, self.trace.words(event)) {
+            Some(0) => role.block,
+            Some(next) => self.thread(own).is_some_and(|own| own.address != next),
             None => false,
         }
     }
 
+    /// Takes one event and hands it on with what it brings.
+    #[inline]
+    fn take(
+        &mut self,
+        event: &Event,
+        role: Option<&Role>,
+        next: Option<&Event>,
+        found: &mut Found,
+        to: &mut impl Consumer,
+    ) {
+        found.spans.clear();
+        found.changes.clear();
+        if !self.is_quiet(event, role, found) {
+            self.step(event, role, next, found);
+        }
+        to.step(&Step { event, spans: &found.spans, changes: &found.changes }, self);
+    }
+
+    /// True where an event is of the thread that has its core and did the last event there, and moves nothing: all that
+    /// it shows is that this thread went on. About half of all events do.
+    #[inline]
+    fn is_quiet(&mut self, event: &Event, role: Option<&Role>, found: &mut Found) -> bool {
+        if role.is_some_and(|r| r.moves) {
+            return false;
+        }
+        if self.quiet != Some((event.core, event.context, event.priority)) {
+            return false;
+        }
+        let Some(core) = self.cores.get_mut(usize::from(event.core)) else { return false };
+        if let Some(from) = core.last.replace(event.ticks) {
+            core.span(event, core.running, from, event.ticks, found);
+        }
+        core.seen = event.ticks;
+        let running = core.running;
+        if found.wants.calls {
+            let words = if role.is_some() { self.trace.words(event) } else { &[] };
+            self.calls(event, role, words, running);
+            self.locks(role, words, running, found);
+        }
+        true
+    }
+
     /// Takes one event and adds to `found` who had the core up to it and what it changes.
-    fn step(&mut self, event: &Event, next: Option<&Event>, found: &mut Found) {
+    fn step(&mut self, event: &Event, role: Option<&Role>, next: Option<&Event>, found: &mut Found) {
+        self.add_core(event.core);
         let (by, below) = self.origin(event);
-        let role = self.role(event);
+        self.quiet = None;
         let bare = if self.is_as_known(event, below) {
             self.go_on(event, role, by, below, found)
         } else {
@@ -411,16 +430,24 @@ impl<'a> System<'a> {
         };
         self.announced.bare |= bare && self.announced.behind_first;
         self.announced.behind_first |= !bare;
-        let Some(role) = role else {
-            self.calls(event, None, &[], by, found);
-            return;
-        };
         let trace = self.trace;
-        let words = trace.words(event);
-        self.calls(event, Some(role), words, by, found);
-        if !role.acts {
-            return;
+        let words = if role.is_some() { trace.words(event) } else { &[] };
+        if found.wants.calls {
+            self.calls(event, role, words, by);
         }
+        match role.filter(|r| r.moves) {
+            Some(role) => self.act(event, role, words, by, next, found),
+            None => {
+                if found.wants.calls {
+                    self.locks(role, words, by, found);
+                }
+                self.expect_quiet(event, by);
+            }
+        }
+    }
+
+    /// What an event does to threads, interrupts and objects.
+    fn act(&mut self, event: &Event, role: &Role, words: &[u64], by: Who, next: Option<&Event>, found: &mut Found) {
         if role.isr_enter {
             self.enters(event, role, words, found);
         } else if role.isr_exit {
@@ -436,7 +463,7 @@ impl<'a> System<'a> {
             self.end(event, role, words, found);
         }
         if found.wants.calls {
-            self.locks(role, words, by, found);
+            self.locks(Some(role), words, by, found);
         }
         if role.run.is_some() {
             let goes_on =
@@ -445,25 +472,6 @@ impl<'a> System<'a> {
         } else {
             self.gives_up(event, role, words, by);
         }
-    }
-
-    /// Forgets what may have changed while events were missing.
-    fn forget(&mut self, reason: Gap) {
-        for core in &mut self.cores {
-            *core = Core { last: core.last, ..Core::new() };
-        }
-        self.locks.clear();
-        self.calls.clear();
-        for thread in &mut self.threads {
-            (thread.state, thread.since_seq) = (ThreadState::Unknown, None);
-            if reason == Gap::Restarted {
-                thread.priority = None;
-            }
-        }
-    }
-
-    fn doubt_clock(&mut self) {
-        self.cores.iter_mut().for_each(|c| c.doubt = true);
     }
 
     /// Sets the priority of a thread, where an event has one.

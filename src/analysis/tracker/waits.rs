@@ -1,5 +1,7 @@
 //! Waits: the calls that threads block in, how that ends, and who has the locks that they wait for.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
+
 use super::{Call, Change, Ending, Found, Lock, ObjectNo, System, ThreadNo, ThreadState, Wait, WaitOption, Who};
 use crate::catalogue::Role;
 use crate::trace::Event;
@@ -7,9 +9,8 @@ use crate::trace::Event;
 impl System<'_> {
     /// Remembers the call that an event is. A mark of the application, or an event that nobody knows, is none: whoever
     /// inserts it is back from the call before.
-    #[inline]
-    pub(super) fn calls(&mut self, event: &Event, role: Option<&Role>, words: &[u64], by: Who, found: &Found) {
-        if !found.wants.calls || role.is_some_and(|r| r.is_scheduling) {
+    pub(super) fn calls(&mut self, event: &Event, role: Option<&Role>, words: &[u64], by: Who) {
+        if role.is_some_and(|r| r.is_scheduling) {
             return;
         }
         let call = role.filter(|r| !r.is_mark).zip(event.def).map(|(role, def)| Call {
@@ -218,7 +219,14 @@ impl System<'_> {
     }
 
     /// Locks that are asked for, given back and deleted.
-    pub(super) fn locks(&mut self, role: &Role, words: &[u64], by: Who, found: &mut Found) {
+    #[inline]
+    pub(super) fn locks(&mut self, role: Option<&Role>, words: &[u64], by: Who, found: &mut Found) {
+        if let Some(role) = role.filter(|r| r.locks) {
+            self.change_locks(role, words, by, found);
+        }
+    }
+
+    fn change_locks(&mut self, role: &Role, words: &[u64], by: Who, found: &mut Found) {
         if let Some(object) = role.delete.of(words).and_then(|address| self.object_at(address)) {
             if let Some(lock) = self.lock_mut(object) {
                 *lock = Lock::default();
@@ -239,7 +247,7 @@ impl System<'_> {
         let owner = role.owner.of(words).filter(|o| *o != 0).map(|o| self.thread_at(o));
         let quiet = self.quiet_locks;
         if lock.index() >= self.locks.len() {
-            self.locks.resize(lock.index().saturating_add(1), Lock::default());
+            self.locks.resize(lock.index() + 1, Lock::default());
         }
         let Some(state) = self.locks.get_mut(lock.index()) else { return };
         state.is_known = true;

@@ -184,7 +184,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         stores_interrupted: scan.marks_threshold
             || scan.marks_interrupted
             || (!scan.unmarked && objects.iter().any(|o| o.priority.is_some())),
-        words: scan.words,
+        contexts: contexts.index(),
         ids,
         damaged: scan.damaged.count > 0,
         count: scan.events,

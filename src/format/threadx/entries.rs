@@ -4,13 +4,14 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::doubts::Doubts;
 use super::entry::{Codec, Entry, id, kind_of};
 use super::ids::Ids;
 use super::order::Run;
 use super::prescan;
-use crate::trace::{Clock, ContextId, ContextKind, CoreClock, Event, Events, WalkState, Words};
+use crate::trace::{Clock, ContextId, ContextIndex, ContextKind, CoreClock, Event, Events, WalkState, Words};
 
 /// Events of one or several captures, oldest first.
 pub(super) struct Entries {
@@ -23,7 +24,7 @@ pub(super) struct Entries {
     pub per_core: bool,
     pub stores_interrupted: bool,
     /// The numbers of the context words.
-    pub words: prescan::Words,
+    pub contexts: Arc<ContextIndex>,
     pub ids: Ids,
     /// True where slots were written over: they are passed over.
     pub damaged: bool,
@@ -63,7 +64,8 @@ impl Entries {
         match recent.own {
             Some((own, kind, id)) if own == word => (kind, id),
             _ => {
-                let (kind, id) = (kind_of(word), ContextId(self.words.own.get(word).unwrap_or_default()));
+                let kind = kind_of(word);
+                let id = self.contexts.find(kind, word).unwrap_or_default();
                 recent.own = Some((word, kind, id));
                 (kind, id)
             }
@@ -75,7 +77,7 @@ impl Entries {
         match recent.interrupted {
             Some((own, id)) if own == word => id,
             _ => {
-                let id = ContextId(self.words.interrupted.get(word).unwrap_or_default());
+                let id = self.contexts.find(prescan::interrupted_kind(word), word).unwrap_or_default();
                 recent.interrupted = Some((word, id));
                 id
             }

@@ -1,9 +1,11 @@
 //! Whether the clock goes on while the processor is idle: stretches of the trace whose length the kernel counted in its
 //! own ticks.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are computed with checks")]
+
 use std::collections::HashMap;
 
-use super::entry::{Entry, id, kind_of};
+use super::entry::{Entry, id};
 use crate::trace::ContextKind;
 
 /// The kernel's code for a thread that sleeps.
@@ -62,23 +64,21 @@ pub(super) struct KernelTicks {
 }
 
 impl KernelTicks {
-    /// True where the processor is idle after the event before.
+    /// False for events that need not come: none do once there are stretches enough; and before that, in a thread, those
+    /// that say nothing about time, unless the processor was idle.
     #[inline]
-    pub const fn is_idle(&self) -> bool {
-        self.idle
+    pub fn takes(&self, kind: ContextKind, is_timed: impl FnOnce() -> bool) -> bool {
+        self.stretches.len() < MOST && (self.idle || kind == ContextKind::Isr || is_timed())
     }
 
-    /// Takes one event. Those that no interrupt inserted, and that say nothing about time, need not come while
-    /// [`KernelTicks::is_idle`] is false.
-    #[inline]
-    pub fn event(&mut self, entry: &Entry, elapsed: u64) {
-        let kind = kind_of(entry.context);
+    /// Takes one event.
+    pub fn event(&mut self, entry: &Entry, kind: ContextKind, elapsed: u64) {
         let found_idle = match kind {
             ContextKind::Isr => entry.priority == 0,
             ContextKind::Thread => self.idle,
             _ => false,
         };
-        self.idles = self.idles.saturating_add(u64::from(found_idle));
+        self.idles += u64::from(found_idle);
         let now = Moment { elapsed, idles: self.idles };
         let [i1, i2, _, next] = entry.info;
         match entry.id {

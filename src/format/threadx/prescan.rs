@@ -13,10 +13,12 @@ use super::layout::CONTEXT_ISR;
 use super::order::{Ring, Votes, rough_clock};
 use super::steps::{Evenness, Steps};
 use crate::abi::Addr;
-use crate::trace::{Clock, ContextId, ContextKind, Contexts, Direction, Interner, Object, ObjectTable};
+use crate::trace::{Clock, ContextId, ContextKind, Contexts, Direction, Object, ObjectTable};
 
 /// Number of a Cortex-M's SysTick exception.
 const SYSTICK: u64 = 15;
+/// Set in the priority word where the threshold is stored too.
+const MARKED: u64 = 0x8000_0000;
 /// The most marks of time that are kept.
 const MAX_MARKS: usize = 1 << 16;
 
@@ -107,17 +109,9 @@ impl OwnClock {
     }
 }
 
-/// The context words that were met, and their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    pub own: Interner,
-    pub interrupted: Interner,
-}
-
 /// What one pass over the captured slots finds.
 pub(super) struct PreScan {
     pub contexts: Contexts,
-    pub words: Words,
     pub events: u64,
     pub unused: Tally,
     pub damaged: Tally,
@@ -176,7 +170,6 @@ impl PreScan {
         contexts.intern(ContextKind::Isr, CONTEXT_ISR);
         Self {
             contexts,
-            words: Words::default(),
             events: 0,
             unused: Tally::default(),
             damaged: Tally::default(),
@@ -224,13 +217,17 @@ impl PreScan {
                 entries.iter().for_each(|entry| self.time_of_core(entry));
             }
         }
+        let (mut current, mut newest, mut marked, mut unmarked) = (self.current, self.newest, 0, 0);
         for ((seq, entry), elapsed) in (seq..).zip(entries).zip(elapsed) {
-            let current = match self.current {
+            let Current { kind, .. } = match current {
                 Some(current) if current.word == entry.context => current,
-                _ => self.enter(entry.context),
+                _ => {
+                    self.newest = newest;
+                    *current.insert(self.enter(entry.context))
+                }
             };
-            self.newest = Some(seq);
-            match current.kind {
+            newest = Some(seq);
+            match kind {
                 ContextKind::Isr => {
                     self.marks_interrupted |= entry.priority != 0;
                     if self.interrupted != Some(entry.priority) {
@@ -241,17 +238,24 @@ impl PreScan {
                     if entry.priority & PRIORITY_UNUSED != 0 {
                         self.odd.add(seq);
                     }
-                    let marked = entry.priority & 0x8000_0000 != 0;
-                    self.marks_threshold |= marked;
-                    self.unmarked |= !marked;
+                    marked |= entry.priority;
+                    unmarked |= !entry.priority;
                 }
                 _ => {}
             }
-            let says = current.kind == ContextKind::Isr || look.rules.ids.known(entry.id).timed;
-            if timed && (says || self.kernel_ticks.is_idle()) {
-                self.kernel_time(entry, seq, elapsed);
+            if timed {
+                match entry.id {
+                    id::ISR_ENTER | id::TIME_GET => self.mark(entry, seq, elapsed),
+                    _ => {}
+                }
+                if self.kernel_ticks.takes(kind, || look.rules.ids.known(entry.id).timed) {
+                    self.kernel_ticks.event(entry, kind, elapsed);
+                }
             }
         }
+        self.marks_threshold |= marked & MARKED != 0;
+        self.unmarked |= unmarked & MARKED != 0;
+        self.newest = newest;
     }
 
     #[cold]
@@ -266,14 +270,7 @@ impl PreScan {
     fn enter(&mut self, word: Addr) -> Current {
         self.leave();
         let kind = kind_of(word);
-        let id = self.words.own.get(word).map_or_else(
-            || {
-                let id = self.contexts.intern(kind, word);
-                self.words.own.insert(word, id.0);
-                id
-            },
-            ContextId,
-        );
+        let id = self.contexts.intern(kind, word);
         let current = Current { word, id, kind };
         self.current = Some(current);
         current
@@ -293,11 +290,7 @@ impl PreScan {
     /// An interrupt of another context.
     fn interrupt(&mut self, word: Addr) {
         self.interrupted = Some(word);
-        if self.words.interrupted.get(word).is_none() {
-            let kind = if word == 0 { ContextKind::Idle } else { ContextKind::Thread };
-            let id = self.contexts.intern(kind, word);
-            self.words.interrupted.insert(word, id.0);
-        }
+        self.contexts.intern(interrupted_kind(word), word);
     }
 
     fn time_of_core(&mut self, entry: &Entry) {
@@ -305,8 +298,8 @@ impl PreScan {
         own.add(std::mem::replace(last, entry.stamp), entry.stamp);
     }
 
-    /// An event that says something about the kernel's own time.
-    fn kernel_time(&mut self, entry: &Entry, seq: u64, elapsed: u64) {
+    /// An event that marks the kernel's own time.
+    fn mark(&mut self, entry: &Entry, seq: u64, elapsed: u64) {
         // On a Cortex-M the third word holds the exception number, whatever number the application gave.
         if entry.id == id::ISR_ENTER && entry.info[2] & 0x1FF == SYSTICK && self.systicks.len() < MAX_MARKS {
             self.systicks.push(Mark { elapsed, value: u64::from(entry.priority == 0), seq });
@@ -314,7 +307,6 @@ impl PreScan {
         if entry.id == id::TIME_GET && self.times.len() < MAX_MARKS {
             self.times.push(Mark { elapsed, value: entry.info[0], seq });
         }
-        self.kernel_ticks.event(entry, elapsed);
     }
 
     /// By how much nearly every stamp is more than that of the slot before, where that is the same: no time passes so
@@ -373,6 +365,11 @@ impl PreScan {
         }
         self.cores.values().fold(Votes::default(), |sum, (core, _)| sum.join(core.votes))
     }
+}
+
+/// What kind of context an interrupt's priority word means: whom it interrupted.
+pub(super) const fn interrupted_kind(word: u64) -> ContextKind {
+    if word == 0 { ContextKind::Idle } else { ContextKind::Thread }
 }
 
 /// Threads by address, for names: of an address that was registered twice the live one.

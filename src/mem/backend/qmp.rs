@@ -63,7 +63,7 @@ impl Qmp {
         self.ask(&command, line)
     }
 
-    /// Asks; `asked` says it for people.
+    /// Asks; `asked` is its short form, for messages.
     fn ask(&mut self, command: &str, asked: &str) -> Result<Answer, RspError> {
         self.connection.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
         for _ in 0..MAX_EVENTS {

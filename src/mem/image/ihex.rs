@@ -41,11 +41,11 @@ enum Base {
     Lost,
 }
 
-/// Reads all records; the start address, where there is one.
-pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
+/// Reads all records.
+pub(super) fn read(bytes: &[u8], memory: &mut Collector) {
     let mut buffer = [0; LONGEST];
     let mut base = Base::Linear(0);
-    let (mut start, mut ended) = (None, false);
+    let mut ended = false;
     for (number, line) in lines(bytes) {
         if ended {
             memory.flaws.add(Wrong::AfterEnd, number);
@@ -66,12 +66,8 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
             (1, []) => ended = true,
             (2, [high, low]) => base = Base::Segment(Addr::from(u16::from_be_bytes([*high, *low])) << 4),
             (4, [high, low]) => base = Base::Linear(Addr::from(u16::from_be_bytes([*high, *low])) << 16),
-            // CS:IP, and EIP.
-            (3, [a, b, c, d]) => {
-                let (segment, offset) = (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
-                start = Some(above(Addr::from(segment) << 4, offset));
-            }
-            (5, [a, b, c, d]) => start = Some(Addr::from(u32::from_be_bytes([*a, *b, *c, *d]))),
+            // The start address: CS:IP, or EIP.
+            (3 | 5, [_, _, _, _]) => {}
             _ => {
                 memory.flaws.add(if kind <= 5 { Wrong::Line } else { Wrong::Type }, number);
                 if matches!(kind, 2 | 4) {
@@ -83,7 +79,6 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
     if !ended {
         memory.flaws.add_at(Wrong::NoEnd, 1, None);
     }
-    start
 }
 
 /// A damaged line that may have said where all data behind it belong: by its type, or where that cannot be read by

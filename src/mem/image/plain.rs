@@ -8,7 +8,7 @@ use super::text::{Wrong, lines, nibble, unhex};
 const USUAL: usize = 60;
 /// The shortest and the longest line of several: words and addresses are shorter, and `xxd -c 256` prints no longer.
 const WIDTHS: std::ops::RangeInclusive<usize> = 32..=512;
-/// Digits of checksums, of which people keep lists.
+/// Digits of checksums, which are kept in lists.
 const CHECKSUMS: [usize; 6] = [32, 40, 56, 64, 96, 128];
 /// So many lines are no list of checksums.
 const NO_LIST: usize = 64;

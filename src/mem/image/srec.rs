@@ -40,11 +40,11 @@ pub(super) fn is_record(line: &[u8]) -> bool {
     record(line, &mut [0; LONGEST]).is_ok()
 }
 
-/// Reads all records; the start address, where there is one.
+/// Reads all records.
 #[allow(clippy::arithmetic_side_effects, reason = "counts lines that are held in memory")]
-pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
+pub(super) fn read(bytes: &[u8], memory: &mut Collector) {
     let mut buffer = [0; LONGEST];
-    let (mut start, mut ended) = (None, false);
+    let mut ended = false;
     // Damaged ones too.
     let mut held = 0u64;
     for (number, line) in lines(bytes) {
@@ -78,15 +78,12 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) -> Option<Addr> {
                     memory.flaws.add_at(Wrong::Count, missing, None);
                 }
             }
-            b'7'..=b'9' => {
-                start = Some(address);
-                ended = true;
-            }
+            // With the start address.
+            b'7'..=b'9' => ended = true,
             _ => memory.flaws.add(Wrong::Type, number),
         }
     }
     if !ended {
         memory.flaws.add_at(Wrong::NoEnd, 1, None);
     }
-    start
 }

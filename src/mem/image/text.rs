@@ -49,8 +49,6 @@ pub struct Dump {
     pub kind: Kind,
     /// Its bytes: sorted, without overlap, and no two of them touch.
     pub blocks: Vec<(Addr, Bytes)>,
-    /// Where the program starts, if the file says so.
-    pub start: Option<Addr>,
     /// How words became bytes, where it holds words.
     pub words: Option<Words>,
     /// What could not be used.
@@ -223,7 +221,7 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
     if head.iter().any(|b| control(*b) || *b == 0x7F) {
         return None;
     }
-    // The last line may be cut by the end of what is looked at; a record of it may then be no record.
+    // The last line may be cut at the end of what is read; a record of it may then be no record.
     for (_, line) in lines(head) {
         if ihex::is_record(line) {
             return Some(Kind::IntelHex);
@@ -243,15 +241,15 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
 #[must_use]
 pub fn read(kind: Kind, bytes: &[u8], order: Option<Endian>) -> Dump {
     let mut memory = Collector::default();
-    let (mut start, mut words) = (None, None);
+    let mut words = None;
     match kind {
-        Kind::IntelHex => start = ihex::read(bytes, &mut memory),
-        Kind::SRecord => start = srec::read(bytes, &mut memory),
+        Kind::IntelHex => ihex::read(bytes, &mut memory),
+        Kind::SRecord => srec::read(bytes, &mut memory),
         Kind::HexDump => words = hexdump::read(bytes, order, &mut memory),
         Kind::Plain => plain::read(bytes, &mut memory),
     }
     let (blocks, flaws) = memory.finish();
-    Dump { kind, blocks, start, words, flaws: flaws.into_list() }
+    Dump { kind, blocks, words, flaws: flaws.into_list() }
 }
 
 /// The lines that are not blank, with their numbers.

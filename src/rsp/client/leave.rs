@@ -83,7 +83,7 @@ const UNKNOWN: &str =
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
-    /// stays paused for ever if the close comes first. Never kills anything.
+    /// stays paused if the close comes first. Never kills anything.
     pub fn leave(mut self) -> LeaveOutcome {
         self.leave_within(None)
     }
@@ -107,7 +107,7 @@ impl Client {
 
     /// To be called once the link is open: finds out how the target was found, and from then on holds to
     /// [`Options::max_halt`](super::Options::max_halt). Returns what the user should know now: how the target will be
-    /// left, where that is not for certain as it was found.
+    /// left, where it may be left in another state.
     pub fn arrive(&mut self) -> Option<String> {
         let before = self.before();
         let is_pyocd = !self.held && !self.features().has("multiprocess") && self.stub() == Stub::PyOcd;

@@ -258,7 +258,7 @@ impl Link {
         }
     }
 
-    /// Switches acknowledgements off. From the moment when the stub knows of it, it sends none, whether its
+    /// Switches acknowledgements off. From the moment when the stub has received it, it sends none, whether its
     /// answer has come or not.
     pub(super) fn start_no_ack(&mut self) -> Result<(), RspError> {
         let before = self.ack_first.replace(false);

@@ -148,7 +148,7 @@ impl Client {
                     return Ok(Some(stop));
                 }
                 self.resume()?;
-                // A program with a signal always pending is looked at all the same.
+                // A program with a signal always pending is read all the same.
                 if Instant::now() >= deadline {
                     return Ok(None);
                 }

@@ -241,6 +241,24 @@ impl Resolve for Elf {
     }
 }
 
+/// The distance of two times can be larger than what holds it: then it is not known.
+#[test]
+fn a_time_that_does_not_fit_was_printed_as_the_largest_that_does() {
+    let made = story(None);
+    let view = made.view();
+    let mut event = made.trace.newest().unwrap();
+    event.ticks = i64::MIN;
+    let mut out = Vec::new();
+    let options = TableOptions { width: 120, time: TimeFrom::Newest(1), ..TableOptions::default() };
+    let mut sink = Table::new(&mut out, options);
+    sink.begin(&view, &Window::of(made.trace.events())).unwrap();
+    sink.event(&view, &event).unwrap();
+    sink.finish(&view, &[]).unwrap();
+    drop(sink);
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.lines().nth(1).unwrap().split_whitespace().next(), Some("-"), "{text}");
+}
+
 #[test]
 fn names_from_elsewhere_fill_the_gaps() {
     let made = story(None);

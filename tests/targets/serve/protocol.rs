@@ -100,7 +100,7 @@ fn threads_and_their_registers() {
             "qThreadStopInfo20000010",
         ],
     );
-    // The running thread is first; where it stands is not known, so the other one is what GDB is shown.
+    // The running thread is first; its position is not known, so the other one is what GDB is shown.
     assert!(answers[0].starts_with("T05thread:20000020;"), "{}", answers[0]);
     assert_eq!(answers[1], "m20000010,20000020");
     let xml = &answers[2];

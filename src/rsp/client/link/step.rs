@@ -55,7 +55,7 @@ impl Link {
 
     /// Asks something whose answer resembles no other, and drops all that comes before that answer.
     pub(in crate::rsp::client) fn resync(&mut self) -> bool {
-        // An answer has been waited for in vain already.
+        // One time-out has passed already.
         let limit = if self.ignore_interrupt { self.timeout } else { self.timeout.div_f32(4.0) };
         self.fence(limit)
     }

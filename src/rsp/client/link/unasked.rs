@@ -60,7 +60,7 @@ impl Link {
             _ => return Ok(()),
         };
         if self.acks {
-            // Damaged or not: nobody asked for it, so nobody wants it again.
+            // Damaged or not: it was not asked for, and is not wanted again.
             self.send_raw(b"+")?;
         }
         self.skip(&body.data);
