@@ -6,7 +6,7 @@ use super::layout::{CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
 use crate::abi::{Endian, Width};
 use crate::trace::ContextKind;
 
-/// Ids whose meaning the order, the clock and the trust of a trace hang on.
+/// Ids that order, clock and doubts of a trace depend on.
 pub(super) mod id {
     /// Insertion of a thread that becomes ready; I4 is filled in late.
     pub const RESUME: u32 = 1;
@@ -69,6 +69,7 @@ impl Codec {
     #[inline]
     pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&[Entry]) -> ControlFlow<()>) {
         let mut buffer = [Entry::default(); AT_A_TIME];
+        #[expect(clippy::arithmetic_side_effects, reason = "a slot has 32 or 64 bytes")]
         for slots in slots.chunks(self.size() * AT_A_TIME) {
             let count = self.unpack(slots, &mut buffer);
             if each(buffer.get(..count).unwrap_or_default()).is_break() {

@@ -1,4 +1,4 @@
-//! One pass over the captured slots: what they say together, before any is handed out.
+//! One pass over the captured slots: what they show together, before any event is decoded.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; stamps and ticks are computed with checks")]
 
@@ -319,10 +319,10 @@ impl PreScan {
         let least = if even == 1 { 8 } else { 512 };
         // A timer that reloads falls back again and again.
         let (backward, _) = self.backward(direction);
-        if backward.saturating_mul(64) > steps {
+        if backward * 64 > steps {
             return None;
         }
-        (steps >= least && same.saturating_mul(16) >= steps.saturating_mul(15)).then_some(even)
+        (steps >= least && same * 16 >= steps * 15).then_some(even)
     }
 
     /// True where the steps against the direction are as far as those of a clock that starts over: cores that read one
