@@ -1,7 +1,5 @@
 //! Who has each core: below interrupts, in them, and from when on.
 
-#![expect(clippy::arithmetic_side_effects, reason = "numbers of cores")]
-
 use super::{Call, Change, Found, Frame, Span, System, ThreadNo, ThreadState, Who};
 use crate::catalogue::Role;
 use crate::trace::Event;
