@@ -208,14 +208,16 @@ struct Row {
     monitor: bool,
     /// Writes an error, where the output has everything in it: first what the trace is, then data, issues and errors.
     /// Without this, issues and errors go to stderr alone.
-    error: Option<fn(&mut dyn Write, &Error) -> io::Result<()>>,
+    error: Option<WriteError>,
     /// Writes events; `None` for a format of reports.
-    events: Option<for<'w> fn(Out<'w>, &TableOptions) -> Box<dyn EventSink + 'w>>,
+    events: Option<WriteEvents>,
     /// Writes reports. The width is that of addresses; the names are those of functions and variables.
     reports: for<'w> fn(Out<'w>, &TableOptions, Width, &'w dyn Resolve) -> Box<dyn ReportWriter + 'w>,
 }
 
 type Out<'w> = Box<dyn Write + 'w>;
+type WriteError = fn(&mut dyn Write, &Error) -> io::Result<()>;
+type WriteEvents = for<'w> fn(Out<'w>, &TableOptions) -> Box<dyn EventSink + 'w>;
 
 /// Who reads what a format writes. This decides which columns it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(super) fn hex(n: u64, digits: usize) -> String {
 
 /// Room for a number in hexadecimal.
 #[derive(Default)]
-pub(super) struct HexBuffer([u8; 24]);
+pub(super) struct HexBuffer([u8; 18]);
 
 impl HexBuffer {
     /// `0x` and the number, at least so many digits long, at most 16.
@@ -40,28 +40,21 @@ impl HexBuffer {
     #[expect(clippy::arithmetic_side_effects, reason = "there are 1 to 16 digits")]
     pub(super) fn bytes(&mut self, n: u64, digits: usize) -> &[u8] {
         let needed = 16 - n.leading_zeros() as usize / 4;
-        let start = 22 - digits.clamp(1, 16).max(needed);
-        if let ([_, high, low], _) = self.0.as_chunks_mut() {
-            (*high, *low) = (hex_digits(n >> 32), hex_digits(n & 0xFFFF_FFFF));
+        let digits = digits.clamp(1, 16).max(needed);
+        let mut rest = n;
+        for place in self.0.iter_mut().rev().take(digits) {
+            *place = match (rest & 0xF) as u8 {
+                digit @ 0..10 => b'0' + digit,
+                letter => b'a' + letter - 10,
+            };
+            rest >>= 4;
         }
+        let start = self.0.len() - digits - 2;
         if let Some(prefix) = self.0.get_mut(start..start + 2) {
             prefix.copy_from_slice(b"0x");
         }
         self.0.get(start..).unwrap_or_default()
     }
-}
-
-/// The eight digits of a number of 32 bits.
-#[inline]
-const fn hex_digits(n: u64) -> [u8; 8] {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // A byte for each digit.
-    let n = (n | n << 16) & 0x0000_FFFF_0000_FFFF;
-    let n = (n | n << 8) & 0x00FF_00FF_00FF_00FF;
-    let n = (n | n << 4) & (ONES * 0xF);
-    // 1 for each digit that is a letter. No byte carries into its neighbour.
-    let letters = (n.wrapping_add(ONES * 6) >> 4) & ONES;
-    n.wrapping_add(ONES * b'0' as u64).wrapping_add(letters.wrapping_mul((b'a' - b'0' - 10) as u64)).to_be_bytes()
 }
 
 /// Adds a number of so many decimals, given as a whole number of its last one.

@@ -301,6 +301,7 @@ impl<'m> Target<'m> {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "a test")]
 mod tests {
     use std::collections::HashMap;
     use std::path::Path;

@@ -143,14 +143,18 @@ impl Nest {
         self.open > 0 || event.def.is_some_and(|def| marks.has(def))
     }
 
+    /// Events are missing, and an exit may be among them.
+    pub fn forget(&mut self) {
+        self.cores.iter_mut().for_each(|f| f.stack.clear());
+        self.open = 0;
+    }
+
     /// The number of the interrupt that inserted `event`. Events must come in the order of the trace. What the events
     /// do not show is not known: an interrupt that began before the walk, or one whose beginning was not recorded.
     pub fn step(&mut self, event: &Event, is_isr: bool, marks: &[Mark], words: &[u64]) -> Option<u32> {
         let mark = marks.iter().find(|m| Some(m.def) == event.def);
         if self.open > 0 && event.seq != self.last.wrapping_add(1) {
-            // Events are missing, and an exit may be among them.
-            self.cores.iter_mut().for_each(|f| f.stack.clear());
-            self.open = 0;
+            self.forget();
         }
         self.last = event.seq;
         let core = usize::from(event.core);

@@ -40,6 +40,9 @@ pub struct Trace {
     pub issues: Vec<Issue>,
     /// The events that begin and end interrupts. Where it has some, events in between carry the interrupt's number.
     pub interrupts: Interrupts,
+    /// Sequence numbers, in order, of the events before which others are missing: overwritten, damaged or not read. What
+    /// the events before showed of the system may have changed. The beginning of the trace is not among them.
+    pub gaps: Vec<u64>,
     source: Box<dyn Events>,
 }
 
@@ -147,7 +150,7 @@ impl Trace {
         issues: Vec<Issue>,
         source: Box<dyn Events>,
     ) -> Self {
-        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), source }
+        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), gaps: Vec::new(), source }
     }
 
     /// Number of events that were read.
@@ -297,7 +300,7 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// Decodes the next events; false at the end.
     fn next_block(&mut self) -> bool {
-        let Trace { interrupts, contexts, source, .. } = self.trace;
+        let Trace { interrupts, contexts, gaps, source, .. } = self.trace;
         self.filled = source.fill(self.index, &mut self.state, &mut self.block);
         if self.index == 0 {
             self.nest = self.begun();
@@ -308,6 +311,9 @@ impl Walk<'_> {
         for event in self.block.iter_mut().take(self.filled) {
             if self.nest.concerns(event, &marks) {
                 let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
+                if gaps.binary_search(&event.seq).is_ok() {
+                    self.nest.forget();
+                }
                 event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
             }
         }

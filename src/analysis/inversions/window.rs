@@ -1,7 +1,5 @@
 //! One inversion: a thread waits for a lock that a less urgent one has, and what was done with that time.
 
-#![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
-
 use super::ran::Share;
 use crate::analysis::tracker::{Ending, ObjectNo, Span, System, ThreadNo, Who};
 use crate::catalogue::Catalogue;

@@ -199,6 +199,10 @@ impl Making for Stats {
         step.changes.iter().for_each(|change| self.change(step.event, change, system));
     }
 
+    fn gap(&mut self) {
+        self.cores.iter_mut().for_each(|core| core.slice_to = None);
+    }
+
     fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
         def.is_some_and(|def| self.companions.has(def))
     }

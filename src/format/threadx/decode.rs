@@ -39,6 +39,8 @@ struct Prepared {
     objects: ObjectTable,
     cores: u16,
     facts: Vec<(&'static str, String)>,
+    /// The first events of joined buffers before which others are missing.
+    gaps: Vec<u64>,
     issues: Vec<Issue>,
 }
 
@@ -93,7 +95,7 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
         judge.order(capture, &torn(capture), &mut issues)
     };
     let Ordered { ring, scan, stretches } = ordered;
-    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, issues })
+    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, gaps: Vec::new(), issues })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is reported.
@@ -124,6 +126,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
                 format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
             );
             before.issues.push(issue.at(Place::seq(held)));
+            before.gaps.push(held);
         }
     }
     before.ring.append(next.ring, shared);
@@ -143,7 +146,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let port = port(capture, &prepared, &ids, catalogue);
-    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut issues } = prepared;
+    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, mut issues } = prepared;
     let mut found = clock::find(&scan, codec, options, (capture.place.kernel.core_clock, port), &mut issues);
     facts.extend(found.rate.take());
     let mut doubts = Doubts::default();
@@ -153,6 +156,8 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
     }
     found.clock.doubts = doubts.count();
     report_gaps(&scan, &mut issues);
+    gaps.append(&mut scan.gaps);
+    gaps.sort_unstable();
     let mut contexts = std::mem::take(&mut scan.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
     registry::name_contexts(&mut contexts, &objects);
@@ -178,10 +183,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         clock: found.clock.clone(),
         doubts,
         per_core: found.per_core,
-        // Kernels before version 6 stored neither; their registries hold no priorities.
-        stores_interrupted: scan.marks_threshold
-            || scan.marks_interrupted
-            || (!scan.unmarked && objects.iter().any(|o| o.priority.is_some())),
+        stores_interrupted: scan.stores_interrupted(&objects),
         contexts: contexts.index(),
         ids,
         damaged: scan.damaged.count > 0,
@@ -192,6 +194,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         previous,
     };
     let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
+    trace.gaps = gaps;
     trace.issues.extend(registry::full(capture, &trace, catalogue));
     trace
 }

@@ -69,8 +69,7 @@ impl Codec {
     #[inline]
     pub fn entries(&self, slots: &[u8], mut each: impl FnMut(&[Entry]) -> ControlFlow<()>) {
         let mut buffer = [Entry::default(); AT_A_TIME];
-        #[expect(clippy::arithmetic_side_effects, reason = "a slot has 32 or 64 bytes")]
-        for slots in slots.chunks(self.size() * AT_A_TIME) {
+        for slots in slots.chunks(self.size().saturating_mul(AT_A_TIME)) {
             let count = self.unpack(slots, &mut buffer);
             if each(buffer.get(..count).unwrap_or_default()).is_break() {
                 return;
