@@ -15,7 +15,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
 use crate::output::Format;
-use crate::session::{Borrowed, Session, TargetInfo};
+use crate::session::{Borrowed, Target, TargetInfo};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 4096;
@@ -89,8 +89,8 @@ pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Wr
         None => Ok(help(&mut bounded)?),
         Some(Request { task, output }) => {
             format = output.format;
-            let session = Session::over(program.info.clone(), memory);
-            task.answer(program, session, &output, &mut bounded, &diagnostics)
+            let target = Target::over(program.info.clone(), memory);
+            task.answer(program, target, &output, &mut bounded, &diagnostics)
         }
     });
     let outcome = match answer {
@@ -285,7 +285,7 @@ mod tests {
     fn a_line_is_carried_out_as_it_was_typed() {
         let file = |name: &str| [env!("CARGO_MANIFEST_DIR"), "tests/fixtures", name].iter().collect();
         let inputs = crate::session::Inputs { files: vec![file("cm3.elf"), file("cm3.core")], ..Default::default() };
-        let (mut memory, info) = crate::session::Session::open(inputs).unwrap().into_memory().unwrap();
+        let (mut memory, info) = crate::session::Target::open(inputs).unwrap().into_memory().unwrap();
         let program = Program { info, ..Program::default() };
         let mut said = |line: &str| {
             let mut out = Vec::new();

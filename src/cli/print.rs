@@ -14,21 +14,21 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Position, Query};
-use crate::session::{Loaded, Session};
+use crate::session::{Loaded, Target};
 use crate::trace::{Event, Issue, Severity, Trace};
 
 /// Prints it.
 pub fn answer(
     answer: &Answer,
     question: &Question,
-    session: &Session<'_>,
+    target: &Target<'_>,
     output: &Output,
     mut sink: Sink<'_>,
     diagnostics: &Diagnostics,
 ) -> Result<Outcome, Error> {
     let Loaded { trace, catalogue, .. } = &answer.loaded;
-    let names = SymbolNames::new(session, trace);
-    let view = View { trace, catalogue, names: &names, source: session.name() };
+    let names = SymbolNames::new(target, trace);
+    let view = View { trace, catalogue, names: &names, source: target.name() };
     let options = sink.table_options(output);
     let format = output.format;
     let query = || Query::compile_with(&question.filters, trace, catalogue, &|name| names.address_of(name));

@@ -45,9 +45,6 @@ use crate::trace::{Issue, Trace};
 /// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The name that rooms above still use.
-pub type Session<'m> = Target<'m>;
-
 /// A trace with its catalogue.
 pub struct Loaded {
     /// The trace.
