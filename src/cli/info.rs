@@ -28,7 +28,7 @@ pub struct Info {
 }
 
 /// Reads it.
-pub fn gather(target: &mut Target, loaded: &Loaded) -> Info {
+pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
@@ -131,7 +131,7 @@ impl Info {
 fn clock(trace: &Trace) -> String {
     let clock = &trace.clock;
     if !clock.runs() {
-        return "stands still: all stamps that were read are equal".to_owned();
+        return "does not run: all stamps that were read are equal".to_owned();
     }
     let way = match clock.direction {
         Direction::Up => "up",

@@ -1,6 +1,6 @@
 //! Monitor lines: `monitor tx-trace last 50`, to a server or a bridge that has the target open already.
 //!
-//! Whoever can connect can send such a line, so the table of commands says which commands and options it may hold. No
+//! Anyone who can connect can send such a line, so the table of commands says which commands and options it may hold. No
 //! source, no file and nothing that is run.
 
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ pub struct Program {
     pub names: Names,
 }
 
-/// Understands what stands behind `tx-trace` in a monitor line; `None` for help. Pure.
+/// Parses what follows `tx-trace` in a monitor line; `None` for help. Pure.
 ///
 /// # Errors
 /// An [`Error`] that names what is not allowed.
@@ -80,7 +80,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     Ok(Some(Request { task, output: Output { path: None, color: Color::Never, ..output } }))
 }
 
-/// Answers what stands behind `tx-trace` in a monitor line: data, and the diagnostics below it.
+/// Answers what follows `tx-trace` in a monitor line: data, and the diagnostics below it.
 pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut format = Format::default();
@@ -325,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_to_who_asked() {
-        for (line, told) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
+    fn an_error_is_in_the_answer() {
+        for (line, part) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
             let mut out = Vec::new();
             let mut none = crate::mem::segments::Segments::default();
             let outcome = run(line, &Program::default(), Borrowed::Memory(&mut none), &mut out);
             let text = String::from_utf8(out).unwrap();
-            assert!(outcome != Outcome::Done && text.contains(told), "{line}: {text}");
+            assert!(outcome != Outcome::Done && text.contains(part), "{line}: {text}");
         }
     }
 }

@@ -43,14 +43,14 @@ pub fn answer(
             }
             true
         }
-        Ask::Reports(wish) => {
-            let query = noted(query()?, diagnostics);
-            reports::print(wish, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
+        Ask::Reports(request) => {
+            let query = print_notes(query()?, diagnostics);
+            reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
         Ask::List | Ask::Last(_) => {
-            let query = noted(query()?, diagnostics);
+            let query = print_notes(query()?, diagnostics);
             let selection = Selection::of(&question.ask, &answer.loaded, &query)?;
             let any = selection.print(&view, format, options.clone(), &mut sink)?;
             if !any {
@@ -74,8 +74,8 @@ pub fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
-/// The query, once it was printed what there is to say of it.
-fn noted<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
+/// The query, after its notes were printed.
+fn print_notes<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
     for note in query.notes() {
         diagnostics.say(note);
     }

@@ -67,7 +67,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 
 /// Makes the reports and prints them.
 pub fn print(
-    wish: &ReportRequest,
+    request: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,
@@ -75,7 +75,7 @@ pub fn print(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
+    let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;

@@ -1,4 +1,4 @@
-//! `threads`: the kernel's objects as they stand in memory.
+//! `threads`: the kernel's objects, read from memory.
 
 use std::io::Write;
 
@@ -93,7 +93,7 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     Ok(Found { kernel, loaded, issues })
 }
 
-/// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
+/// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.
 pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
     let kernel = match target.objects(trace) {
         Ok(kernel) => kernel,

@@ -73,7 +73,7 @@ pub struct Failed {
 }
 
 /// Writes checked changes in their order, and reads each back. Nothing is written where the target has changed since it
-/// was looked at. Where a write fails, those before it are taken back.
+/// was read. Where a write fails, those before it are taken back.
 ///
 /// # Errors
 /// [`Failed`] with the place, and whether the target is as it was.
@@ -144,7 +144,7 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, 
     Failed { why, undone }
 }
 
-/// True where these bytes are there, read anew.
+/// True where these bytes are there, read again.
 fn holds<M: Memory + Store>(memory: &mut M, address: Addr, bytes: &[u8]) -> bool {
     memory.refresh();
     memory.read_bytes(address, bytes.len()).is_ok_and(|read| *read == *bytes)

@@ -15,7 +15,7 @@ use crate::sym::Symbols;
 /// The registry's number for a thread.
 const THREAD: u8 = 1;
 
-/// The most registry entries that are looked at.
+/// The most registry entries that are read.
 const MAX_OBJECTS: u64 = 4096;
 
 /// A variable of the kernel.
@@ -92,7 +92,7 @@ fn unnamed(target: &Target<'_>) -> Option<&'static str> {
     }
     match target.elf() {
         None => Some("no program (--elf) names the kernel's variables"),
-        Some(elf) if elf.cut_short().is_some() => Some("the ELF is cut short: copy it anew"),
+        Some(elf) if elf.cut_short().is_some() => Some("the ELF is cut short: copy it again"),
         Some(elf) if elf.is_stripped() => Some("the ELF has no symbols: give the unstripped one"),
         Some(_) => None,
     }

@@ -73,7 +73,7 @@ impl Update {
 pub struct Gap {
     /// How many events; 0 where that is not known.
     pub lost: Lost,
-    /// The trace was enabled anew: the target was reset.
+    /// The trace was enabled again: the target was reset.
     pub restarted: bool,
     /// The number of the first event behind it.
     pub seq: u64,
@@ -87,7 +87,7 @@ impl Gap {
         let issue = if restarted {
             Issue::new(
                 Code::TraceRestarted,
-                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost",
+                "the trace was enabled again, as after a reset: what was inserted before that and not yet shown is lost",
             )
         } else {
             let at_least = if lost.at_least { "at least " } else { "" };
@@ -334,7 +334,7 @@ impl Follower {
         }
     }
 
-    /// Reads the trace anew: it is another one than before, and all of it is new.
+    /// Reads the whole trace again: it is another one than before, and all of it is new.
     ///
     /// # Errors
     /// [`Error`] where there is none yet.

@@ -290,7 +290,7 @@ impl EventNames {
         let asked = |g: &EnumNames| {
             g.words.iter().filter(|(_, n)| self.asked.iter().any(|a| a.eq_ignore_ascii_case(n))).count()
         };
-        // Sets of bits reach into the range by chance.
+        // The values of bit flags may lie in the range by coincidence.
         let odd = |g: &EnumNames| g.words.iter().filter(|(id, _)| !id.is_power_of_two()).count();
         let open = left.is_empty() && all;
         let mut ranked: Vec<_> = groups

@@ -226,7 +226,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do unless told otherwise (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)"),
         )
     })
 }

@@ -359,7 +359,7 @@ impl TargetInfo {
 
     /// A number among the facts of an evidence core.
     fn number_in_notes(&self, key: &str) -> Option<u64> {
-        image::parse_number(self.notes.as_ref()?.fact(key)?).ok()
+        image::parse_number(self.notes.as_ref()?.fact(key)?)
     }
 
     /// Called once all files are open: makes the symbols, and the issues of the program.
@@ -487,7 +487,7 @@ fn of_traces(traces: Vec<Buffer>, info: &mut TargetInfo) -> Box<dyn Memory> {
 /// `FILE@ADDR`, as `--image` takes it, where there is such a file.
 fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
     let (file, address) = path.to_str()?.rsplit_once('@')?;
-    let address = image::parse_number(address).ok()?;
+    let address = image::parse_number(address)?;
     let file = PathBuf::from(file);
     file.exists().then_some((file, address))
 }
@@ -568,7 +568,7 @@ fn other_program(notes: &EvidenceNotes, elf: &Elf) -> Option<Issue> {
 fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Error> {
     match formats(only).find_map(|f| f.cut_short(bytes)) {
         Some(why) => {
-            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it anew from where it was made"))
+            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it again from where it was made"))
         }
         None => Ok(()),
     }

@@ -277,7 +277,7 @@ fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo) {
 fn system_registers(fact: &str) -> Vec<(String, u64)> {
     let pair = |text: &str| {
         let (name, value) = text.split_once('=')?;
-        Some((name.to_owned(), image::parse_number(value).ok()?))
+        Some((name.to_owned(), image::parse_number(value)?))
     };
     fact.split(' ').filter_map(pair).take(MAX_SYSTEM).collect()
 }

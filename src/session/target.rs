@@ -116,7 +116,7 @@ impl Source<'_> {
         }
     }
 
-    /// The memory, to be read anew.
+    /// The memory, without what was cached.
     pub fn fresh(&mut self) -> &mut dyn Memory {
         match self {
             Self::Stub(cache) => cache.inner_mut(),

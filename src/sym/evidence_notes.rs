@@ -12,7 +12,7 @@ use crate::elf::Elf;
 
 /// The owner of the notes.
 pub const OWNER: &str = "TX-TRACE";
-/// Types are counted from here: GDB takes small ones for the system's notes, whoever owns them.
+/// Types are counted from here: GDB takes small ones for the system's notes, whatever the owner.
 const TYPES: u32 = 0x5458_0000;
 /// Type of the note of facts.
 pub const FACTS: u32 = TYPES + 1;

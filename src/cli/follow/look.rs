@@ -13,7 +13,7 @@ use crate::follow::{self, Follower, Halts, Update, interrupted, pause};
 use crate::rsp::Stop;
 use crate::session::Target;
 
-/// How often a target is looked for that is not there.
+/// How often a target that is not there is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A target on which there is nothing to follow yet, and what is wrong.
@@ -171,18 +171,18 @@ impl<'t> Looker<'t> {
         }
     }
 
-    /// Writes out what the look before found, waits, looks, and prints. The target runs while it is written out: whoever
-    /// reads may take long.
+    /// Writes out what the poll before found, waits, polls, and prints. The target runs while it is written out: the
+    /// reader may take long.
     fn step(&self, follower: &mut Follower, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<Step, Error> {
         let runs = follower.let_run();
         printer.write_out(sink)?;
-        let looked = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
-        let (stop, mut looked) = match looked {
+        let polled = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
+        let (stop, mut polled) = match polled {
             Ok((stop, batch)) => (stop, Ok(batch)),
             Err(error) => (None, Err(error)),
         };
         loop {
-            let batch = match looked {
+            let batch = match polled {
                 Ok(batch) => batch,
                 Err(_) if interrupted() => return Ok(Step::On),
                 Err(error) => match self.recover(follower, error)? {
@@ -197,7 +197,7 @@ impl<'t> Looker<'t> {
             if !more || self.deadline.is_over() {
                 break;
             }
-            looked = follower.poll();
+            polled = follower.poll();
         }
         printer.tick(follower, sink)?;
         let Some(stop) = stop else { return Ok(Step::On) };

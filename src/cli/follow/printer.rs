@@ -67,7 +67,8 @@ impl<'t> Printer<'t> {
     pub fn new(task: &'t Follow, output: &Output, sink: &Sink<'_>, diagnostics: &'t Diagnostics) -> Self {
         let options = sink.table_options(output);
         let format = output.format;
-        let intervals = task.reports.clone().map(|(wish, every)| Intervals::new(wish, every, format, options.clone()));
+        let intervals =
+            task.reports.clone().map(|(request, every)| Intervals::new(request, every, format, options.clone()));
         Self {
             task,
             diagnostics,

@@ -331,7 +331,8 @@ fn a_pointer_that_leads_to_no_slot() {
                 before: vec![0; 4],
                 what: String::new(),
             };
-            let slot = Change { destination: Destination::Slot, address: start + 4, bytes: vec![0; 32], ..change.clone() };
+            let slot =
+                Change { destination: Destination::Slot, address: start + 4, bytes: vec![0; 32], ..change.clone() };
             let plan = |change| Plan { changes: vec![change], notes: Vec::new() };
             let result = check(session, &state, plan(change), &[]);
             assert_eq!(result.is_ok(), right, "{value:#x}: {result:?}");
