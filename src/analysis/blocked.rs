@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::scope::Scope;
 use super::tracker::{Call, Change, Ending, ObjectNo, Step, System, ThreadNo, Who};
-use super::{Changes, Making, Needs, Of, columns, object_cell, thread_cell, word};
+use super::{Changes, Making, Needs, Of, columns, many, object_cell, thread_cell, word};
 use crate::catalogue::Effect;
 use crate::error::Error;
 use crate::report::{Cell, Kind, Report};
@@ -65,6 +65,8 @@ struct Open {
     call: Option<DefId>,
     /// False where the filters keep neither the call nor the event that blocks.
     kept: bool,
+    /// How many gaps lie before it.
+    gaps: u64,
 }
 
 /// Adds up waits.
@@ -84,6 +86,10 @@ pub(super) struct Blocked {
     before: u64,
     /// Waits that began before the window.
     earlier: u64,
+    /// Places at which events are missing.
+    gaps: u64,
+    /// Waits that were open there.
+    cut: u64,
     lost: u64,
 }
 
@@ -147,12 +153,23 @@ impl Blocked {
         }
     }
 
+    /// The wait of a thread that is over now; one from before a gap may have been over long ago.
+    fn take_open(&mut self, thread: ThreadNo) -> Option<Open> {
+        let open = self.open.get_mut(thread.index())?.take()?;
+        if open.gaps != self.gaps {
+            self.cut += u64::from(open.kept);
+            return None;
+        }
+        Some(open)
+    }
+
     fn begins(&mut self, event: &Event, thread: ThreadNo, code: Option<u64>, call: Option<Call>, kept: bool) {
         let what = match call.and_then(|c| Some((c.object?, c.def))) {
             Some((object, def)) => What::Object(object, def),
             None => What::State(event.def, code),
         };
-        let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept };
+        let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept, gaps: self.gaps };
+        self.take_open(thread);
         if let Some(place) = place(&mut self.open, thread.index(), None) {
             *place = Some(open);
         }
@@ -165,7 +182,7 @@ impl Blocked {
                 self.meet(thread);
             }
             Change::Readied { thread, by, interrupt, waited, .. } => {
-                let open = self.open.get_mut(thread.index()).and_then(Option::take);
+                let open = self.take_open(thread);
                 let met = self.meet(thread);
                 let Some(open) = open else {
                     // A thread that was never met may have waited, or be new.
@@ -177,7 +194,7 @@ impl Blocked {
                 self.ends(event, thread, &open, Some((Waker { who: by, interrupt }, timed_out)), scope);
             }
             Change::Ended { thread, waited } => {
-                if let Some(open) = self.open.get_mut(thread.index()).and_then(Option::take).filter(|_| waited) {
+                if let Some(open) = self.take_open(thread).filter(|_| waited) {
                     self.ends(event, thread, &open, None, scope);
                 }
             }
@@ -199,10 +216,17 @@ impl Making for Blocked {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }
 
+    fn gap(&mut self) {
+        self.gaps += 1;
+    }
+
     fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let to = scope.end();
-        let still: Vec<(ThreadNo, Open)> =
-            (0u32..).map(ThreadNo).zip(&self.open).filter_map(|(no, o)| Some((no, (*o)?))).collect();
+        let still: Vec<(ThreadNo, Open)> = (0u32..)
+            .zip(0..self.open.len())
+            .map(|(no, _)| ThreadNo(no))
+            .filter_map(|no| Some((no, self.take_open(no)?)))
+            .collect();
         let mut any = false;
         for (thread, open) in still.iter().filter(|(_, o)| o.kept) {
             any = true;
@@ -317,23 +341,36 @@ impl Blocked {
                 self.before
             ));
         }
+        if self.cut > 0 {
+            notes.push(format!(
+                "{} open where events are missing: when they ended, if they did, is not known",
+                many(self.cut, "wait was", "waits were")
+            ));
+        }
         if self.lost > 0 {
             notes.push(format!("more than {MAX_KINDS} kinds of waits: {} waits are not counted", self.lost));
         }
-        let mut silent =
-            system.trace.objects.iter().filter(|o| {
-                o.is_thread && !o.deleted && !system.threads().any(|(_, thread)| thread.address == o.address)
-            });
-        let names: Vec<String> = silent
-            .by_ref()
-            .take(MAX_NAMES)
-            .map(|o| if o.name.is_empty() { format!("{:#x}", o.address) } else { o.name.clone() })
-            .collect();
-        if !names.is_empty() {
-            let more = silent.count();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            notes.push(format!("in no event, so that nothing is known of their waits: {}{more}", names.join(", ")));
-        }
+        notes.extend(silent(system));
         notes
     }
+}
+
+/// The threads of the registry that are in no event.
+fn silent(system: &System<'_>) -> Option<String> {
+    let mut silent = system
+        .trace
+        .objects
+        .iter()
+        .filter(|o| o.is_thread && !o.deleted && !system.threads().any(|(_, thread)| thread.address == o.address));
+    let names: Vec<String> = silent
+        .by_ref()
+        .take(MAX_NAMES)
+        .map(|o| if o.name.is_empty() { format!("{:#x}", o.address) } else { o.name.clone() })
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let more = silent.count();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("in no event, so that nothing is known of their waits: {}{more}", names.join(", ")))
 }

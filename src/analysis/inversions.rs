@@ -71,6 +71,8 @@ pub(super) struct Inversions {
     unjudged: u64,
     ownerless: u64,
     lost: u64,
+    /// Waits for locks that were open where events are missing.
+    cut: u64,
     several: bool,
 }
 
@@ -98,6 +100,12 @@ impl Making for Inversions {
     #[inline]
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
+    }
+
+    fn gap(&mut self) {
+        self.cut += std::mem::take(&mut self.waits).len() as u64;
+        self.ran.clear();
+        self.raised.clear();
     }
 
     fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {

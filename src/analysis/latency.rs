@@ -45,6 +45,11 @@ impl Making for Latency {
         }
     }
 
+    fn gap(&mut self) {
+        self.every.iter_mut().for_each(every::Every::gap);
+        self.spans.iter_mut().for_each(spans::Spans::gap);
+    }
+
     fn looks_at(&self, _: Option<DefId>, _: Option<&Role>) -> bool {
         self.every.is_some() || self.spans.is_some()
     }

@@ -65,6 +65,8 @@ macro_rules! reports {
         /// The reports that are being made.
         struct Reports<'q> {
             scope: Scope<'q>,
+            /// True where events are missing before the next one.
+            is_behind_gap: bool,
             /// By definition: a bit for each report that looks at its events. The last is of events without a definition.
             looks: Vec<u32>,
             $($module: Option<$module::$type>,)*
@@ -72,7 +74,7 @@ macro_rules! reports {
 
         impl<'q> Reports<'q> {
             fn new(scope: Scope<'q>, of: &Of<'_>) -> Result<Self, Error> {
-                let mut this = Self { scope, looks: Vec::new(), $($module: None,)* };
+                let mut this = Self { scope, is_behind_gap: false, looks: Vec::new(), $($module: None,)* };
                 $(if of.request.names.contains(&Name::$variant) {
                     this.$module = Some($module::$type::make(of)?);
                 })*
@@ -87,6 +89,13 @@ macro_rules! reports {
                 let defs = (0u32..).zip(of.catalogue.iter()).map(|(def, _)| Some(DefId(def)));
                 this.looks = defs.chain([None]).map(looks).collect();
                 Ok(this)
+            }
+
+            #[cold]
+            fn forget(&mut self) {
+                $(if let Some(report) = &mut self.$module {
+                    report.gap();
+                })*
             }
 
             #[inline]
@@ -199,6 +208,9 @@ trait Making: Sized {
         let _ = (step, scope, system);
     }
 
+    /// Events are missing: what is open is not known to end, and an interval does not reach over them.
+    fn gap(&mut self) {}
+
     /// True where it looks at the events of a definition, or at those without one.
     fn looks_at(&self, def: Option<DefId>, role: Option<&Role>) -> bool {
         let _ = (def, role);
@@ -270,6 +282,9 @@ impl Consumer for Reports<'_> {
     #[inline]
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
         let from = self.scope.take(step.event);
+        if std::mem::take(&mut self.is_behind_gap) && self.scope.in_sight {
+            self.forget();
+        }
         for span in step.spans.iter().filter(|span| span.from >= from) {
             self.span(span, system);
         }
@@ -284,5 +299,9 @@ impl Consumer for Reports<'_> {
                 looks => self.event(step.event, looks, system),
             }
         }
+    }
+
+    fn gap(&mut self) {
+        self.is_behind_gap = true;
     }
 }

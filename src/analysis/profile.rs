@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
 use super::tracker::{Span, System, ThreadNo, Who};
-use super::{Making, Needs, Of, address_cell, columns, share, who_cell, word};
+use super::{Making, Needs, Of, address_cell, columns, many, share, who_cell, word};
 use crate::abi::Addr;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -149,6 +149,10 @@ impl Profile {
                  started, or where an interrupt begins that found a switch still to be done, or acts without having begun"
                     .to_owned(),
             );
+        }
+        let gaps = system.trace.gaps.len() as u64;
+        if gaps > 0 {
+            notes.push(format!("events are missing at {}: the time across is unknown", many(gaps, "place", "places")));
         }
         if self.all().next().is_some() {
             notes.extend(interrupted_time(system));

@@ -28,8 +28,14 @@ fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
     // What came before is not among them.
     about.wrapped = true;
     about.origin = events.first().map_or(0, |e| e.seq);
+    // Numbers count slots: one that is passed over held an event that is lost.
+    let is_gap = |pair: &[Event]| matches!(pair, [a, b] if a.seq.checked_add(1) != Some(b.seq));
+    let gaps = events.windows(2).filter(|pair| is_gap(pair)).filter_map(|pair| Some(pair.last()?.seq)).collect();
     let source = Box::new(List(events));
-    Trace::new(about, trace.clock.clone(), trace.contexts.clone(), trace.objects.clone(), issues, source)
+    let (contexts, objects) = (trace.contexts.clone(), trace.objects.clone());
+    let mut made = Trace::new(about, trace.clock.clone(), contexts, objects, issues, source);
+    made.gaps = gaps;
+    made
 }
 
 /// A trace without events of its own: for those that are kept beside it.

@@ -27,7 +27,7 @@ pub enum Known {
     Given,
     /// The stamps, or the program, show it.
     Detected,
-    /// Nothing tells; the usual was taken.
+    /// Nothing shows it; the usual was taken.
     Assumed,
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_wrap_at_a_period_that_the_mask_does_not_tell() {
+    fn steps_wrap_at_a_period_that_is_not_the_masks() {
         let nanoseconds = clock(0xFFFF_FFFF, Direction::Up, Some(1_000_000_000));
         assert_eq!(nanoseconds.step(991_830_113, 1_687_228), 9_857_115);
     }

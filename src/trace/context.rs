@@ -1,4 +1,4 @@
-//! Who inserted an event.
+//! The contexts that insert events: threads, interrupts, the system before its scheduler runs.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Contexts {
         self.index.find(kind, address)
     }
 
-    /// The numbers of all contexts so far, for who looks up many.
+    /// The numbers of all contexts so far, for many look-ups.
     #[must_use]
     pub fn index(&self) -> Arc<ContextIndex> {
         Arc::clone(&self.index)

@@ -34,7 +34,7 @@ pub struct Event {
     pub stamp: Option<u64>,
     /// The core that inserted it; 0 on one core.
     pub core: u16,
-    /// Who inserted it.
+    /// The context that inserted it.
     pub context: ContextId,
     /// The thread's priority; `None` outside threads or where it was not recorded.
     pub priority: Option<u16>,
@@ -42,7 +42,7 @@ pub struct Event {
     pub threshold: Option<u16>,
     /// In an ISR: the context that it interrupted, idle included. `None` where the kernel stored none.
     pub interrupted: Option<ContextId>,
-    /// In an ISR: the number of its interrupt, where an event that was read tells. Formats leave it empty: it is
+    /// In an ISR: the number of its interrupt, where an event that was read shows it. Formats leave it empty: it is
     /// filled in by the walk over [`Trace::interrupts`](super::Trace::interrupts).
     pub isr: Option<u32>,
     /// What happened: an id of the format's catalogue.
@@ -51,7 +51,7 @@ pub struct Event {
     pub def: Option<DefId>,
     /// The payload.
     pub words: Words,
-    /// Bit n set: word n (from 0) is not to be relied on (patched late, or overwritten by the kernel's filter bug).
+    /// Bit n set: word n (from 0) is not reliable (filled in late, or overwritten by the kernel's filter bug).
     pub doubtful: u8,
 }
 

@@ -39,7 +39,7 @@ impl Interner {
         at
     }
 
-    /// The number of a word that was met before.
+    /// The number of a word that was added before.
     #[must_use]
     #[inline]
     pub fn find(&self, word: u64) -> Option<u32> {

@@ -1,5 +1,7 @@
 //! Which interrupt an event belongs to: found from the events that begin and end interrupts, in one pass.
 
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of open interrupts, and of cores")]
+
 use super::{ContextId, DefId, Event};
 
 /// An event that begins or ends an interrupt.
@@ -13,7 +15,7 @@ pub struct Mark {
     pub number: Number,
 }
 
-/// Where the number of an interrupt stands.
+/// Which payload word holds the number of an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
     /// In this word, as the application chose it.
@@ -33,7 +35,7 @@ impl Number {
     }
 }
 
-/// The events that begin and end interrupts; none where it has none.
+/// The events of a trace that begin and end interrupts; empty where there are none.
 pub type Interrupts = Vec<Mark>;
 
 /// The same for a walk, which asks each event.
@@ -109,7 +111,7 @@ impl Nest {
             seq = seq.wrapping_add(1);
             let core = usize::from(event.core);
             if core >= cores.len() {
-                cores.resize_with(core.saturating_add(1), Ahead::default);
+                cores.resize_with(core + 1, Ahead::default);
             }
             let Some(ahead) = cores.get_mut(core).filter(|a| !a.over) else { continue };
             ahead.over = !is_isr(event) || *ahead.interrupted.get_or_insert(event.interrupted) != event.interrupted;
@@ -128,7 +130,7 @@ impl Nest {
             ahead.over |= ahead.entered.len().max(ahead.begun.len()) >= DEEPEST;
         }
         for ahead in cores {
-            nest.open = nest.open.saturating_add(ahead.begun.len());
+            nest.open += ahead.begun.len();
             let stack = ahead.begun.into_iter().rev().collect();
             nest.cores.push(Frames { stack, interrupted: ahead.interrupted.flatten() });
         }
@@ -141,19 +143,23 @@ impl Nest {
         self.open > 0 || event.def.is_some_and(|def| marks.has(def))
     }
 
+    /// Events are missing, and an exit may be among them.
+    pub fn forget(&mut self) {
+        self.cores.iter_mut().for_each(|f| f.stack.clear());
+        self.open = 0;
+    }
+
     /// The number of the interrupt that inserted `event`. Events must come in the order of the trace. What the events
     /// do not show is not known: an interrupt that began before the walk, or one whose beginning was not recorded.
     pub fn step(&mut self, event: &Event, is_isr: bool, marks: &[Mark], words: &[u64]) -> Option<u32> {
         let mark = marks.iter().find(|m| Some(m.def) == event.def);
         if self.open > 0 && event.seq != self.last.wrapping_add(1) {
-            // Events are missing, and an exit may be among them.
-            self.cores.iter_mut().for_each(|f| f.stack.clear());
-            self.open = 0;
+            self.forget();
         }
         self.last = event.seq;
         let core = usize::from(event.core);
         if core >= self.cores.len() {
-            self.cores.resize_with(core.saturating_add(1), Frames::default);
+            self.cores.resize_with(core + 1, Frames::default);
         }
         let frames = self.cores.get_mut(core)?;
         let before = frames.stack.len();
@@ -176,13 +182,12 @@ impl Nest {
                 number
             }
         };
-        self.open = self.open.saturating_sub(before).saturating_add(frames.stack.len());
+        self.open = self.open - before + frames.stack.len();
         number
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
 
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_that_began_before_the_walk_is_told_by_its_end() {
+    fn an_interrupt_that_began_before_the_walk_is_known_by_its_end() {
         let s = Some;
         let all = [
             (0, s(1), ENTER, 15),

@@ -36,16 +36,16 @@ pub struct Issue {
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
-    /// How often it was met.
+    /// How often it occurred.
     pub count: u64,
-    /// One sentence for people.
+    /// One sentence.
     pub message: String,
-    /// Where it was first met.
+    /// Where it first occurred.
     pub place: Place,
 }
 
 impl Issue {
-    /// An issue met once, at no particular place, with the usual severity of its code.
+    /// An issue that occurred once, at no particular place, with the usual severity of its code.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, severity: code.severity(), count: 1, message: message.into(), place: Place::default() }
@@ -65,7 +65,7 @@ impl Issue {
         self
     }
 
-    /// The same, met `count` times.
+    /// The same, `count` times.
     #[must_use]
     pub fn times(mut self, count: u64) -> Self {
         self.count = count;

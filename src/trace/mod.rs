@@ -38,8 +38,11 @@ pub struct Trace {
     pub objects: ObjectTable,
     /// What went wrong, or had to be inferred, while reading.
     pub issues: Vec<Issue>,
-    /// The events that begin and end interrupts. Where they are told, events in between carry its number.
+    /// The events that begin and end interrupts. Where it has some, events in between carry the interrupt's number.
     pub interrupts: Interrupts,
+    /// Sequence numbers, in order, of the events before which others are missing: overwritten, damaged or not read. What
+    /// the events before showed of the system may have changed. The beginning of the trace is not among them.
+    pub gaps: Vec<u64>,
     source: Box<dyn Events>,
 }
 
@@ -66,7 +69,7 @@ pub struct About {
     pub wrapped: bool,
     /// Sequence number of the event that `ticks` count from.
     pub origin: u64,
-    /// Number of cores seen; 1 where the trace does not tell cores apart.
+    /// Number of cores seen; 1 where the trace names none.
     pub cores: u16,
     /// Where names, layout and the rest came from: label and sentence, for `info`.
     pub facts: Vec<(&'static str, String)>,
@@ -94,7 +97,7 @@ pub trait Events: Send + Sync {
     }
 
     /// Names of the fields that events of this format have beside those of [`Event`], the same for all of them: keys of
-    /// JSON, columns of CSV. A dot puts a field into an object (`module.id`); those of one object stand together, and
+    /// JSON, columns of CSV. A dot puts a field into an object (`module.id`); those of one object follow each other, and
     /// `context.` puts them into the event's context.
     fn extra_names(&self) -> &'static [&'static str] {
         &[]
@@ -121,7 +124,7 @@ pub struct WalkState {
     pub next: u64,
     /// Ticks of the last event on any core.
     pub ticks: i64,
-    /// Where the source stands: number of its block, and of the record in it.
+    /// The position of the source: number of its block, and of the record in it.
     pub place: (usize, usize),
 }
 
@@ -147,7 +150,7 @@ impl Trace {
         issues: Vec<Issue>,
         source: Box<dyn Events>,
     ) -> Self {
-        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), source }
+        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), gaps: Vec::new(), source }
     }
 
     /// Number of events that were read.
@@ -186,7 +189,7 @@ impl Trace {
         }
     }
 
-    /// As [`Trace::visit`], for who does much with each event: where there are many, and a second core, they are decoded
+    /// As [`Trace::visit`], for callers that do much with each event: where there are many, and a second core, they are decoded
     /// ahead on a thread of its own.
     pub fn visit_ahead(&self, mut each: impl FnMut(&Event) -> ControlFlow<()>) {
         let spare = || thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
@@ -201,7 +204,7 @@ impl Trace {
             walk.block = fresh();
             while walk.next_block() {
                 let block = std::mem::replace(&mut walk.block, used.try_recv().unwrap_or_else(|_| fresh()));
-                // Nobody takes it where `each` broke.
+                // The receiver is gone where `each` broke.
                 if full.send((block, walk.filled)).is_err() {
                     break;
                 }
@@ -222,7 +225,7 @@ impl Trace {
     /// The last event: the newest.
     #[must_use]
     pub fn newest(&self) -> Option<Event> {
-        // The walk from the start gives it its ticks; the last one is remembered by who needs it more than once.
+        // The walk from the start gives it its ticks; callers that need it more than once keep it.
         self.events().last()
     }
 
@@ -297,7 +300,7 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// Decodes the next events; false at the end.
     fn next_block(&mut self) -> bool {
-        let Trace { interrupts, contexts, source, .. } = self.trace;
+        let Trace { interrupts, contexts, gaps, source, .. } = self.trace;
         self.filled = source.fill(self.index, &mut self.state, &mut self.block);
         if self.index == 0 {
             self.nest = self.begun();
@@ -308,6 +311,9 @@ impl Walk<'_> {
         for event in self.block.iter_mut().take(self.filled) {
             if self.nest.concerns(event, &marks) {
                 let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
+                if gaps.binary_search(&event.seq).is_ok() {
+                    self.nest.forget();
+                }
                 event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
             }
         }

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod lost_events;
 mod query_and_output;
 mod report_clock;
 mod report_latency;

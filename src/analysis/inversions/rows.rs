@@ -226,8 +226,9 @@ impl Inversions {
             notes.extend(interrupted_time(system));
         }
         if self.sums.before > 0 {
+            let gap = if system.trace.gaps.is_empty() { "" } else { " or before missing ones" };
             notes.push(format!(
-                "{} began before the first event: only their end is known, by who was made ready as the lock was given back",
+                "{} began before the first event{gap}: only their end is known, by who was made ready as the lock was given back",
                 self.sums.before
             ));
         }
@@ -248,6 +249,10 @@ impl Inversions {
                 "{} not judged: no event shows the owner",
                 many(self.ownerless, "wait for a lock is", "waits for locks are")
             ));
+        }
+        if self.cut > 0 {
+            let waits = many(self.cut, "wait for a lock was", "waits for locks were");
+            notes.push(format!("{waits} open where events are missing: what became of them is not known"));
         }
         if self.lost > 0 {
             let waits = many(self.lost, "wait was", "waits were");

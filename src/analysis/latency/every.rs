@@ -62,6 +62,11 @@ impl Every {
         }))
     }
 
+    /// No period reaches over missing events.
+    pub fn gap(&mut self) {
+        self.defs.iter_mut().chain(self.unknown.values_mut()).for_each(|one| one.last = None);
+    }
+
     pub fn event(&mut self, event: &Event) {
         let mut wanted = false;
         for (_, set, met) in &mut self.asked {

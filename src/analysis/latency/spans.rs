@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::timing::{Timing, notes, timing_columns};
 use crate::abi::Endian;
+use crate::analysis::many;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
@@ -53,6 +54,8 @@ struct Span {
     overflow: u64,
     /// Ends without a beginning.
     unmatched: u64,
+    /// Beginnings that were open where events are missing.
+    cut: u64,
     /// Events that have no value to be paired by.
     valueless: u64,
 }
@@ -97,6 +100,7 @@ fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, Error> {
         waiting: 0,
         overflow: 0,
         unmatched: 0,
+        cut: 0,
         valueless: 0,
     })
 }
@@ -138,6 +142,14 @@ impl Spans {
         Ok(Some(Self { all, endian: trace.about.endian }))
     }
 
+    /// Whether the ends of what is open are among the missing events is not known.
+    pub fn gap(&mut self) {
+        for span in &mut self.all {
+            span.open = HashMap::new();
+            span.cut += std::mem::take(&mut span.waiting) as u64;
+        }
+    }
+
     pub fn event(&mut self, event: &Event, system: &System<'_>) {
         for span in &mut self.all {
             if span.from.set.has(event) || span.to.set.has(event) {
@@ -169,6 +181,13 @@ impl Spans {
                 notes.push(format!(
                     "--span {}: {} events without a value of the field that could be relied on are left out",
                     span.text, span.valueless
+                ));
+            }
+            if span.cut > 0 {
+                notes.push(format!(
+                    "--span {}: {} open where events are missing: left out",
+                    span.text,
+                    many(span.cut, "A was", "A were")
                 ));
             }
             if span.overflow > 0 {

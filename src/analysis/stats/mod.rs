@@ -199,6 +199,10 @@ impl Making for Stats {
         step.changes.iter().for_each(|change| self.change(step.event, change, system));
     }
 
+    fn gap(&mut self) {
+        self.cores.iter_mut().for_each(|core| core.slice_to = None);
+    }
+
     fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
         def.is_some_and(|def| self.companions.has(def))
     }
@@ -212,7 +216,7 @@ impl Making for Stats {
         let mut all = Counts::default();
         self.cores.iter().for_each(|c| all.add(&c.counts));
         let blind = is_blind(&all, scope);
-        let mut reports = vec![self.whole(&all, blind, scope, system)];
+        let mut reports = vec![whole(&all, blind, scope, system)];
         if scope.cores > 1 {
             reports.push(self.by_core(blind, Can::of(system), scope));
         }
@@ -303,75 +307,74 @@ const COUNTER: [(&str, Kind); 2] = [("counter", Kind::Text), ("value", Kind::Cou
 const BLIND: &str = "preemptions, yields: not recorded. The trace holds switches, but no suspension and no resumption, so \
                      that a thread that waits and one that could go on look the same";
 
-impl Stats {
-    fn whole(&self, all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = columns(&COUNTER);
-        let mut report = Report { name: "stats", columns, ..Report::default() };
-        let interrupts = all.announced.saturating_add(all.unannounced);
-        let can = Can::of(system);
-        let rows = [
-            ("events", Cell::Count(scope.kept)),
-            ("context_switches", Cell::Count(all.switches)),
-            ("context_switches_from_idle", can.idle(all.from_idle)),
-            ("idle_entries", can.idle(all.idle)),
-            ("preemptions", known(all.preemptions, all.unexplained, blind)),
-            ("time_slices", can.slice(all.slices)),
-            ("time_slice_events", can.slice(all.slice_events)),
-            ("yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
-            ("switches_unexplained", Cell::Count(all.unexplained)),
-            ("suspensions", Cell::Count(all.suspended)),
-            ("suspensions_by_itself", Cell::Count(all.suspended_self)),
-            ("suspensions_by_others", Cell::Count(all.suspended_by_others)),
-            ("resumptions", Cell::Count(all.resumed)),
-            ("resumptions_by_threads", Cell::Count(all.resumed_by_threads)),
-            ("resumptions_by_interrupts", Cell::Count(all.resumed_by_interrupts)),
-            ("interrupts", can.interrupt(interrupts)),
-            ("interrupts_announced", can.interrupt(all.announced)),
-            ("interrupts_unannounced", Cell::Count(all.unannounced)),
-            ("interrupts_nested", can.interrupt(all.nested)),
-            ("interrupt_depth", can.interrupt(all.depth)),
-        ];
-        report.rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
-        let notes = &mut report.notes;
-        *notes = scope.notes();
-        if scope.wrapped {
-            notes.push("older events are overwritten: these are the counts of what the trace still holds".to_owned());
-        }
-        if blind {
-            notes.push(BLIND.to_owned());
-        }
-        if all.unexplained > 0 {
-            notes.push(format!(
-                "switches_unexplained: {} times a thread that could go on lost its core, and no event shows the \
-                 priority of it or of the one that took it",
-                all.unexplained
-            ));
-        }
-        if all.unannounced > 0 {
-            notes.push(
-                "interrupts_unannounced: interrupts that inserted events and no event of their beginning; one after \
-                 the other without a thread's event between them count as one"
-                    .to_owned(),
-            );
-        }
-        can.say(all, notes);
-        if can.interrupts && interrupts == 0 && !system.trace.is_empty() {
-            notes.push("interrupts: only those that insert events are in a trace".to_owned());
-        }
-        let others = all.suspended_self.saturating_add(all.suspended_by_others);
-        let unknown = [
-            ("suspensions", all.suspended.saturating_sub(others)),
-            (
-                "resumptions",
-                all.resumed.saturating_sub(all.resumed_by_threads.saturating_add(all.resumed_by_interrupts)),
-            ),
-        ];
-        for (what, n) in unknown.iter().filter(|(_, n)| *n > 0) {
-            notes.push(format!("{what}: of {n} no event shows by whom, or it was before the scheduler ran"));
-        }
-        report
-    }
+/// The counters of the scope.
+fn whole(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Report {
+    let can = Can::of(system);
+    let rows = [
+        ("events", Cell::Count(scope.kept)),
+        ("context_switches", Cell::Count(all.switches)),
+        ("context_switches_from_idle", can.idle(all.from_idle)),
+        ("idle_entries", can.idle(all.idle)),
+        ("preemptions", known(all.preemptions, all.unexplained, blind)),
+        ("time_slices", can.slice(all.slices)),
+        ("time_slice_events", can.slice(all.slice_events)),
+        ("yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
+        ("switches_unexplained", Cell::Count(all.unexplained)),
+        ("suspensions", Cell::Count(all.suspended)),
+        ("suspensions_by_itself", Cell::Count(all.suspended_self)),
+        ("suspensions_by_others", Cell::Count(all.suspended_by_others)),
+        ("resumptions", Cell::Count(all.resumed)),
+        ("resumptions_by_threads", Cell::Count(all.resumed_by_threads)),
+        ("resumptions_by_interrupts", Cell::Count(all.resumed_by_interrupts)),
+        ("interrupts", can.interrupt(all.announced + all.unannounced)),
+        ("interrupts_announced", can.interrupt(all.announced)),
+        ("interrupts_unannounced", Cell::Count(all.unannounced)),
+        ("interrupts_nested", can.interrupt(all.nested)),
+        ("interrupt_depth", can.interrupt(all.depth)),
+    ];
+    let rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
+    let notes = notes(all, blind, scope, system);
+    Report { name: "stats", columns: columns(&COUNTER), rows, notes }
+}
 
+/// What the counters of the scope leave out.
+fn notes(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Vec<String> {
+    let (can, mut notes) = (Can::of(system), scope.notes());
+    if scope.wrapped {
+        notes.push("older events are overwritten: these are the counts of what the trace still holds".to_owned());
+    }
+    if blind {
+        notes.push(BLIND.to_owned());
+    }
+    if all.unexplained > 0 {
+        notes.push(format!(
+            "switches_unexplained: {} times a thread that could go on lost its core, and no event shows the \
+             priority of it or of the one that took it",
+            all.unexplained
+        ));
+    }
+    if all.unannounced > 0 {
+        notes.push(
+            "interrupts_unannounced: interrupts that inserted events and no event of their beginning; one after \
+             the other without a thread's event between them count as one"
+                .to_owned(),
+        );
+    }
+    can.say(all, &mut notes);
+    if can.interrupts && all.announced + all.unannounced == 0 && !system.trace.is_empty() {
+        notes.push("interrupts: only those that insert events are in a trace".to_owned());
+    }
+    let unknown = [
+        ("suspensions", all.suspended - all.suspended_self - all.suspended_by_others),
+        ("resumptions", all.resumed - all.resumed_by_threads - all.resumed_by_interrupts),
+    ];
+    for (what, n) in unknown.iter().filter(|(_, n)| *n > 0) {
+        notes.push(format!("{what}: of {n} no event shows by whom, or it was before the scheduler ran"));
+    }
+    notes
+}
+
+impl Stats {
     fn by_core(&self, blind: bool, can: Can, scope: &Scope<'_>) -> Report {
         let names = ["core", "switches", "idle_entries", "preemptions", "time_slices", "interrupts", "nested"];
         let columns = columns(&names.map(|name| (name, Kind::Count)));

@@ -56,7 +56,19 @@ impl Counting {
         if step.index == 0 {
             self.first_is_slice = event == id::TIME_SLICE;
         }
-        // Idle is never who ran last, so that each event before idle time counts.
+        self.switches(context, next);
+        self.preemptions(event, next);
+        match event {
+            id::SUSPEND => add(&mut self.sums.thread_suspensions, 1),
+            id::RESUME => add(&mut self.sums.thread_resumptions, 1),
+            _ => {}
+        }
+        self.interrupts(context, event);
+        self.last = (next, event == id::RESUME);
+    }
+
+    /// Idle is never who ran last, so that each event before idle time counts.
+    fn switches(&mut self, context: u32, next: u32) {
         if self.running == 0 && context != ISR && context != INIT {
             self.running = context;
         }
@@ -66,12 +78,10 @@ impl Counting {
         if is_somebody(next) {
             self.running = next;
         }
-        self.preemptions(event, next);
-        match event {
-            id::SUSPEND => add(&mut self.sums.thread_suspensions, 1),
-            id::RESUME => add(&mut self.sums.thread_resumptions, 1),
-            _ => {}
-        }
+    }
+
+    /// Without events that begin and end interrupts, each event of one counts.
+    fn interrupts(&mut self, context: u32, event: u32) {
         match event {
             id::ISR_ENTER => {
                 add(&mut self.sums.interrupts, 1);
@@ -82,7 +92,6 @@ impl Counting {
             _ if context == ISR => add(&mut self.sums.interrupts, u64::from(self.depth == 0)),
             _ => self.depth = 0,
         }
-        self.last = (next, event == id::RESUME);
     }
 
     /// A resumption counts where the first thread that runs behind it is not the one that ran last.

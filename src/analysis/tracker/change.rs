@@ -126,6 +126,8 @@ pub struct Thread {
     pub since: i64,
     /// Event that put it into this state; `None` where it was so before the first that shows it.
     pub since_seq: Option<u64>,
+    /// True where it is among those that a gap makes unknown.
+    pub(super) is_listed: bool,
 }
 
 /// The calls of a thread.
@@ -151,6 +153,8 @@ pub struct Frame {
 pub struct Lock {
     /// True once somebody asked for it.
     pub(super) is_known: bool,
+    /// True where it is among those that a gap makes unknown.
+    pub(super) is_listed: bool,
     /// The owner, where that is known.
     pub owner: Option<ThreadNo>,
     /// Those that wait.

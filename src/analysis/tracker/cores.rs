@@ -137,10 +137,9 @@ impl System<'_> {
                 core.seen = event.ticks;
                 self.set_priority(no, event.priority, found);
             }
-            if let Some(thread) = self.threads.get_mut(no.index())
-                && (thread.state == ThreadState::Unknown || own && thread.state != ThreadState::Running)
-            {
-                (thread.state, thread.since, thread.since_seq) = (ThreadState::Running, event.ticks, None);
+            let state = self.thread(no).map(|t| t.state);
+            if state.is_some_and(|s| s == ThreadState::Unknown || own && s != ThreadState::Running) {
+                self.set_state(no, ThreadState::Running, event.ticks, None);
             }
         }
         if bare {
@@ -263,7 +262,7 @@ impl System<'_> {
         if own {
             self.set_priority(no, event.priority, found);
         }
-        let Some(thread) = self.threads.get_mut(no.index()) else { return };
+        let Some(thread) = self.thread(no) else { return };
         let runs_on = match (own, thread.state) {
             (true, ThreadState::Running) => false,
             (true, ThreadState::Blocked(_)) => !hands_over,
@@ -272,7 +271,7 @@ impl System<'_> {
             (false, state) => state == ThreadState::Unknown,
         };
         if runs_on {
-            (thread.state, thread.since, thread.since_seq) = (ThreadState::Running, event.ticks, None);
+            self.set_state(no, ThreadState::Running, event.ticks, None);
         }
     }
 
@@ -410,10 +409,9 @@ impl System<'_> {
         }
         found.change(Change::Switch { from: before, to: next });
         if let Who::Thread(no) = before
-            && let Some(thread) = self.threads.get_mut(no.index())
-            && thread.state == ThreadState::Running
+            && self.thread(no).is_some_and(|t| t.state == ThreadState::Running)
         {
-            (thread.state, thread.since, thread.since_seq) = (ThreadState::Ready, since, Some(event.seq));
+            self.set_state(no, ThreadState::Ready, since, Some(event.seq));
             if let Who::Thread(by) = next {
                 found.change(Change::Preempted { thread: no, by });
             }
@@ -425,13 +423,9 @@ impl System<'_> {
 
     fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, found: &mut Found) {
         let since = at.unwrap_or(event.ticks);
-        let mut ready = None;
-        if let Some(thread) = self.threads.get_mut(no.index()) {
-            if thread.state == ThreadState::Ready {
-                ready = thread.since_seq.map(|seq| (thread.since, seq));
-            }
-            (thread.state, thread.since, thread.since_seq) = (ThreadState::Running, since, Some(event.seq));
-        }
+        let was_ready = self.thread(no).filter(|t| t.state == ThreadState::Ready);
+        let ready = was_ready.and_then(|t| Some((t.since, t.since_seq?)));
+        self.set_state(no, ThreadState::Running, since, Some(event.seq));
         found.change(Change::Dispatched { thread: no, ready, at });
     }
 }

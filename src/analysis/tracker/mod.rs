@@ -20,6 +20,9 @@ use crate::trace::{ContextId, ContextKind, DefId, Event, Interner, Number, Trace
 pub trait Consumer {
     /// One event with its spans and changes. `system` already knows them.
     fn step(&mut self, step: &Step<'_>, system: &System<'_>);
+
+    /// Events are missing behind the last step: what is open there never ends as far as anybody knows.
+    fn gap(&mut self) {}
 }
 
 /// What a consumer needs of the tracker; what nobody needs is not done.
@@ -59,6 +62,8 @@ pub struct Tracker<'a> {
     found: Found,
     /// An event that cannot be understood before the next one is known.
     held: Option<Event>,
+    /// Events still to come before which others are missing.
+    gaps: &'a [u64],
 }
 
 impl<'a> Tracker<'a> {
@@ -67,13 +72,16 @@ impl<'a> Tracker<'a> {
     pub fn new(trace: &'a Trace, catalogue: &'a Catalogue, wants: Wants) -> Self {
         let wants = Wants { changes: wants.changes || wants.calls, ..wants };
         let found = Found { wants, ..Found::default() };
-        Self { system: System::new(trace, catalogue), found, held: None }
+        Self { system: System::new(trace, catalogue), found, held: None, gaps: &trace.gaps }
     }
 
     /// Takes the next event. Most are handed on at once; one with which a thread gives its core away is held back until
     /// the next one shows whether that thread goes on.
     #[inline]
     pub fn event(&mut self, event: &Event, to: &mut impl Consumer) {
+        if self.gaps.first().is_some_and(|at| *at <= event.seq) {
+            self.gaps_up_to(event.seq, to);
+        }
         if let Some(held) = &self.held {
             self.system.take(held, self.system.role(held), Some(event), &mut self.found, to);
             self.held = None;
@@ -84,6 +92,21 @@ impl<'a> Tracker<'a> {
         } else {
             self.system.take(event, role, None, &mut self.found, to);
         }
+    }
+
+    #[cold]
+    fn gaps_up_to(&mut self, seq: u64, to: &mut impl Consumer) {
+        let passed = self.gaps.partition_point(|at| *at <= seq);
+        self.gaps = self.gaps.get(passed..).unwrap_or_default();
+        self.gap(to);
+    }
+
+    /// Events are missing here: states, owners, waits and open interrupts are unknown until an event shows them. The time
+    /// up to the next event is nobody's. [`Tracker::event`] calls it for the gaps of the trace.
+    pub fn gap(&mut self, to: &mut impl Consumer) {
+        self.finish(to);
+        self.system.forget();
+        to.gap();
     }
 
     /// Hands on what is held back: there is no next event, or not yet.
@@ -108,6 +131,8 @@ pub struct System<'a> {
     pub catalogue: &'a Catalogue,
     roles: &'a Roles,
     threads: Vec<Thread>,
+    /// Threads whose state is known, or was since the last gap.
+    known_threads: Vec<ThreadNo>,
     /// By thread, where somebody wants calls.
     calls: Vec<Calls>,
     /// Numbers of threads by address.
@@ -123,6 +148,8 @@ pub struct System<'a> {
     /// Numbers of objects by address.
     objects: Interner,
     locks: Vec<Lock>,
+    /// Those that somebody asked for since the last gap.
+    known_locks: Vec<ObjectNo>,
     /// True where calls that may wait state for how long.
     states_waits: bool,
     quiet_locks: bool,
@@ -165,6 +192,7 @@ impl<'a> System<'a> {
             catalogue,
             roles,
             threads: Vec::with_capacity(trace.contexts.len()),
+            known_threads: Vec::new(),
             calls: Vec::new(),
             thread_numbers: Interner::default(),
             by_context: vec![None; trace.contexts.len()],
@@ -173,6 +201,7 @@ impl<'a> System<'a> {
             spare: Core::new(),
             objects: Interner::default(),
             locks: Vec::new(),
+            known_locks: Vec::new(),
             states_waits: roles.state_waits(),
             quiet_locks: catalogue.ways().quiet_locks,
             asks_processor: trace.interrupts.iter().any(|m| matches!(m.number, Number::Processor(_))),
@@ -311,7 +340,42 @@ impl<'a> System<'a> {
             state: ThreadState::Unknown,
             since: 0,
             since_seq: None,
+            is_listed: false,
         });
+    }
+
+    /// Puts a thread into a state, since these ticks and with this event.
+    fn set_state(&mut self, no: ThreadNo, state: ThreadState, since: i64, since_seq: Option<u64>) {
+        let Some(thread) = self.threads.get_mut(no.index()) else { return };
+        (thread.state, thread.since, thread.since_seq) = (state, since, since_seq);
+        if !std::mem::replace(&mut thread.is_listed, true) {
+            self.known_threads.push(no);
+        }
+    }
+
+    /// Forgets what may have changed while events were missing. Only what was learned since the last gap is looked at:
+    /// a damaged trace may have many of both.
+    fn forget(&mut self) {
+        for core in &mut self.cores {
+            *core = Core { last: core.last, ..Core::new() };
+        }
+        for no in self.known_threads.drain(..) {
+            if let Some(thread) = self.threads.get_mut(no.index()) {
+                (thread.state, thread.since_seq, thread.is_listed) = (ThreadState::Unknown, None, false);
+            }
+            // Who made a call ran, so its state was known.
+            if let Some(calls) = self.calls.get_mut(no.index()) {
+                *calls = Calls::default();
+            }
+        }
+        for lock in self.known_locks.drain(..) {
+            if let Some(lock) = self.locks.get_mut(lock.index()) {
+                *lock = Lock::default();
+            }
+        }
+        self.quiet = None;
+        // The event that announces the next interrupt may be missing.
+        self.announced.behind_first = false;
     }
 
     /// The object at an address; it is added where it is new and there is room.

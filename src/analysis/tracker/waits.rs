@@ -94,14 +94,13 @@ impl System<'_> {
         let mut calls = self.calls_of(no);
         // A call of the kernel waits once: what its caller waits for next is something else.
         let over = calls.blocked_in.filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
-        let thread = self.threads.get_mut(no.index())?;
         let mut waited = None;
         if let (ThreadState::Blocked(_), Some(seq)) = (thread.state, thread.since_seq) {
             waited = Some(Wait { call: calls.blocked_in.take(), from: thread.since, seq, ending: Ending::Unknown });
             calls.last = calls.last.filter(|c| Some(c.seq) != over);
         }
         if !is_known {
-            (thread.state, thread.since, thread.since_seq) = (ThreadState::Ready, event.ticks, Some(event.seq));
+            self.set_state(no, ThreadState::Ready, event.ticks, Some(event.seq));
         }
         if let Some(place) = self.calls.get_mut(no.index()).filter(|_| waited.is_some()) {
             *place = calls;
@@ -141,9 +140,7 @@ impl System<'_> {
         let code = role.state.of(words);
         let own = by == Who::Thread(no);
         let call = self.calls_of(no).last.filter(|c| own && self.can_block(c));
-        if let Some(thread) = self.threads.get_mut(no.index()) {
-            (thread.state, thread.since, thread.since_seq) = (ThreadState::Blocked(code), event.ticks, Some(event.seq));
-        }
+        self.set_state(no, ThreadState::Blocked(code), event.ticks, Some(event.seq));
         if found.wants.calls
             && let Some(calls) = self.calls_mut(no)
         {
@@ -174,10 +171,10 @@ impl System<'_> {
     }
 
     fn ends(&mut self, no: ThreadNo, event: &Event, found: &mut Found) {
-        let Some(thread) = self.threads.get_mut(no.index()) else { return };
+        let Some(thread) = self.thread(no) else { return };
         let waited =
             matches!(thread.state, ThreadState::Blocked(_)) && thread.since_seq.is_some_and(|s| s != event.seq);
-        (thread.state, thread.since, thread.since_seq) = (ThreadState::Ended, event.ticks, Some(event.seq));
+        self.set_state(no, ThreadState::Ended, event.ticks, Some(event.seq));
         let call = self.calls.get_mut(no.index()).and_then(|c| c.blocked_in.take()).filter(|_| waited);
         if let Some(lock) = self.lock_of(call).and_then(|lock| self.lock_mut(lock)) {
             lock.waiters.retain(|w| *w != no);
@@ -229,7 +226,7 @@ impl System<'_> {
     fn change_locks(&mut self, role: &Role, words: &[u64], by: Who, found: &mut Found) {
         if let Some(object) = role.delete.of(words).and_then(|address| self.object_at(address)) {
             if let Some(lock) = self.lock_mut(object) {
-                *lock = Lock::default();
+                *lock = Lock { is_listed: lock.is_listed, ..Lock::default() };
             }
             found.change(Change::Deleted { object });
         }
@@ -251,6 +248,9 @@ impl System<'_> {
         }
         let Some(state) = self.locks.get_mut(lock.index()) else { return };
         state.is_known = true;
+        if !std::mem::replace(&mut state.is_listed, true) {
+            self.known_locks.push(lock);
+        }
         if role.owner.is_some() {
             state.owner = owner;
         }

@@ -52,6 +52,8 @@ pub(super) struct Assembly {
     pub elements: u64,
     /// True where the first elements are the end of an event whose beginning is overwritten.
     pub begins_torn: bool,
+    /// Numbers of the events before which others are missing.
+    pub gaps: Vec<usize>,
 }
 
 /// What the parts of one event share: processor, stamp, class and event.
@@ -98,15 +100,22 @@ pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
     for (number, segment) in (0..).zip(segments) {
         if segment.after_gap {
             this.close_all();
+            this.lose();
         }
         let most = segment.count.unwrap_or(usize::MAX);
         for (element, bytes) in (0..).zip(segment.bytes.chunks_exact(ELEMENT).take(most)) {
             let Ok((_, raw)) = parse::element(bytes, endian) else { break };
             let at = segment.address.wrapping_add(u64::from(element) * ELEMENT as u64);
             if segment.count.is_none() && (raw.is_empty() || !raw.is_sound()) {
+                if !raw.is_empty() {
+                    this.lose();
+                }
                 break;
             }
             this.element(&raw, number, element, at);
+        }
+        if segment.count.is_some_and(|count| segment.bytes.len() / ELEMENT < count) {
+            this.lose();
         }
     }
     this.close_all();
@@ -117,10 +126,12 @@ pub(super) fn assemble(segments: &[Segment], endian: Endian) -> Assembly {
 impl Assembler {
     fn element(&mut self, raw: &RawElement, segment: u32, element: u32, at: Addr) {
         if raw.is_empty() {
+            self.lose();
             return self.problems.empty.at(at);
         }
         self.out.elements += 1;
         if !raw.is_sound() {
+            self.lose();
             return self.problems.damaged.at(at);
         }
         let key = (raw.cpu, raw.stamp, raw.class, raw.event);
@@ -155,7 +166,16 @@ impl Assembler {
         }
     }
 
+    /// Events are missing before the next one. Nothing is known before the first anyway.
+    fn lose(&mut self) {
+        let next = self.out.events.len();
+        if next > 0 && self.out.gaps.last() != Some(&next) {
+            self.out.gaps.push(next);
+        }
+    }
+
     fn orphan(&mut self, at: Addr) {
+        self.lose();
         if self.out.events.is_empty() && self.pending.is_empty() {
             self.problems.leading += 1;
         } else {
@@ -167,6 +187,7 @@ impl Assembler {
     fn close(&mut self, pending: &Pending, at: Addr) {
         self.problems.incomplete.at(at);
         self.put(pending);
+        self.lose();
     }
 
     fn close_all(&mut self) {

@@ -20,12 +20,19 @@ use crate::trace::{
 pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     let mut issues = capture.issues.clone();
     let release = info::release(capture, options);
-    let Assembly { events: parts, arena, issues: problems, elements, begins_torn } =
+    let Assembly { events: parts, arena, issues: problems, elements, begins_torn, gaps } =
         assemble::assemble(&capture.segments, capture.endian);
     issues.extend(problems);
     let reader = Reader { segments: capture.segments.clone(), arena, endian: capture.endian };
     let mut builder = Builder::new(&reader, release, parts.len());
-    parts.iter().for_each(|part| builder.event(*part));
+    let (mut missing, mut gaps_at) = (gaps.into_iter().peekable(), Vec::new());
+    for (number, part) in parts.iter().enumerate() {
+        if missing.next_if(|at| *at <= number).is_some() {
+            builder.threads.forget();
+            gaps_at.push(builder.rows.len() as u64);
+        }
+        builder.event(*part);
+    }
     let Builder { mut rows, times, threads, cores, stamps_differ, unknown, .. } = builder;
     let (times, doubts) = times.finish();
     if !rows.is_empty() {
@@ -51,7 +58,9 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     let who =
         contexts.iter().map(|(_, c)| (c.kind == ContextKind::Thread).then(|| threads::numbers(c.address))).collect();
     let source = Entries { rows, skip, reader, who };
-    Trace::new(about, clock, contexts, objects, issues, Box::new(source))
+    let mut trace = Trace::new(about, clock, contexts, objects, issues, Box::new(source));
+    trace.gaps = gaps_at;
+    trace
 }
 
 fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool) -> Clock {
@@ -141,7 +150,6 @@ struct Builder<'a> {
     cores: u16,
     stamps_differ: bool,
     last_stamp: Option<u32>,
-    last_segment: u32,
     unknown: u64,
 }
 
@@ -156,18 +164,13 @@ impl<'a> Builder<'a> {
             cores: 1,
             stamps_differ: false,
             last_stamp: None,
-            last_segment: 0,
             unknown: 0,
         }
     }
 
     #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
     fn event(&mut self, part: Assembled) {
-        let Some((raw, segment)) = self.reader.element(&part) else { return };
-        if part.segment > self.last_segment && segment.after_gap {
-            self.threads.forget();
-        }
-        self.last_segment = self.last_segment.max(part.segment);
+        let Some((raw, _)) = self.reader.element(&part) else { return };
         let mut own = [0; 2];
         let words = self.reader.payload(&part, &raw, &mut own);
         self.stamps_differ |= self.last_stamp.is_some_and(|last| last != raw.stamp);

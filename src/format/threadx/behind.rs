@@ -1,5 +1,7 @@
 //! What the bytes behind a damaged header show: how long the registry is, and where the events stop.
 
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of entries and slots, and their sizes")]
+
 use std::collections::HashSet;
 
 use super::layout::{self, CONTEXT_INIT, CONTEXT_ISR};
@@ -35,18 +37,18 @@ impl Behind<'_> {
         };
         let count = there.chunks_exact(object.max(1)).take(MAX_ENTRIES).take_while(is_entry).count();
         let numbered = |count: &usize| {
-            let ring = there.get(count.saturating_mul(object)..).unwrap_or_default();
+            let ring = there.get(count * object..).unwrap_or_default();
             let slots = ring.chunks_exact(layout::entry_size(self.word)).take(SAMPLE);
             slots.filter(|slot| self.field(slot, 2).is_some_and(|id| (1..=0xFFFF).contains(&id))).count()
         };
         // The fewest of the best.
         let best = (0..=count).rev().max_by_key(numbered).unwrap_or(count);
-        (best.saturating_mul(object)) as u64
+        (best * object) as u64
     }
 
     /// A word of a slot.
     fn field(&self, slot: &[u8], n: usize) -> Option<u64> {
-        self.endian.word(self.word, slot, n.saturating_mul(self.word.bytes()))
+        self.endian.word(self.word, slot, n * self.word.bytes())
     }
 
     /// How many slots behind the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
@@ -114,8 +116,8 @@ impl Behind<'_> {
         let mut end = before.saturating_add(1);
         for (slot, bytes) in slots().enumerate().skip(before) {
             if is_event(bytes) {
-                end = slot.saturating_add(1);
-            } else if slot >= end.saturating_add(PASSED) {
+                end = slot + 1;
+            } else if slot.saturating_sub(end) >= PASSED {
                 break;
             }
         }

@@ -1,4 +1,9 @@
-//! What the stamps tell of the clock that made them: which way it counts, when it starts over, what a tick is worth.
+//! What the stamps show of the clock that made them: which way it counts, when it starts over, what a tick is worth.
+
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of events, and stamps far below 2^64; ticks are added with saturation"
+)]
 
 use super::super::DecodeOptions;
 use super::entry::Codec;
@@ -13,16 +18,16 @@ pub(super) const SECOND_IN_NS: u64 = 1_000_000_000;
 /// Ticks of the kernel in a second that projects choose.
 const TICK_RATES: [u64; 3] = [10, 100, 1000];
 
-/// So few events tell little of the clock by their stamps alone.
+/// So few events show little of the clock by their stamps alone.
 const FEW: u64 = 8;
 
-/// What the clock is, and what was said about it in `info`.
+/// What the clock is.
 pub(super) struct Found {
     pub clock: Clock,
     /// True where each core has a clock of its own.
     pub per_core: bool,
-    /// Label and sentence.
-    pub facts: Vec<(&'static str, String)>,
+    /// What `info` says of its rate: label and sentence.
+    pub rate: Option<(&'static str, String)>,
 }
 
 /// What is known of the port.
@@ -36,97 +41,90 @@ pub(super) enum Port {
     Linux,
 }
 
-/// Judges the clock. `core_clock` is what the target's `SystemCoreClock` says.
+/// Judges the clock. `core_clock` is the value of the target's `SystemCoreClock`.
 pub(super) fn find(
     scan: &PreScan,
     codec: Codec,
     options: &DecodeOptions,
-    core_clock: Option<u64>,
-    port: Port,
+    (core_clock, port): (Option<u64>, Port),
     issues: &mut Vec<Issue>,
 ) -> Found {
     let runs = scan.steps.least != scan.steps.most || scan.events < 2;
-    let (direction, direction_known, mut reason) = direction(scan, options, port);
-    let (all, own) = scan.backward(direction);
+    let (direction, direction_known, reason) = direction(scan, options, port);
+    let counts = match scan.counts_events(direction) {
+        _ if !runs => Counts::Nothing,
+        Some(step) => Counts::Events(step),
+        None => Counts::Time,
+    };
+    let (period, hz) = (options.period, options.hz);
+    let mut clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, doubts: 0, reason };
     let per_core = is_per_core(scan, direction);
-    let backward = if per_core { own } else { all };
-    let mut period = options.period;
-    let mut hz = options.hz;
-    let mut facts = Vec::new();
-    let even = scan.counts_events(direction).filter(|_| runs);
-    if period.is_none() && runs && even.is_none() {
-        match find_period(scan, codec, direction, backward, port) {
-            Some(Period::Second) => {
-                period = Some(SECOND_IN_NS);
-                hz = hz.or(Some(1e9));
-                reason.push_str(
-                    "; no stamp reaches 10^9 and they start over there: nanoseconds that restart each second",
-                );
-            }
-            // Not all hosted ports count nanoseconds (Windows counts at a rate of its own), so this gives no rate.
-            Some(Period::Hosted) => {
-                period = Some(SECOND_IN_NS);
-                reason.push_str(
-                    "; no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: most likely a hosted port, whose clock is nanoseconds that restart each second (--hz 1G if so)",
-                );
-            }
-            Some(Period::Linux) => {
-                period = Some(SECOND_IN_NS);
-                reason.push_str(&format!(
-                    "; no stamp reaches 10^9 and the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock is nanoseconds that restart each second (--hz 1G if it has no other)",
-                ));
-            }
-            Some(Period::Reload(ticks)) => {
-                period = Some(ticks);
-                reason.push_str(&format!(
-                    "; it starts over {backward} times and no stamp is above {:#x}: a timer that reloads at about {ticks}",
-                    scan.steps.most
-                ));
-                issues.push(Issue::new(
-                    Code::PeriodInferred,
-                    format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
-                ));
-            }
-            None => issues.extend(fall_of_few(scan, codec, backward)),
-        }
+    let (all, own) = scan.backward(direction);
+    if period.is_none() && counts == Counts::Time {
+        set_period(&mut clock, scan, if per_core { own } else { all }, port, issues);
     }
-    tell_doubts(scan, direction_known, runs, issues);
-    if let Some(step) = even {
-        hz = None;
-        tell_count(step, options, &mut reason, issues);
+    report_doubts(scan, &clock, issues);
+    if let Counts::Events(step) = counts {
+        report_count(step, &mut clock, issues);
     }
     if per_core {
         issues.push(Issue::new(
             Code::ClockPerCore, format!("stamps of different cores do not follow each other ({all} steps back, {own} on the cores themselves): each core is timed by itself, and times of different cores cannot be compared"),
         ));
     }
-    let mut counts = match (runs, even) {
-        (false, _) => Counts::Nothing,
-        (true, Some(step)) => Counts::Events(step),
-        (true, None) => Counts::Time,
-    };
-    if counts == Counts::Time && period.is_none() {
-        if hz.is_none() {
-            rate(scan, core_clock, &mut hz, &mut facts, issues);
+    let mut rate = None;
+    if counts == Counts::Time && clock.period.is_none() {
+        if clock.hz.is_none() {
+            rate = set_rate(&mut clock, scan, core_clock, issues);
         }
         if let Some(why) = stops_in_sleep(scan, codec) {
-            counts = Counts::AwakeTime;
+            clock.counts = Counts::AwakeTime;
             issues.push(Issue::new(Code::ClockSleeps, why));
         }
         lost_laps(scan, codec, issues);
     }
-    let clock = Clock { mask: codec.mask, direction, direction_known, period, hz, counts, doubts: 0, reason };
-    Found { clock, per_core, facts }
+    Found { clock, per_core, rate }
 }
 
-/// So few events do not tell where a clock starts over: what is said where one of them falls back by less than half its
+/// Sets the period that stamps, stacks or the program show. The stamps step `backward` so many times.
+fn set_period(clock: &mut Clock, scan: &PreScan, backward: u64, port: Port, issues: &mut Vec<Issue>) {
+    let Some(period) = find_period(scan, clock.mask, clock.direction, backward, port) else {
+        issues.extend(fall_of_few(scan, clock.mask, backward));
+        return;
+    };
+    clock.period = Some(period.ticks());
+    let why = match period {
+        Period::Second => {
+            clock.hz = clock.hz.or(Some(1e9));
+            "no stamp reaches 10^9 and they start over there: nanoseconds that restart each second".to_owned()
+        }
+        // Not all hosted ports count nanoseconds (Windows counts at a rate of its own), so this gives no rate.
+        Period::Hosted => "no stamp reaches 10^9 and the threads run on stacks that are not the kernel's: most likely a hosted port, whose clock is nanoseconds that restart each second (--hz 1G if so)".to_owned(),
+        Period::Linux => format!(
+            "no stamp reaches 10^9 and the program has {LINUX_TIME}: ThreadX's port to Linux, whose clock is nanoseconds that restart each second (--hz 1G if it has no other)",
+        ),
+        Period::Reload(ticks) => {
+            issues.push(Issue::new(
+                Code::PeriodInferred,
+                format!("the clock starts over after about {ticks} ticks, as its stamps show (--period TICKS)"),
+            ));
+            format!(
+                "it starts over {backward} times and no stamp is above {:#x}: a timer that reloads at about {ticks}",
+                scan.steps.most
+            )
+        }
+    };
+    clock.reason.push_str("; ");
+    clock.reason.push_str(&why);
+}
+
+/// So few events do not show where a clock starts over: the issue where one of them falls back by less than half its
 /// mask, and so would be far behind the one before it.
-fn fall_of_few(scan: &PreScan, codec: Codec, backward: u64) -> Option<Issue> {
-    let doubtful = backward > 0 && scan.events < FEWEST && scan.steps.longest()? > codec.mask >> 1;
+fn fall_of_few(scan: &PreScan, mask: u64, backward: u64) -> Option<Issue> {
+    let doubtful = backward > 0 && scan.events < FEWEST && scan.steps.longest()? > mask >> 1;
     doubtful.then(|| {
         let message = format!(
-            "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {:#x}, is taken (read more events, or --period TICKS)",
-            codec.mask
+            "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {mask:#x}, is taken (read more events, or --period TICKS)"
         );
         Issue::new(Code::PeriodInferred, message)
     })
@@ -135,16 +133,13 @@ fn fall_of_few(scan: &PreScan, codec: Codec, backward: u64) -> Option<Issue> {
 /// Private timers are right each for itself and jump back and forth between cores.
 pub(super) fn is_per_core(scan: &PreScan, direction: Direction) -> bool {
     let (all, own) = scan.backward(direction);
-    scan.cores.len() > 1 && all > own.saturating_mul(4).saturating_add(2)
+    scan.cores.len() > 1 && all > own * 4 + 2
 }
 
 /// The period that the stamps show by themselves, where it is not the mask's.
 pub(super) fn shown_period(scan: &PreScan, codec: Codec, direction: Direction) -> Option<u64> {
     let (_, own) = scan.backward(direction);
-    match find_period(scan, codec, direction, own, Port::Any)? {
-        Period::Second | Period::Hosted | Period::Linux => Some(SECOND_IN_NS),
-        Period::Reload(ticks) => Some(ticks),
-    }
+    Some(find_period(scan, codec.mask, direction, own, Port::Any)?.ticks())
 }
 
 fn direction(scan: &PreScan, options: &DecodeOptions, port: Port) -> (Direction, Known, String) {
@@ -167,16 +162,16 @@ fn direction(scan: &PreScan, options: &DecodeOptions, port: Port) -> (Direction,
     }
 }
 
-fn tell_doubts(scan: &PreScan, direction: Known, runs: bool, issues: &mut Vec<Issue>) {
+fn report_doubts(scan: &PreScan, clock: &Clock, issues: &mut Vec<Issue>) {
     if scan.events < 2 {
         return;
     }
-    if !runs {
+    if !clock.runs() {
         let why = if scan.steps.most == 0 { "all time stamps are 0" } else { "all time stamps are equal" };
         issues.push(Issue::new(
             Code::ClockStopped, format!("{why}: the time source does not run, so no times are shown (Cortex-M: CYCCNT needs TRCENA in DEMCR, which a debugger sets and a product does not; ARMv8-A SMP and MISRA builds store a constant)"),
         ));
-    } else if direction == Known::Assumed {
+    } else if clock.direction_known == Known::Assumed {
         issues.push(Issue::new(
             Code::DirectionUnknown,
             "as many stamps go up as down, so the direction of the clock is not known: up is taken (--direction down)",
@@ -187,19 +182,29 @@ fn tell_doubts(scan: &PreScan, direction: Known, runs: bool, issues: &mut Vec<Is
 enum Period {
     /// Nanoseconds that restart each second, as the stamps show.
     Second,
-    /// The same, but only the threads' stacks tell.
+    /// The same, but only the threads' stacks show it.
     Hosted,
-    /// The same, but only the program tells.
+    /// The same, but only the program shows it.
     Linux,
+    /// Ticks of a timer that reloads.
     Reload(u64),
 }
 
-/// A period that the mask does not tell.
-fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64, port: Port) -> Option<Period> {
-    let wide = codec.mask >= u64::from(u32::MAX);
+impl Period {
+    const fn ticks(&self) -> u64 {
+        match self {
+            Self::Second | Self::Hosted | Self::Linux => SECOND_IN_NS,
+            Self::Reload(ticks) => *ticks,
+        }
+    }
+}
+
+/// A period that is not the mask's.
+fn find_period(scan: &PreScan, mask: u64, direction: Direction, backward: u64, port: Port) -> Option<Period> {
+    let wide = mask >= u64::from(u32::MAX);
     let fits = wide && direction == Direction::Up && scan.steps.most < SECOND_IN_NS;
     if fits && scan.events > FEW {
-        let full = scan.steps.most >= SECOND_IN_NS.saturating_sub(SECOND_IN_NS >> 3);
+        let full = scan.steps.most >= SECOND_IN_NS - (SECOND_IN_NS >> 3);
         if backward > 0 && full && scan.starts_over(direction) {
             return Some(Period::Second);
         }
@@ -211,68 +216,59 @@ fn find_period(scan: &PreScan, codec: Codec, direction: Direction, backward: u64
         return Some(Period::Linux);
     }
     // A clock that fills its mask comes close to its end before it starts over, unless events are rarer than that.
-    let reloads =
-        backward >= 3 && scan.steps.most < codec.mask >> 2 && scan.steps.most > 16 && scan.starts_over(direction);
+    let reloads = backward >= 3 && scan.steps.most < mask >> 2 && scan.steps.most > 16 && scan.starts_over(direction);
     // Where pauses are long, few events come close to a second's end. No timer is known that reloads at as many ticks.
     if reloads && fits && scan.steps.most >= SECOND_IN_NS >> 1 {
         return Some(Period::Second);
     }
-    reloads.then(|| Period::Reload(round_up(scan.steps.most.saturating_add(1))))
+    reloads.then(|| Period::Reload(round_up(scan.steps.most + 1)))
 }
 
 /// The round number that a reload value most likely is: within half a percent above the largest stamp.
 fn round_up(least: u64) -> u64 {
-    let most = least.saturating_add(least >> 8);
-    let power = least.checked_next_power_of_two().unwrap_or(least);
+    let most = least + (least >> 8);
+    let power = least.next_power_of_two();
     if power <= most {
         return power;
     }
-    let mut unit = 1u64;
-    let mut best = least;
-    while let Some(next) = unit.checked_mul(10).filter(|u| *u <= least) {
-        unit = next;
-        let Some(rounded) = least.checked_next_multiple_of(unit) else { break };
-        if rounded > most {
-            break;
-        }
-        best = rounded;
-    }
-    best
+    let units = std::iter::successors(Some(10u64), |unit| unit.checked_mul(10)).take_while(|unit| *unit <= least);
+    let rounded = units.map(|unit| least.next_multiple_of(unit)).take_while(|rounded| *rounded <= most);
+    rounded.last().unwrap_or(least)
 }
 
-/// What a tick is worth: `SystemCoreClock`, but only where the SysTick interrupts in the trace confirm it.
-fn rate(
+/// Sets what a tick is worth: `SystemCoreClock`, but only where the SysTick interrupts in the trace confirm it. Gives what
+/// `info` says of it.
+fn set_rate(
+    clock: &mut Clock,
     scan: &PreScan,
     core_clock: Option<u64>,
-    hz: &mut Option<f64>,
-    facts: &mut Vec<(&'static str, String)>,
     issues: &mut Vec<Issue>,
-) {
+) -> Option<(&'static str, String)> {
     let (idle, busy) = systick_periods(&scan.systicks);
     let usual = median(&busy).or_else(|| median(&idle));
-    let Some(clock) = core_clock.filter(|c| *c > 0) else { return };
-    let fits = |period: u64| {
-        TICK_RATES.iter().filter_map(|k| clock.checked_div(*k)).any(|p| p > 0 && period.abs_diff(p) <= p / 50)
+    let rate = core_clock.filter(|rate| *rate > 0)?;
+    let matches = |period: u64| {
+        TICK_RATES.iter().map(|ticks| rate / ticks).any(|tick| tick > 0 && period.abs_diff(tick) <= tick / 50)
     };
-    match usual {
-        Some(period) if fits(period) => {
+    let fact = match usual {
+        Some(period) if matches(period) => {
             #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-            let known = clock as f64;
-            *hz = Some(known);
-            facts.push(("rate", format!("{clock} Hz: SystemCoreClock, confirmed by SysTick periods of {period} ticks")));
+            let hz = rate as f64;
+            clock.hz = Some(hz);
             issues.push(Issue::new(
-                Code::RateConfirmed, format!("times are by SystemCoreClock, {clock} Hz, which SysTick periods of {period} ticks confirm"),
+                Code::RateConfirmed,
+                format!("times are by SystemCoreClock, {rate} Hz, which SysTick periods of {period} ticks confirm"),
             ));
+            format!("{rate} Hz: SystemCoreClock, confirmed by SysTick periods of {period} ticks")
         }
-        Some(period) => facts.push((
-            "rate",
-            format!("not known: SystemCoreClock says {clock} Hz, SysTick periods of {period} ticks do not confirm it (--hz SystemCoreClock)"),
-        )),
-        None => facts.push((
-            "rate",
-            format!("not known: SystemCoreClock says {clock} Hz, and no SysTick interrupts in the trace confirm it (--hz SystemCoreClock)"),
-        )),
-    }
+        Some(period) => format!(
+            "not known: SystemCoreClock says {rate} Hz, SysTick periods of {period} ticks do not confirm it (--hz SystemCoreClock)"
+        ),
+        None => format!(
+            "not known: SystemCoreClock says {rate} Hz, and no SysTick interrupts in the trace confirm it (--hz SystemCoreClock)"
+        ),
+    };
+    Some(("rate", fact))
 }
 
 /// Why the clock is taken to stop while the processor is idle: by the SysTick interrupts, or by what the kernel counted.
@@ -281,15 +277,15 @@ fn stops_in_sleep(scan: &PreScan, codec: Codec) -> Option<String> {
     if let (Some(asleep), Some(awake)) = (median(&idle), median(&busy))
         && idle.len() >= 3
         && busy.len() >= 3
-        && asleep < awake.saturating_sub(awake / 10)
+        && asleep < awake - awake / 10
     {
         return Some(format!(
             "SysTick periods have {awake} ticks while threads run and {asleep} while idle: the counter stops in sleep, so idle time is shorter here than it was"
         ));
     }
     // Old kernels do not store what an interrupt found, and several cores are not idle together.
-    let tells_idle = scan.marks_threshold || scan.marks_interrupted;
-    let verdict = scan.kernel_ticks.verdict(codec.mask).filter(|_| tells_idle && scan.cores.len() < 2)?;
+    let shows_idle = scan.marks_threshold || scan.marks_interrupted;
+    let verdict = scan.kernel_ticks.verdict(codec.mask).filter(|_| shows_idle && scan.cores.len() < 2)?;
     Some(format!(
         "sleeps and the kernel's tick count give {} ticks of the clock for one of the kernel, and only {} where the processor was idle: the counter stops in sleep, so idle time is shorter here than it was",
         verdict.usual, verdict.short
@@ -297,9 +293,9 @@ fn stops_in_sleep(scan: &PreScan, codec: Codec) -> Option<String> {
 }
 
 /// A count of events has no rate, whatever was typed.
-fn tell_count(step: u64, options: &DecodeOptions, reason: &mut String, issues: &mut Vec<Issue>) {
-    reason.push_str(&format!("; every step is {step}: a count of events, not a time"));
-    let rate = if options.hz.is_some() { "; --hz is not used" } else { "" };
+fn report_count(step: u64, clock: &mut Clock, issues: &mut Vec<Issue>) {
+    clock.reason.push_str(&format!("; every step is {step}: a count of events, not a time"));
+    let rate = if clock.hz.take().is_some() { "; --hz is not used" } else { "" };
     issues.push(Issue::new(
         Code::ClockCountsEvents, format!("the time stamps count events, as in ports without a time source of their own: each is {step} more than the one before, and no time is known{rate}"),
     ));
@@ -333,7 +329,7 @@ fn lost_laps(scan: &PreScan, codec: Codec, issues: &mut Vec<Issue>) {
         let Some(expected) = b.value.checked_sub(a.value).and_then(|t| t.checked_mul(tick)) else { continue };
         let seen = b.elapsed.saturating_sub(a.elapsed);
         if expected > seen.saturating_add(codec.mask >> 1) {
-            laps = laps.saturating_add(1);
+            laps += 1;
             place = place.or(Some(b.seq));
         }
     }

@@ -4,6 +4,11 @@
 //! itself. A stretch without which the stretches around it follow each other is an outlier: a damaged stamp, slots of an
 //! older lap or of another capture. What is left are long pauses, and steps back of the clock.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of events, and their sequence numbers; ticks are added with saturation"
+)]
+
 use std::ops::Range;
 
 use super::entry::kind_of;
@@ -12,7 +17,7 @@ use crate::trace::{Clock, ContextKind};
 
 /// Stretches that are kept; a trace with more cuts is not judged.
 const MAX_STRETCHES: usize = 1024;
-/// Outliers are believed where chance would make fewer than one in so many of them.
+/// Outliers are believed where pauses alone would make fewer than one in so many of them.
 const RARE: u64 = 32;
 
 /// Events that follow each other by ordinary steps.
@@ -39,14 +44,14 @@ pub(super) struct Backs {
 }
 
 impl Backs {
-    /// Notes a step back. One is no surprise where an interrupt inserted its events after an event had read the clock, or
+    /// Counts a step back. One is no surprise where an interrupt inserted its events after an event had read the clock, or
     /// where cores read it.
     fn add(&mut self, ticks: u64, before: &Stamped, now: &Stamped) {
         let nested = kind_of(before.context) == ContextKind::Isr && ticks <= self.nested;
         if nested || before.core != now.core {
             return;
         }
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.most = self.most.max(ticks);
         self.first = self.first.or(Some(now.seq));
     }
@@ -54,7 +59,7 @@ impl Backs {
     pub fn join(self, other: Self) -> Self {
         Self {
             nested: self.nested.max(other.nested),
-            count: self.count.saturating_add(other.count),
+            count: self.count + other.count,
             most: self.most.max(other.most),
             first: self.first.into_iter().chain(other.first).min(),
         }
@@ -84,10 +89,10 @@ impl Stretches {
         for block in &steps.blocks {
             match cutter.list.last_mut().filter(|last| block.longest < big && last.count > 1) {
                 Some(last) => {
-                    last.seqs.1 = block.last.seq.saturating_add(1);
+                    last.seqs.1 = block.last.seq + 1;
                     last.stamps.1 = block.last.stamp;
                     last.last_but_one = Some(block.last_but_one);
-                    last.count = last.count.saturating_add(block.count);
+                    last.count += block.count;
                     last.elapsed = last.elapsed.saturating_add_unsigned(block.elapsed);
                     cutter.before = Some(block.last);
                 }
@@ -144,9 +149,9 @@ impl Cutter<'_> {
         let back = range(clock).saturating_sub(step);
         if step < big || back <= little(range(clock)).min(big) {
             last.last_but_one = Some(last.stamps.1);
-            last.seqs.1 = now.seq.saturating_add(1);
+            last.seqs.1 = now.seq + 1;
             last.stamps.1 = now.stamp;
-            last.count = last.count.saturating_add(1);
+            last.count += 1;
             if step < big {
                 last.elapsed = last.elapsed.saturating_add_unsigned(step);
             } else {
@@ -163,7 +168,7 @@ impl Cutter<'_> {
             last.elapsed = last.elapsed.saturating_sub_unsigned(clock.step(stamp, last.stamps.1));
             last.stamps.1 = stamp;
             last.seqs.1 = before.seq;
-            last.count = last.count.saturating_sub(1);
+            last.count -= 1;
             self.list.push(outlier);
         }
         false
@@ -173,11 +178,11 @@ impl Cutter<'_> {
 impl Stretch {
     /// One event.
     const fn of(seq: u64, stamp: u64) -> Self {
-        Self { seqs: (seq, seq.saturating_add(1)), stamps: (stamp, stamp), last_but_one: None, count: 1, elapsed: 0 }
+        Self { seqs: (seq, seq + 1), stamps: (stamp, stamp), last_but_one: None, count: 1, elapsed: 0 }
     }
 }
 
-/// The stretches of a trace, told apart.
+/// The stretches of a trace: those that match, and the others.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     /// Those that do not match, with those around them joined.
@@ -225,15 +230,14 @@ impl Stretches {
         let from = clock.step(one.stamps.1, after.stamps.0);
         let turns = to.saturating_add_signed(one.elapsed).saturating_add(from) > step;
         let short = 0u64.saturating_add_signed(one.elapsed) <= range >> 2;
-        joins && turns && short && one.count < before.count.saturating_add(after.count)
+        joins && turns && short && one.count < before.count + after.count
     }
 
     /// Takes out what does not match.
     pub fn sort(&self, clock: &Clock) -> Sorted {
         let mut sorted = Sorted::default();
-        let sum = |value: fn(&Stretch) -> u64| self.list.iter().fold(0u64, |sum, s| sum.saturating_add(value(s)));
-        let elapsed = sum(|s| 0u64.saturating_add_signed(s.elapsed));
-        let pace = elapsed.checked_div(sum(|s| s.count)).unwrap_or(0);
+        let elapsed = self.list.iter().map(|s| 0u64.saturating_add_signed(s.elapsed)).fold(0, u64::saturating_add);
+        let pace = elapsed.checked_div(self.list.iter().map(|s| s.count).sum()).unwrap_or(0);
         let mut reach = 0u64;
         for next in &self.list {
             sorted.kept.push(*next);
@@ -246,23 +250,22 @@ impl Stretches {
                     seqs: (before.seqs.0, after.seqs.1),
                     stamps: (before.stamps.0, after.stamps.1),
                     last_but_one: after.last_but_one,
-                    count: before.count.saturating_add(after.count),
+                    count: before.count + after.count,
                     elapsed: before.elapsed.saturating_add(after.elapsed),
                 };
                 sorted.outliers.push(*one);
-                let rest = sorted.kept.len().saturating_sub(3);
-                sorted.kept.truncate(rest);
+                sorted.kept.truncate(sorted.kept.len() - 3);
                 sorted.kept.push(joined);
             }
         }
-        // Where long pauses are usual, two of them make a whole turn of the clock by chance.
+        // Where long pauses are usual, two of them often make a whole turn of the clock.
         let steps = sorted.kept.windows(2).filter_map(|pair| match pair {
             [a, b] => Some(clock.step(a.stamps.1, b.stamps.0)),
             _ => None,
         });
         let pauses = steps.filter(|step| *step >= self.big).count() as u64;
-        let by_chance = pauses.saturating_mul(reach.saturating_add(self.usual)).saturating_mul(RARE);
-        if by_chance >= range(clock).saturating_mul(sorted.outliers.len() as u64) {
+        let expected = pauses.saturating_mul(reach.saturating_add(self.usual)).saturating_mul(RARE);
+        if expected >= range(clock).saturating_mul(sorted.outliers.len() as u64) {
             return Sorted { outliers: Vec::new(), kept: self.list.clone() };
         }
         sorted.outliers.sort_by_key(|s| s.seqs);

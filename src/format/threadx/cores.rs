@@ -1,5 +1,7 @@
 //! Whether the top byte of every id is a core's number, as SMP kernels store it: judged by the ids alone.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events")]
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::entry::{Codec, Entry, id, is_user, kind_of};
@@ -49,7 +51,7 @@ struct Count {
     /// Events of a core other than 0 whose id has no meaning as it is.
     cored: u64,
     /// Pairs of events of one thread, one behind the other, on two cores though nothing in between gave the first away.
-    leaps: u64,
+    jumps: u64,
     before: Option<Entry>,
     /// By thread: the core of its first event; and whether one has events on another.
     homes: HashMap<u64, u16>,
@@ -58,41 +60,39 @@ struct Count {
 
 impl Count {
     fn event(&mut self, entry: &Entry, plain: u32, ids: &Ids) {
-        self.events = self.events.saturating_add(1);
+        self.events += 1;
         if !ids.has_meaning(entry.id) {
             self.before = None;
             return;
         }
         let (all, own) = self.known.entry(entry.core).or_default();
-        *all = all.saturating_add(1);
-        *own = own.saturating_add(u64::from(!is_user(entry.id)));
-        self.cored = self.cored.saturating_add(u64::from(entry.core != 0 && !ids.has_meaning(plain)));
+        *all += 1;
+        *own += u64::from(!is_user(entry.id));
+        self.cored += u64::from(entry.core != 0 && !ids.has_meaning(plain));
         let thread = kind_of(entry.context) == ContextKind::Thread;
         if thread && (self.homes.len() < THREADS || self.homes.contains_key(&entry.context)) {
             self.moves |= *self.homes.entry(entry.context).or_insert(entry.core) != entry.core;
         }
-        let leaps = self.before.is_some_and(|before| {
+        let jumps = self.before.is_some_and(|before| {
             thread && before.context == entry.context && before.core != entry.core && !gives_away(before.id)
         });
-        self.leaps = self.leaps.saturating_add(u64::from(leaps));
+        self.jumps += u64::from(jumps);
         self.before = Some(*entry);
     }
 
     fn judge(&self) -> Option<Cores> {
         let believed = self.known.iter().filter(|(core, (all, _))| *all >= LEAST && usize::from(**core) < MOST);
         let highest = believed.clone().map(|(core, _)| *core).max().filter(|core| *core > 0)?;
-        let sum = |(all, own): (u64, u64), (more, its): (u64, u64)| (all.saturating_add(more), own.saturating_add(its));
-        let known = believed.clone().map(|(_, n)| *n).fold((0, 0), sum).0;
-        let own = believed.filter(|(core, _)| **core > 0).map(|(_, n)| *n).fold((0, 0), sum).1;
-        let unknown = self.events.saturating_sub(known);
-        let few = unknown.saturating_mul(TOLERANCE) <= self.events;
+        let known: u64 = believed.clone().map(|(_, (all, _))| *all).sum();
+        let own: u64 = believed.filter(|(core, _)| **core > 0).map(|(_, (_, own))| *own).sum();
+        let unknown = self.events - known;
+        let few = unknown * TOLERANCE <= self.events;
         // Damage hits ids one by one, and an application may have a number of its own in the top byte: either way
-        // threads seem to leap from core to core. Where much is the kernel's own, it is none of these.
-        let much = self.cored.saturating_mul(TOLERANCE) >= self.events && own.saturating_mul(4) >= self.cored;
-        let stay = self.leaps.saturating_mul(TOLERANCE) <= self.cored && (own > 0 || !self.moves);
-        let count = highest.checked_add(1)?;
+        // threads seem to jump from core to core. Where much is the kernel's own, it is none of these.
+        let much = self.cored * TOLERANCE >= self.events && own * 4 >= self.cored;
+        let stay = self.jumps * TOLERANCE <= self.cored && (own > 0 || !self.moves);
         let usual = self.cored >= LEAST && self.cored >= unknown;
-        (few && usual && (much || stay)).then_some(Cores { count, events: self.events, unknown })
+        (few && usual && (much || stay)).then_some(Cores { count: highest + 1, events: self.events, unknown })
     }
 }
 

@@ -1,5 +1,10 @@
 //! Meaning: captured bytes to a trace. Pure.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of slots and cores; stamps and addresses are computed with checks"
+)]
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -34,6 +39,8 @@ struct Prepared {
     objects: ObjectTable,
     cores: u16,
     facts: Vec<(&'static str, String)>,
+    /// The first events of joined buffers before which others are missing.
+    gaps: Vec<u64>,
     issues: Vec<Issue>,
 }
 
@@ -88,10 +95,10 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
         judge.order(capture, &torn(capture), &mut issues)
     };
     let Ordered { ring, scan, stretches } = ordered;
-    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, issues })
+    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, gaps: Vec::new(), issues })
 }
 
-/// Puts a buffer behind those before it: what both hold is taken once, and a gap is told.
+/// Puts a buffer behind those before it: what both hold is taken once, and a gap is reported.
 fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     let (a, b) = (before.codec, next.codec);
     if (a.endian, a.word, before.g.time_mask) != (b.endian, b.word, next.g.time_mask) {
@@ -111,7 +118,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
         let step = clock.step(last, first);
         let usual = before.scan.steps.longest().max(next.scan.steps.longest()).unwrap_or(0);
         if step > usual {
-            // A clock that counts events tells how many are missing.
+            // A clock that counts events shows how many are missing.
             let slots = before.scan.counts_events(direction).and_then(|each| step.checked_div(each));
             let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
             let issue = Issue::new(
@@ -119,6 +126,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
                 format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
             );
             before.issues.push(issue.at(Place::seq(held)));
+            before.gaps.push(held);
         }
     }
     before.ring.append(next.ring, shared);
@@ -128,7 +136,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
         }
     }
     before.issues.extend(next.issues);
-    before.g.capacity = before.g.capacity.saturating_add(next.g.capacity);
+    before.g.capacity += next.g.capacity;
     before.cores = before.cores.max(next.cores);
     before.codec.mask = a.mask.max(b.mask);
     before.scan = next.scan;
@@ -137,28 +145,23 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
 }
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
-    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut issues } = prepared;
-    let kernel = &capture.place.kernel;
-    let port = if kernel.has_linux_time {
-        clock::Port::Linux
-    } else if scan.steps.most < clock::SECOND_IN_NS && is_hosted(&ring, codec, &ids, catalogue, &objects) {
-        clock::Port::Hosted
-    } else {
-        clock::Port::Any
-    };
-    let mut found = clock::find(&scan, codec, options, kernel.core_clock, port, &mut issues);
-    facts.append(&mut found.facts);
-    let doubts =
-        if options.previous { Doubts::default() } else { doubts(&ring, codec, &ids, &found, (&scan, stretches)) };
+    let port = port(capture, &prepared, &ids, catalogue);
+    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, mut issues } = prepared;
+    let mut found = clock::find(&scan, codec, options, (capture.place.kernel.core_clock, port), &mut issues);
+    facts.extend(found.rate.take());
+    let mut doubts = Doubts::default();
     if !options.previous {
+        doubts = self::doubts(&ring, codec, &ids, &found, (&scan, stretches));
         doubts.report(&odd(&scan, capture, &objects), &mut issues);
     }
     found.clock.doubts = doubts.count();
-    tell_gaps(&scan, &mut issues);
+    report_gaps(&scan, &mut issues);
+    gaps.append(&mut scan.gaps);
+    gaps.sort_unstable();
     let mut contexts = std::mem::take(&mut scan.contexts);
     let previous = options.previous.then(|| infer_contexts(&mut contexts, &objects));
     registry::name_contexts(&mut contexts, &objects);
-    let seen = scan.cores.keys().next_back().map_or(1, |c| c.saturating_add(1));
+    let seen = scan.cores.keys().next_back().map_or(1, |core| core + 1);
     let about = About {
         format: "threadx",
         endian: g.endian,
@@ -167,7 +170,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         base: g.header,
         capacity: g.capacity,
         held: ring.held,
-        empty: scan.unused.count.saturating_add(scan.damaged.count),
+        empty: scan.unused.count + scan.damaged.count,
         wrapped: ring.wrapped,
         origin: ring.first_seq(scan.skipped_front),
         cores: cores.max(seen),
@@ -180,10 +183,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         clock: found.clock.clone(),
         doubts,
         per_core: found.per_core,
-        // Kernels before version 6 stored neither; their registries hold no priorities.
-        stores_interrupted: scan.marks_threshold
-            || scan.marks_interrupted
-            || (!scan.unmarked && objects.iter().any(|o| o.priority.is_some())),
+        stores_interrupted: scan.stores_interrupted(&objects),
         contexts: contexts.index(),
         ids,
         damaged: scan.damaged.count > 0,
@@ -194,11 +194,12 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         previous,
     };
     let mut trace = Trace::new(about, found.clock, contexts, objects, issues, Box::new(source));
+    trace.gaps = gaps;
     trace.issues.extend(registry::full(capture, &trace, catalogue));
     trace
 }
 
-/// The steps of the clock that are not to be believed. None is where no stamp goes back, or leaps to the newest event.
+/// The steps of the clock that are not to be believed. There are none where no stamp goes back, or jumps to the newest event.
 fn doubts(
     ring: &Ring,
     codec: Codec,
@@ -206,7 +207,7 @@ fn doubts(
     found: &clock::Found,
     (scan, known): (&PreScan, Option<Stretches>),
 ) -> Doubts {
-    let forward = scan.backward(found.clock.direction).0 == 0 && !scan.steps.ends_with_leap(&found.clock);
+    let forward = scan.backward(found.clock.direction).0 == 0 && !scan.steps.ends_with_jump(&found.clock);
     if !found.clock.runs() || !scan.has_outliers && forward {
         return Doubts::default();
     }
@@ -217,20 +218,20 @@ fn doubts(
 
 /// Events that no kernel inserts so.
 fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> Odd {
-    let mut strangers: Vec<u64> = Vec::new();
+    let mut unregistered: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.
     if registry::has_room(capture) {
         let unknown =
             scan.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
         let last = |id: crate::trace::ContextId| usize::try_from(id.0).ok().and_then(|i| scan.last_of.get(i)).copied();
-        strangers.extend(unknown.filter_map(|(id, _)| last(id)));
+        unregistered.extend(unknown.filter_map(|(id, _)| last(id)));
     }
-    let met = strangers.iter().copied().filter(|seq| *seq != u64::MAX);
-    let first = scan.odd.first.into_iter().chain(met).min();
-    Odd { events: scan.odd.count, first, strangers: strangers.len() as u64 }
+    let last = unregistered.iter().copied().filter(|seq| *seq != u64::MAX);
+    let first = scan.odd.first.into_iter().chain(last).min();
+    Odd { events: scan.odd.count, first, unregistered: unregistered.len() as u64 }
 }
 
-/// Number of cores whose numbers stand in the ids' top bytes; 1 where there are none.
+/// Number of cores, whose numbers are in the ids' top bytes; 1 where there are none.
 fn cores(
     capture: &Capture,
     slots: &Slots<'_>,
@@ -265,7 +266,7 @@ fn cores(
 fn torn(capture: &Capture) -> Vec<Range<u64>> {
     let Some(Torn { first, count }) = capture.torn else { return Vec::new() };
     let capacity = capture.layout.capacity;
-    let end = first.saturating_add(count);
+    let end = first + count;
     vec![first..end.min(capacity), 0..end.saturating_sub(capacity)]
 }
 
@@ -304,6 +305,18 @@ fn previous_run(
     Ok(ring)
 }
 
+/// What is known of the port.
+fn port(capture: &Capture, prepared: &Prepared, ids: &Ids, catalogue: &Catalogue) -> clock::Port {
+    let Prepared { ring, codec, scan, objects, .. } = prepared;
+    if capture.place.kernel.has_linux_time {
+        clock::Port::Linux
+    } else if scan.steps.most < clock::SECOND_IN_NS && is_hosted(ring, *codec, ids, catalogue, objects) {
+        clock::Port::Hosted
+    } else {
+        clock::Port::Any
+    }
+}
+
 /// True where threads run on stacks that the kernel did not give them: a port to an operating system.
 fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, objects: &ObjectTable) -> bool {
     let (mut inside, mut outside) = (0u32, 0u32);
@@ -320,15 +333,14 @@ fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, object
             .zip(entry.info)
             .filter_map(|(f, w)| f.as_ref().is_some_and(|f| f.kind == ArgKind::StackPtr).then_some(w));
         for pointer in pointers.filter(|p| *p != 0) {
-            let end = thread.param1.saturating_add(thread.param2);
-            let count = if (thread.param1..=end).contains(&pointer) { &mut inside } else { &mut outside };
-            *count = count.saturating_add(1);
+            let is_inside = pointer.checked_sub(thread.param1).is_some_and(|offset| offset <= thread.param2);
+            *if is_inside { &mut inside } else { &mut outside } += 1;
         }
     }
     outside >= 8 && inside == 0
 }
 
-fn tell_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
+fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
     if scan.unused.count > 0 {
         issues.push(
             Issue::new(
@@ -426,10 +438,9 @@ fn facts(capture: &Capture) -> Vec<(&'static str, String)> {
         ),
     ];
     // TraceX takes events to lie right behind the registry, and an entry's name not to be filled up.
-    let entry = 16u64.saturating_add(u64::from(g.name_size));
-    let registry = g.registry_len() as u64;
-    let read = registry.checked_div(entry).unwrap_or(0).saturating_mul(entry);
-    let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read);
+    let entry = layout::object_head(Width::W4) + usize::from(g.name_size);
+    let read = g.registry_len() / entry * entry;
+    let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read as u64);
     if gap > 0 && g.word == Width::W4 {
         facts.push(("gap", format!("{gap} bytes between the last object, as TraceX counts them, and the first event")));
     }

@@ -1,5 +1,7 @@
 //! What is counted in place of steps of the clock that are not believed, and what is reported of them.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are added with saturation")]
+
 use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
@@ -40,7 +42,7 @@ struct Fall {
     stamps: (u64, u64),
     /// Ticks, if the clock had gone around.
     step: u64,
-    /// A leap forward to the newest event.
+    /// A jump forward to the newest event.
     newest: bool,
 }
 
@@ -102,7 +104,7 @@ fn signed(step: u64, range: u64, big: u64) -> i64 {
 fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
     let range = range(clock);
     let mut rest = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
-    let (mut falls, mut leaps) = (Vec::new(), Vec::new());
+    let (mut falls, mut jumps) = (Vec::new(), Vec::new());
     let newest = kept.last().filter(|last| last.count == 1).map(|last| last.seqs.0);
     for pair in kept.windows(2) {
         let [a, b] = pair else { continue };
@@ -117,7 +119,7 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
         if falls_back && step >= range >> 3 {
             falls.push(fall);
         } else if step > range >> 1 {
-            leaps.push(fall);
+            jumps.push(fall);
         } else {
             rest = rest.saturating_add(step);
         }
@@ -125,9 +127,9 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
     let short = rest;
     let newest = kept.last().filter(|last| last.count == 1).map(|last| last.seqs.0);
     let leads_into =
-        |leap: &Fall| leap.step > short && (range.saturating_sub(leap.step) <= short || newest == Some(leap.seq));
-    let (doubted, believed): (Vec<Fall>, Vec<Fall>) = leaps.into_iter().partition(leads_into);
-    rest = believed.iter().fold(rest, |sum, leap| sum.saturating_add(leap.step));
+        |jump: &Fall| jump.step > short && (range.saturating_sub(jump.step) <= short || newest == Some(jump.seq));
+    let (doubted, believed): (Vec<Fall>, Vec<Fall>) = jumps.into_iter().partition(leads_into);
+    rest = believed.iter().fold(rest, |sum, jump| sum.saturating_add(jump.step));
     falls.extend(doubted);
     falls.retain(|fall| fall.step > rest);
     falls.sort_by_key(|fall| fall.seq);
@@ -141,7 +143,7 @@ pub(super) struct Odd {
     pub events: u64,
     pub first: Option<u64>,
     /// Threads that are not in a registry that has room for them.
-    pub strangers: u64,
+    pub unregistered: u64,
 }
 
 impl Doubts {
@@ -175,7 +177,7 @@ impl Doubts {
 
     /// How many steps are not believed.
     pub const fn count(&self) -> u64 {
-        (self.steps.len() as u64).saturating_add(self.backs.count)
+        self.steps.len() as u64 + self.backs.count
     }
 
     /// Ticks of a step to an event, which its stamp alone would make `step`.
@@ -220,7 +222,7 @@ impl Doubts {
     }
 
     fn report_slots(&self, odd: &Odd, issues: &mut Vec<Issue>) {
-        let outliers = self.outliers.iter().fold(0u64, |sum, s| sum.saturating_add(s.count));
+        let outliers: u64 = self.outliers.iter().map(|s| s.count).sum();
         let mut why = Vec::new();
         if let Some(first) = self.outliers.first() {
             why.push(format!(
@@ -231,8 +233,8 @@ impl Doubts {
         if odd.events > 0 {
             why.push(format!("{} have priority words that no kernel stores", odd.events));
         }
-        if odd.strangers > 0 {
-            why.push(format!("{} threads are not in the registry, which has room for them", odd.strangers));
+        if odd.unregistered > 0 {
+            why.push(format!("{} threads are not in the registry, which has room for them", odd.unregistered));
         }
         if why.is_empty() {
             return;
@@ -242,7 +244,7 @@ impl Doubts {
             why.join("; ")
         );
         let seq = self.outliers.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();
-        let count = outliers.saturating_add(odd.events).max(odd.strangers);
+        let count = (outliers + odd.events).max(odd.unregistered);
         let issue = Issue::new(Code::SlotsIncoherent, message).times(count);
         issues.push(issue.at(Place { seq, ..Place::default() }));
     }

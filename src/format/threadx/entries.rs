@@ -47,7 +47,7 @@ pub(super) struct Inferred {
     pub isr: ContextId,
     /// Interrupted threads.
     pub interrupted: HashMap<u64, ContextId>,
-    /// Whoever it was.
+    /// The context where none is known.
     pub unknown: ContextId,
 }
 
@@ -100,9 +100,9 @@ impl Entries {
 
     /// Ticks and delta of an entry, where there are several cores. One clock serves all unless each has its own.
     fn time_of_cores(&self, entry: &Entry, seq: u64, state: &mut WalkState) -> (i64, Option<i64>) {
-        let index = usize::from(entry.core).saturating_add(1);
+        let index = usize::from(entry.core) + 1;
         if index >= state.cores.len() {
-            state.cores.resize(index.saturating_add(1), CoreClock::default());
+            state.cores.resize(index + 1, CoreClock::default());
         }
         let latest = state.ticks;
         let (ticks, delta) = if self.per_core {
@@ -182,7 +182,7 @@ impl Entries {
         };
     }
 
-    /// Who inserted an entry of the run before a reset, and whom it interrupted: the context word was cleared, the
+    /// The context that inserted an entry of the run before a reset, and the one that it interrupted: the context word was cleared, the
     /// priority word was not.
     fn infer(&self, entry: &Entry) -> (ContextId, Option<ContextId>) {
         let Some(previous) = &self.previous else { return (ContextId::default(), None) };

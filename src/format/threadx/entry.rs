@@ -6,7 +6,7 @@ use super::layout::{CONTEXT_INIT, CONTEXT_ISR, ENTRY_WORDS};
 use crate::abi::{Endian, Width};
 use crate::trace::ContextKind;
 
-/// Ids whose meaning the order, the clock and the trust of a trace hang on.
+/// Ids that order, clock and doubts of a trace depend on.
 pub(super) mod id {
     /// Insertion of a thread that becomes ready; I4 is filled in late.
     pub const RESUME: u32 = 1;

@@ -12,6 +12,8 @@
 //! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are read.
 //!   The canary is the newest slot: it is written over last.
 
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring, and of bytes that are held")]
+
 use super::super::{Batch, Extent, Follow, Lost};
 use super::capture::{Capture, Part, Place};
 use super::layout::{self, TraceLayout};
@@ -213,14 +215,14 @@ impl Look<'_> {
                 }
             }
             wanted = (wanted / 4).max(1);
-            tries = tries.saturating_add(1);
+            tries += 1;
         }
     }
 
     /// So many slots are read at a time of a full ring.
     fn few(&self) -> u64 {
         let (share, most) = NEWEST;
-        self.layout.capacity.checked_div(share).unwrap_or(0).clamp(1, most)
+        (self.layout.capacity / share).clamp(1, most)
     }
 
     /// What is new between the cursor and the pointer.
@@ -262,9 +264,9 @@ impl Look<'_> {
             return Ok(Fresh { start: 0, count: pointer, restarted: true, ..fresh });
         }
         let inserted = self.inserted(pointer);
-        let count = wanted.min(capacity.saturating_sub(1)).min(inserted);
+        let count = wanted.min(capacity - 1).min(inserted);
         let start = self.layout.before(pointer, count);
-        Ok(Fresh { start, count, lost: Lost { count: inserted.saturating_sub(count), at_least: true }, ..fresh })
+        Ok(Fresh { start, count, lost: Lost { count: inserted - count, at_least: true }, ..fresh })
     }
 
     /// How many events were inserted since the cursor, at least, where the slot before it was seen to be written over. With
@@ -272,8 +274,8 @@ impl Look<'_> {
     fn inserted(&self, pointer: u64) -> u64 {
         let capacity = self.layout.capacity;
         let distance = self.layout.distance(self.cursor.slot, pointer);
-        let least = self.cursor.unsure.unwrap_or_else(|| capacity.saturating_sub(1));
-        if distance >= least { distance } else { distance.saturating_add(capacity) }
+        let least = self.cursor.unsure.unwrap_or(capacity - 1);
+        if distance >= least { distance } else { distance + capacity }
     }
 
     fn is_unused(&mut self, slot: u64) -> Result<bool, Error> {
@@ -317,7 +319,7 @@ impl Look<'_> {
     fn read_slots(&mut self, fresh: &Fresh) -> Result<Outcome, Error> {
         let layout = self.layout;
         // The fuller the ring, the sooner it is written over: the fewer are read at a time. An idle one has time for all.
-        let room = layout.capacity.saturating_sub(1).saturating_sub(fresh.count);
+        let room = layout.capacity - 1 - fresh.count;
         let take = fresh.count.min(STEP).min(room.max(self.few()));
         let Some((canary, held)) = fresh.canary.as_ref().filter(|_| take > 0) else {
             return Ok(Outcome::Whole(Taken::nothing(fresh.start)));
@@ -340,7 +342,7 @@ impl Look<'_> {
             ahead => ahead,
         };
         // What the pointer has passed, and the slot at it.
-        let passed = layout.distance(fresh.pointer, after).saturating_add(1);
+        let passed = layout.distance(fresh.pointer, after) + 1;
         let torn = passed.saturating_sub(ahead).min(take);
         // None is left: fewer are tried.
         Ok(if torn == take { Outcome::Overrun(after) } else { Outcome::Whole(self.usable(fresh.start, &bytes, torn)) })
@@ -349,10 +351,10 @@ impl Look<'_> {
     /// Slots behind each other, around the ring.
     fn slots(&mut self, start: u64, count: u64) -> Result<Bytes, Error> {
         let layout = self.layout;
-        let first = count.min(layout.capacity.saturating_sub(start));
+        let first = count.min(layout.capacity - start);
         let mut wanted = vec![(layout.address(start), layout.bytes(first))];
         if count > first {
-            wanted.push((layout.ring, layout.bytes(count.saturating_sub(first))));
+            wanted.push((layout.ring, layout.bytes(count - first)));
         }
         let mut bytes: Vec<u8> = Vec::new();
         for result in self.memory.read_batch(&wanted) {
@@ -371,21 +373,20 @@ impl Look<'_> {
             used.iter().skip(from).take_while(|used| **used == is).count() as u64
         };
         let skipped = if self.cursor.misses >= MAX_MISSES { count(torn, false) } else { 0 };
-        let lost = torn.saturating_add(skipped);
+        let lost = torn + skipped;
         let whole = count(lost, true);
         let bytes = bytes.cut(layout.bytes(lost), layout.bytes(whole)).unwrap_or_else(|| Bytes::from(Vec::new()));
-        let missed = skipped == 0 && lost.saturating_add(whole) < used.len() as u64;
+        let missed = skipped == 0 && lost + whole < used.len() as u64;
         Taken { start: layout.after(start, lost), bytes, lost, missed }
     }
 
     /// Puts the capture together, and the cursor behind it.
     fn finish(mut self, fresh: &Fresh, taken: Taken, names: bool) -> Result<Batch, Error> {
         let (layout, cursor) = (self.layout, self.cursor);
-        let size = layout.entry_size();
-        let slots = (taken.bytes.len() as u64).checked_div(size as u64).unwrap_or(0);
-        let lost = Lost { count: fresh.lost.count.saturating_add(taken.lost), at_least: fresh.lost.at_least };
+        let slots = layout.slots(taken.bytes.len());
+        let lost = Lost { count: fresh.lost.count + taken.lost, at_least: fresh.lost.at_least };
         let known = if fresh.joins && lost.count == 0 { cursor.before.clone() } else { Bytes::from(Vec::new()) };
-        let count = (known.len() as u64).checked_div(size as u64).unwrap_or(0);
+        let count = layout.slots(known.len());
         let mut all = known.to_vec();
         all.extend_from_slice(&taken.bytes);
         let all = Bytes::from(all);
@@ -399,18 +400,18 @@ impl Look<'_> {
         };
         // Where there is none, nothing is known to go on from but the place.
         let kept = all.len().min(layout.bytes(TAIL));
-        let before = all.cut(all.len().saturating_sub(kept), kept).filter(|_| kept > 0 || lost.count > 0);
+        let before = all.cut(all.len() - kept, kept).filter(|_| kept > 0 || lost.count > 0);
         let before = before.unwrap_or_else(|| cursor.before.clone());
         let slot = layout.after(taken.start, slots);
         // A loss, and no event behind it to go on from: those that were found are still to come.
-        let behind = fresh.count.saturating_sub(taken.lost);
+        let behind = fresh.count - taken.lost;
         let unsure = match cursor.unsure {
             _ if slots > 0 || fresh.restarted => None,
             Some(least) if slot == cursor.slot => Some(least.max(behind)),
             unsure if unsure.is_some() || fresh.overrun || lost.count > 0 => Some(behind),
             _ => None,
         };
-        let misses = if taken.missed && slots == 0 { cursor.misses.saturating_add(1) } else { 0 };
+        let misses = if taken.missed && slots == 0 { cursor.misses + 1 } else { 0 };
         let place = cursor.place.clone();
         Ok(Batch {
             capture: Box::new(capture),
@@ -418,7 +419,7 @@ impl Look<'_> {
             next: Box::new(Cursor { place, layout, registry, slot, before, misses, unsure }),
             lost,
             restarted: fresh.restarted,
-            more: !fresh.overrun && fresh.count > slots.saturating_add(taken.lost) && !taken.missed,
+            more: !fresh.overrun && fresh.count > slots + taken.lost && !taken.missed,
         })
     }
 
@@ -437,8 +438,8 @@ impl Look<'_> {
 
 /// Slots that follow each other from `slot` on, cut where the ring ends.
 fn parts(layout: &TraceLayout, slot: u64, bytes: &Bytes) -> Vec<Part> {
-    let first = layout.bytes(layout.capacity.saturating_sub(slot)).min(bytes.len());
-    let parts = [(slot, bytes.cut(0, first)), (0, bytes.cut(first, bytes.len().saturating_sub(first)))];
+    let first = layout.bytes(layout.capacity - slot).min(bytes.len());
+    let parts = [(slot, bytes.cut(0, first)), (0, bytes.cut(first, bytes.len() - first))];
     let part = |(slot, bytes): (u64, Option<Bytes>)| Some(Part { slot, bytes: bytes.filter(|b| !b.is_empty())? });
     parts.into_iter().filter_map(part).collect()
 }

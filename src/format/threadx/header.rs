@@ -133,7 +133,7 @@ impl Header {
             && registry_end == start
             && start < end
             && end <= MAX_BUFFER
-            && end.saturating_sub(start).checked_rem(layout::entry_size(width) as u64) == Some(0)
+            && end.wrapping_sub(start).is_multiple_of(layout::entry_size(width) as u64)
     }
 
     /// True where the time mask is one of a clock: that of every port has all bits below its highest.
@@ -161,7 +161,7 @@ impl Header {
         let behind = self.leads_to_registry(width);
         let adjoin = self.registry_end == self.buffer_start && self.buffer_start != 0;
         let ring = self.buffer_end.checked_sub(self.buffer_start).filter(|len| (1..=MAX_BUFFER).contains(len));
-        let whole = ring.is_some_and(|len| len.checked_rem(layout::entry_size(width) as u64) == Some(0));
+        let whole = ring.is_some_and(|len| len.is_multiple_of(layout::entry_size(width) as u64));
         let inside = self.buffer_start <= self.current && self.current < self.buffer_end;
         let names = (1..=layout::MAX_NAME).contains(&self.name_size);
         let signs = [(named, 4), (self.marked, 2), (behind, 2), (adjoin, 2), (whole, 1), (inside, 1), (names, 1)];
@@ -173,7 +173,7 @@ impl Header {
 /// The largest buffer that is believed: 4 GiB hold 134 million events.
 pub const MAX_BUFFER: u64 = 1 << 32;
 
-/// So much of a header is no accident: the first word and one thing more, or two others and what follows from them.
+/// So much evidence makes a header: the first word and one thing more, or two others and what follows from them.
 const ENOUGH: u32 = 5;
 
 /// The header that `bytes` begin with, in the byte order and width in which it is sound, or else in which most of it is
@@ -183,14 +183,14 @@ pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, Header)> {
     let mut best = None;
     for width in [Width::W4, Width::W8] {
         for endian in [Endian::Little, Endian::Big] {
-            let Ok((_, raw)) = parse(bytes, endian, width) else { continue };
-            if raw.is_sound(width) {
-                return Some((endian, width, raw));
+            let Ok((_, header)) = parse(bytes, endian, width) else { continue };
+            if header.is_sound(width) {
+                return Some((endian, width, header));
             }
             // Partly written over.
-            let evidence = raw.evidence(width);
+            let evidence = header.evidence(width);
             if evidence >= ENOUGH && best.as_ref().is_none_or(|(most, _)| evidence > *most) {
-                best = Some((evidence, (endian, width, raw)));
+                best = Some((evidence, (endian, width, header)));
             }
         }
     }

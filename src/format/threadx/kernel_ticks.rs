@@ -47,7 +47,7 @@ pub(super) struct Verdict {
     pub short: u64,
 }
 
-/// Gathers them in one pass.
+/// Collects them in one pass.
 #[derive(Debug, Default)]
 pub(super) struct KernelTicks {
     /// True where the processor is idle after the event before.
@@ -149,7 +149,7 @@ impl KernelTicks {
         let short: Vec<u64> = idle.iter().filter(short).filter_map(|s| a_tick(s)).collect();
         // Where every stretch has idle time, the usual one is itself too short.
         let share = if known { 2 } else { 8 };
-        let enough = short.len() >= LEAST && short.len().saturating_mul(share) >= idle.len();
+        let enough = short.len() >= LEAST && short.len() * share >= idle.len();
         if enough { Some(Verdict { usual, short: median(short)? }) } else { None }
     }
 }

@@ -107,7 +107,7 @@ impl TraceLayout {
     #[must_use]
     pub fn new(header: Addr, (endian, word): (Endian, Width), fields: Header, current: Option<u64>) -> Self {
         let name_size = name_size(&fields, word).unwrap_or_else(|guess| guess);
-        let object = object_size(word, name_size) as u64;
+        let object = object_size(word, name_size);
         let start = fields.offset(fields.buffer_start, word);
         let size = fields.offset(fields.buffer_end, word).saturating_sub(start);
         let mut this = Self {
@@ -117,10 +117,10 @@ impl TraceLayout {
             stored: fields,
             fields,
             registry: header.wrapping_add(fields.offset(fields.registry_start, word)),
-            objects: registry_bytes(&fields, word).checked_div(object).unwrap_or(0).min(MAX_OBJECTS),
+            objects: whole(registry_bytes(&fields, word), object).min(MAX_OBJECTS),
             name_size,
             ring: header.wrapping_add(start),
-            capacity: size.checked_div(entry_size(word) as u64).unwrap_or(0),
+            capacity: whole(size, entry_size(word)),
             current: None,
             pointers: (None, None),
             time_mask: fields.time_mask,
@@ -142,7 +142,7 @@ impl TraceLayout {
             );
             issues.push(Issue::new(Code::NameSize, message).at(Place::address(self.header)));
         }
-        let objects = bytes.checked_div(self.object_size() as u64).unwrap_or(0);
+        let objects = whole(bytes, self.object_size());
         if objects > MAX_OBJECTS {
             let message = format!("the header claims {objects} objects; the first {MAX_OBJECTS} are read");
             issues.push(Issue::new(Code::RegistryTooLarge, message).at(Place::address(self.header)));
@@ -155,11 +155,12 @@ impl TraceLayout {
     }
 
     fn pointer_issue(&self, offset: u64) -> Option<Issue> {
-        let Some(slot) = offset.checked_div(self.entry_size() as u64).filter(|slot| *slot <= self.capacity) else {
+        let slot = whole(offset, self.entry_size());
+        if slot > self.capacity {
             let message = "the current pointer does not lead into the ring; order is recovered from the time stamps";
             let issue = Issue::new(Code::CurrentPointer, message);
             return Some(issue.at(Place::address(self.header)));
-        };
+        }
         let message = format!("the current pointer does not lead to the start of an entry; slot {slot} is taken");
         let issue = Issue::new(Code::CurrentUnaligned, message);
         let place = Place::address(self.ring.wrapping_add(offset));
@@ -177,14 +178,13 @@ impl TraceLayout {
     /// The slot that holds the byte so far into the ring. One past the last slot is where no kernel leaves its pointer, but
     /// dumps edited by hand do: the first one.
     fn holding(&self, offset: u64) -> Option<u64> {
-        let slot = offset.checked_div(self.entry_size() as u64).filter(|slot| *slot <= self.capacity)?;
-        Some(if slot == self.capacity { 0 } else { slot })
+        let slot = whole(offset, self.entry_size());
+        (slot <= self.capacity).then_some(if slot == self.capacity { 0 } else { slot })
     }
 
     /// The same, where the slot begins there.
     fn begins(&self, offset: u64) -> Option<u64> {
-        let whole = offset.checked_rem(self.entry_size() as u64) == Some(0);
-        self.holding(offset).filter(|_| whole)
+        self.holding(offset).filter(|_| offset.is_multiple_of(self.entry_size() as u64))
     }
 
     /// Bytes of a slot.
@@ -222,7 +222,7 @@ impl TraceLayout {
     /// The slot that holds an address in the ring.
     #[must_use]
     pub fn slot_of(&self, address: Addr) -> u64 {
-        address.wrapping_sub(self.ring).checked_div(self.entry_size() as u64).unwrap_or(0)
+        whole(address.wrapping_sub(self.ring), self.entry_size())
     }
 
     /// The slot that a pointer in the header leads to.
@@ -244,35 +244,41 @@ impl TraceLayout {
         usize::try_from(slots.saturating_mul(self.entry_size() as u64)).unwrap_or(usize::MAX)
     }
 
+    /// Whole slots in so many bytes.
+    #[must_use]
+    pub const fn slots(&self, bytes: usize) -> u64 {
+        whole(bytes as u64, self.entry_size())
+    }
+
+    /// The slot at a position that may be past the last slot. A ring without slots has the position 0 alone.
+    fn around(&self, position: u64) -> u64 {
+        position.checked_rem(self.capacity).unwrap_or(0)
+    }
+
     /// The slot so many behind another, around the ring.
     #[must_use]
+    #[expect(clippy::arithmetic_side_effects, reason = "a slot, and a number of slots that are read")]
     pub fn after(&self, slot: u64, count: u64) -> u64 {
-        slot.saturating_add(count).checked_rem(self.capacity).unwrap_or(0)
+        self.around(slot + count)
     }
 
     /// Slots from one to another, around the ring.
     #[must_use]
+    #[expect(clippy::arithmetic_side_effects, reason = "both are slots of the ring, below its capacity")]
     pub fn distance(&self, from: u64, to: u64) -> u64 {
-        to.saturating_add(self.capacity).saturating_sub(from).checked_rem(self.capacity).unwrap_or(0)
+        self.around(to + self.capacity - from)
     }
 
     /// The slot so many before another, around the ring.
     #[must_use]
     pub fn before(&self, slot: u64, count: u64) -> u64 {
-        self.distance(count.checked_rem(self.capacity).unwrap_or(0), slot)
+        self.distance(self.around(count), slot)
     }
 
     /// The sequence number of a slot: its place in ring order from the oldest.
     #[must_use]
     pub fn seq(&self, slot: u64, current: u64, wrapped: bool) -> u64 {
-        if !wrapped {
-            return slot;
-        }
-        if slot >= current {
-            slot.saturating_sub(current)
-        } else {
-            slot.saturating_add(self.capacity).saturating_sub(current)
-        }
+        if wrapped { self.distance(current, slot) } else { slot }
     }
 
     /// The address, at full width, that a pointer in the header means.
@@ -321,6 +327,12 @@ impl TraceLayout {
     }
 }
 
+/// Whole records of `size` bytes in so many bytes.
+#[expect(clippy::arithmetic_side_effects, reason = "no record of a trace has 0 bytes")]
+const fn whole(bytes: u64, size: usize) -> u64 {
+    bytes / size as u64
+}
+
 fn registry_bytes(fields: &Header, word: Width) -> u64 {
     let start = fields.offset(fields.registry_start, word);
     fields.offset(fields.registry_end, word).saturating_sub(start)
@@ -329,7 +341,7 @@ fn registry_bytes(fields: &Header, word: Width) -> u64 {
 /// The size of names that the header states, where whole entries with such names fill its registry; else a likely one.
 fn name_size(fields: &Header, word: Width) -> Result<u16, u16> {
     let bytes = registry_bytes(fields, word);
-    let whole = |name: u16| bytes.checked_rem(object_size(word, name) as u64) == Some(0);
+    let whole = |name: u16| bytes.is_multiple_of(object_size(word, name) as u64);
     let stated = fields.name_size;
     if (1..=MAX_NAME).contains(&stated) && whole(stated) {
         return Ok(stated);

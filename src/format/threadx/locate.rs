@@ -198,8 +198,8 @@ fn read_variables(
     let wanted = stretches(all);
     let results = memory.read_batch(&wanted);
     for ((low, _), bytes) in wanted.iter().zip(&results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
-        for v in all.iter().filter(|v| v.address >= *low) {
-            take(v, bytes, v.address.saturating_sub(*low), endian, kernel);
+        for v in all {
+            take(v, bytes, v.address.wrapping_sub(*low), endian, kernel);
         }
     }
     results.into_iter().next().map_or(Ok(()), |first| first.map(drop))
@@ -207,15 +207,11 @@ fn read_variables(
 
 /// Takes the values of a variable that begins so far into what was read.
 fn take(v: &Variable, bytes: &Bytes, offset: u64, endian: Endian, kernel: &mut Variables) {
-    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    for i in 0..usize::try_from(v.count).unwrap_or(0) {
-        let at = offset.saturating_add(i.saturating_mul(v.width.bytes()));
-        if let Some(value) = endian.word(v.width, bytes, at) {
-            kernel.set(v.name, value);
-        }
-    }
+    let Some(bytes) = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)) else { return };
+    let words = bytes.chunks_exact(v.width.bytes()).zip(0..v.count);
+    words.filter_map(|(word, _)| endian.word(v.width, word, 0)).for_each(|value| kernel.set(v.name, value));
     // Without a size nothing distinguishes an array from a pointer.
-    if v.name == CURRENT_THREAD && v.sized && offset < bytes.len() {
+    if v.name == CURRENT_THREAD && v.sized && !bytes.is_empty() {
         kernel.cores = Some(v.count);
     }
 }

@@ -1,5 +1,7 @@
 //! Which bits of a stamp the clock counts in: those that the header's mask says, unless the stamps contradict it.
 
+#![expect(clippy::arithmetic_side_effects, reason = "counts of events")]
+
 use super::entry::Codec;
 use super::order::{Slots, Votes, rough_clock};
 use crate::code::Code;
@@ -21,22 +23,22 @@ struct Seen {
 /// The mask to read the stamps by.
 pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>) -> u64 {
     let said = codec.mask;
-    let raw = Codec { mask: codec.word.max(), ..codec };
-    if said >= raw.mask {
+    let whole = Codec { mask: codec.word.max(), ..codec };
+    if said >= whole.mask {
         return said;
     }
-    let stamps = || slots.iter().map(|(_, slot)| raw.read(slot)).filter(|e| e.context != 0).map(|e| e.stamp);
+    let stamps = || slots.iter().map(|(_, slot)| whole.read(slot)).filter(|e| e.context != 0).map(|e| e.stamp);
     let (mut all, mut above, mut votes, mut before) = (0u64, 0u64, Votes::default(), None);
     for stamp in stamps() {
         if stamp & !said != 0 {
-            above = above.saturating_add(1);
+            above += 1;
             all |= stamp;
         }
         if let Some(before) = before.replace(stamp) {
             votes.count(before, stamp);
         }
     }
-    // Of a stamp or two rather the stamps are damaged.
+    // One or two such stamps are more likely damaged.
     if above < 3 {
         return said;
     }
@@ -62,7 +64,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     taken
 }
 
-/// A mask that people give to a clock: whole bytes.
+/// A mask that is usual for a clock: whole bytes.
 const fn is_usual(mask: u64) -> bool {
     mask == 0xFFFF || mask == 0xFF_FFFF || mask == 0xFFFF_FFFF
 }
@@ -71,13 +73,13 @@ fn look(stamps: impl Iterator<Item = u64>, said: u64, wide: u64, direction: Dire
     let (narrow, whole): (Clock, Clock) = (rough_clock(said, direction), rough_clock(wide, direction));
     let (mut seen, mut before) = (Seen::default(), None);
     for stamp in stamps {
-        seen.events = seen.events.saturating_add(1);
+        seen.events += 1;
         let Some(before) = before.replace(stamp) else { continue };
         let step = whole.step(before, stamp);
         if step > wide >> 3 {
-            seen.long = seen.long.saturating_add(1);
+            seen.long += 1;
         } else if step != narrow.step(before & said, stamp & said) {
-            seen.differ = seen.differ.saturating_add(1);
+            seen.differ += 1;
         }
     }
     seen

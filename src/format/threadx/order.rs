@@ -1,5 +1,10 @@
 //! The captured slots in the order in which they were written.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of slots, of which a buffer of 4 GiB has 2^27; ticks are added with saturation"
+)]
+
 use std::ops::Range;
 
 use super::super::Extent;
@@ -18,6 +23,21 @@ pub(super) struct Run {
     pub first_slot: u64,
     pub count: usize,
     pub bytes: Bytes,
+}
+
+impl Run {
+    /// The slots from a sequence number on; `None` where none is left.
+    fn rest(self, seq: u64) -> Option<Self> {
+        let skip = seq.saturating_sub(self.first_seq);
+        let skipped = usize::try_from(skip).ok().filter(|skipped| *skipped < self.count)?;
+        let offset = skipped * (self.bytes.len() / self.count);
+        Some(Self {
+            first_seq: self.first_seq + skip,
+            first_slot: self.first_slot + skip,
+            count: self.count - skipped,
+            bytes: self.bytes.cut(offset, self.bytes.len() - offset)?,
+        })
+    }
 }
 
 /// The captured slots in ring order.
@@ -44,7 +64,7 @@ impl<'a> Slots<'a> {
         let mut parts: Vec<(u64, Bytes)> = Vec::new();
         for part in &capture.ring {
             let room = g.capacity.saturating_sub(part.slot);
-            let count = (part.bytes.len() as u64).checked_div(codec.size() as u64).unwrap_or(0).min(room);
+            let count = g.slots(part.bytes.len()).min(room);
             if let Some(bytes) = part.bytes.cut(0, g.bytes(count)).filter(|_| count > 0) {
                 parts.push((part.slot, bytes));
             }
@@ -62,9 +82,7 @@ impl<'a> Slots<'a> {
 
     /// Every captured slot with its number, in memory order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.parts.iter().flat_map(|(first, bytes)| {
-            bytes.chunks_exact(self.codec.size()).enumerate().map(|(i, b)| (first.saturating_add(i as u64), b))
-        })
+        self.parts.iter().flat_map(|(first, bytes)| (*first..).zip(bytes.chunks_exact(self.codec.size())))
     }
 
     fn context(&self, slot: u64) -> Option<u64> {
@@ -87,18 +105,16 @@ impl<'a> Slots<'a> {
 
     /// True where the last slot was never used, and the first one was.
     pub fn never_wrapped(&self) -> bool {
-        let last = self.g.capacity.saturating_sub(1);
-        self.is_used(0) && self.context(last) == Some(0)
+        self.is_used(0) && self.context(self.g.before(0, 1)) == Some(0)
     }
 
     /// True where the events from a slot on follow those before it as any other does: it is not where the ring begins.
     pub fn goes_on(&self, slot: u64) -> bool {
         /// Steps before it that it is compared with.
         const COMPARED: u64 = 16;
-        let capacity = self.g.capacity;
-        let at = |offset: u64| slot.saturating_add(offset).checked_rem(capacity).and_then(|slot| self.stamp(slot));
         let clock = rough_clock(self.codec.mask, self.direction());
-        let before: Vec<u64> = (1..=COMPARED.min(capacity)).map_while(|n| at(capacity.saturating_sub(n))).collect();
+        let before = (1..=COMPARED.min(self.g.capacity)).map_while(|n| self.stamp(self.g.before(slot, n)));
+        let before: Vec<u64> = before.collect();
         let steps = before.windows(2).filter_map(|w| match w {
             [after, before] => Some(clock.step(*before, *after)),
             _ => None,
@@ -106,7 +122,8 @@ impl<'a> Slots<'a> {
         // One of them may be where the ring begins.
         let ordinary = steps.filter(|step| *step <= self.codec.mask >> 3);
         let most = ordinary.fold(0u64, u64::saturating_add);
-        let (Some(newest), Some(here), Some(next)) = (before.first(), at(0), at(1)) else { return false };
+        let (here, next) = (self.stamp(slot), self.stamp(self.g.after(slot, 1)));
+        let (Some(newest), Some(here), Some(next)) = (before.first(), here, next) else { return false };
         clock.step(*newest, here).max(clock.step(here, next)) <= most && most > 0
     }
 
@@ -115,15 +132,14 @@ impl<'a> Slots<'a> {
         let (mut used, mut unused) = (0u64, 0u64);
         for (_, slot) in self.iter().filter(|(number, _)| *number >= first) {
             let count = if self.codec.context(slot) == 0 { &mut unused } else { &mut used };
-            *count = count.saturating_add(1);
+            *count += 1;
         }
         used > unused
     }
 
     /// How many there are.
     pub fn captured(&self) -> u64 {
-        let slots = |b: &Bytes| (b.len() as u64).checked_div(self.codec.size() as u64).unwrap_or(0);
-        self.parts.iter().fold(0, |n, (_, b)| n.saturating_add(slots(b)))
+        self.parts.iter().map(|(_, bytes)| self.g.slots(bytes.len())).sum()
     }
 
     /// Which way the stamps of the first so many slots go.
@@ -165,7 +181,7 @@ impl Ring {
                 true
             }
         };
-        let after = current.saturating_add(1);
+        let after = current + 1;
         // A slot that holds no event where most behind it do was cleared by something else than `tx_trace_enable`.
         let used_behind = || slots.mostly_used(after);
         if !wrapped && used_behind() {
@@ -185,9 +201,9 @@ impl Ring {
     pub fn batch(capture: &Capture) -> Self {
         let (mut runs, mut held): (Vec<Run>, u64) = (Vec::new(), 0);
         for part in &capture.ring {
-            let count = part.bytes.len().checked_div(capture.layout.entry_size()).unwrap_or(0);
+            let count = part.bytes.len() / capture.layout.entry_size();
             runs.push(Run { first_seq: held, first_slot: part.slot, count, bytes: part.bytes.clone() });
-            held = held.saturating_add(count as u64);
+            held += count as u64;
         }
         Self { runs, held, wrapped: false, complete: false }
     }
@@ -198,20 +214,17 @@ impl Ring {
         let held = if wrapped { g.capacity } else { current };
         let mut runs: Vec<Run> = Vec::new();
         for (first, bytes) in &slots.parts {
-            let count = (bytes.len() as u64).checked_div(slots.codec.size() as u64).unwrap_or(0);
-            let end = first.saturating_add(count);
-            // Cut where ring order starts over, and keep what is asked for.
+            let end = first + g.slots(bytes.len());
+            // Cut where ring order starts over, without the slots that are left out.
             for whole in [*first..end.min(current), (*first).max(current)..end] {
                 for piece in without(whole, out) {
                     if !wrapped && piece.start >= current {
                         continue;
                     }
-                    let (low, seq) = (piece.start, g.seq(piece.start, current, wrapped));
-                    let offset = g.bytes(low.saturating_sub(*first));
-                    let len = g.bytes(piece.end.saturating_sub(low));
-                    if let Some(cut) = bytes.cut(offset, len).filter(|c| !c.is_empty()) {
-                        let count = cut.len().checked_div(slots.codec.size()).unwrap_or(0);
-                        runs.push(Run { first_seq: seq, first_slot: low, count, bytes: cut });
+                    let (first_slot, first_seq) = (piece.start, g.seq(piece.start, current, wrapped));
+                    let (offset, len) = (g.bytes(first_slot - *first), g.bytes(piece.end - first_slot));
+                    if let Some(bytes) = bytes.cut(offset, len) {
+                        runs.push(Run { first_seq, first_slot, count: len / slots.codec.size(), bytes });
                     }
                 }
             }
@@ -221,28 +234,18 @@ impl Ring {
     }
 
     /// Only those that were asked for.
-    pub fn newest(mut self, extent: Extent, codec: Codec) -> Self {
+    pub fn newest(mut self, extent: Extent) -> Self {
         let from = match extent {
             Extent::All => 0,
             Extent::Nothing => self.held,
             Extent::Newest(n) => self.held.saturating_sub(n),
         };
-        self.runs.retain_mut(|run| {
-            let skip = from.saturating_sub(run.first_seq).min(run.count as u64);
-            let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
-            let offset = skipped.saturating_mul(codec.size());
-            let Some(rest) = run.bytes.cut(offset, run.bytes.len().saturating_sub(offset)) else { return false };
-            run.bytes = rest;
-            run.count = run.count.saturating_sub(skipped);
-            run.first_slot = run.first_slot.saturating_add(skip);
-            run.first_seq = run.first_seq.saturating_add(skip);
-            run.count > 0
-        });
+        self.runs = self.runs.into_iter().filter_map(|run| run.rest(from)).collect();
         self
     }
 
     /// The slots that this run has not written yet and the run before a reset had: `tx_trace_enable` clears only their
-    /// first word. `plausible` tells an old entry from memory that never held one.
+    /// first word. `plausible` is false for memory that never held an entry.
     pub fn previous(slots: &Slots<'_>, direction: Direction, plausible: &dyn Fn(&[u8]) -> bool) -> Self {
         let mut list: Vec<(u64, u64)> = Vec::new();
         for (slot, bytes) in slots.iter() {
@@ -264,10 +267,10 @@ impl Ring {
         let mut runs: Vec<Run> = Vec::new();
         let mut rest = order.as_slice();
         while let Some((first, _)) = rest.split_first() {
-            let follows = |(i, slot): &(usize, &u64)| first.checked_add(*i as u64) == Some(**slot);
-            let count = rest.iter().enumerate().take_while(follows).count().max(1);
-            let first_seq = held.saturating_sub(rest.len() as u64);
-            let (taken, later) = rest.split_at(count.min(rest.len()));
+            let follows = |(i, slot): &(usize, &u64)| first + *i as u64 == **slot;
+            let count = rest.iter().enumerate().take_while(follows).count();
+            let first_seq = held - rest.len() as u64;
+            let (taken, later) = rest.split_at(count);
             // Stretches that lie apart in memory are cut apart.
             if let Some(bytes) = slots.cut(*first, taken.len() as u64) {
                 runs.push(Run { first_seq, first_slot: *first, count: taken.len(), bytes });
@@ -286,8 +289,7 @@ impl Ring {
     pub fn shared_with(&self, next: &Self, codec: Codec) -> u64 {
         let size = codec.size();
         let slots = |ring: &Self| -> Vec<Bytes> {
-            let cut =
-                |r: &Run| (0..r.count).filter_map(|i| r.bytes.cut(i.checked_mul(size)?, size)).collect::<Vec<_>>();
+            let cut = |r: &Run| (0..r.count).filter_map(|i| r.bytes.cut(i * size, size)).collect::<Vec<_>>();
             ring.runs.iter().flat_map(cut).filter(|b| codec.context(b) != 0).collect()
         };
         let (mine, theirs) = (slots(self), slots(next));
@@ -305,22 +307,9 @@ impl Ring {
     /// Puts the events of `next` behind these, without its first `shared` ones.
     pub fn append(&mut self, next: Self, shared: u64) {
         let held = self.held;
-        for mut run in next.runs {
-            let skip = shared.saturating_sub(run.first_seq).min(run.count as u64);
-            let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
-            let size = run.bytes.len().checked_div(run.count).unwrap_or(0);
-            let offset = skipped.saturating_mul(size);
-            let Some(bytes) = run.bytes.cut(offset, run.bytes.len().saturating_sub(offset)).filter(|b| !b.is_empty())
-            else {
-                continue;
-            };
-            run.bytes = bytes;
-            run.count = run.count.saturating_sub(skipped);
-            run.first_slot = run.first_slot.saturating_add(skip);
-            run.first_seq = run.first_seq.saturating_add(skip).saturating_add(held).saturating_sub(shared);
-            self.runs.push(run);
-        }
-        self.held = held.saturating_add(next.held).saturating_sub(shared);
+        let runs = next.runs.into_iter().filter_map(|run| run.rest(shared));
+        self.runs.extend(runs.map(|run| Run { first_seq: held + (run.first_seq - shared), ..run }));
+        self.held = held + next.held.saturating_sub(shared);
         self.wrapped |= next.wrapped;
         self.complete &= next.complete;
     }
@@ -331,9 +320,9 @@ impl Ring {
         for run in &self.runs {
             let count = run.count as u64;
             if skipped < count {
-                return run.first_seq.saturating_add(skipped);
+                return run.first_seq + skipped;
             }
-            skipped = skipped.saturating_sub(count);
+            skipped -= count;
         }
         self.held
     }
@@ -354,9 +343,7 @@ fn in_progress(g: &TraceLayout, slot: u64) -> Issue {
 /// The oldest slot already has the stamp of a newer event than the newest: all but the current pointer was written.
 fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
     let g = slots.g;
-    let before = current.checked_sub(1).unwrap_or(g.capacity.saturating_sub(1));
-    let after = current.saturating_add(1);
-    let after = if after >= g.capacity { 0 } else { after };
+    let (before, after) = (g.before(current, 1), g.after(current, 1));
     if g.capacity < 8 {
         return false;
     }
@@ -365,7 +352,7 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
         return false;
     };
     let clock = rough_clock(slots.codec.mask, direction);
-    // A clock that reloads far below its mask falls back anywhere: its stamps tell nothing here.
+    // A clock that reloads far below its mask falls back anywhere: its stamps show nothing here.
     if [newest, here, oldest].into_iter().max().is_none_or(|most| most < slots.codec.mask >> 2) {
         return false;
     }
@@ -404,7 +391,7 @@ fn without(whole: Range<u64>, out: &[Range<u64>]) -> Vec<Range<u64>> {
     pieces
 }
 
-/// A clock good enough to tell a small step from a large one.
+/// A clock by which small steps differ from large ones.
 pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
     Clock {
         mask,
@@ -464,8 +451,8 @@ impl Votes {
     #[inline]
     pub fn count(&mut self, before: u64, now: u64) {
         match now.cmp(&before) {
-            std::cmp::Ordering::Greater => self.up = self.up.saturating_add(1),
-            std::cmp::Ordering::Less => self.down = self.down.saturating_add(1),
+            std::cmp::Ordering::Greater => self.up += 1,
+            std::cmp::Ordering::Less => self.down += 1,
             std::cmp::Ordering::Equal => {}
         }
     }
@@ -479,7 +466,7 @@ impl Votes {
     }
 
     pub const fn join(self, other: Self) -> Self {
-        Self { up: self.up.saturating_add(other.up), down: self.down.saturating_add(other.down) }
+        Self { up: self.up + other.up, down: self.down + other.down }
     }
 
     /// The direction of the majority, and whether there is one; a tie counts up.

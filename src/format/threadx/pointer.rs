@@ -62,7 +62,7 @@ impl Judge<'_> {
         ordered
     }
 
-    /// A clock good enough to tell a long step from a short one.
+    /// A clock by which long steps differ from short ones.
     fn clock(&self, scan: &PreScan) -> Clock {
         let direction = self.options.direction.unwrap_or_else(|| scan.votes().direction().0);
         let period = self.options.period.or_else(|| clock::shown_period(scan, self.codec, direction));
@@ -76,8 +76,7 @@ impl Judge<'_> {
             return None;
         }
         let seq = ordered.stretches.as_ref()?.oldest(&self.clock(&ordered.scan))?;
-        let start = ring.runs.first()?.first_slot;
-        start.checked_add(seq)?.checked_rem(self.g.capacity)
+        Some(self.g.after(ring.runs.first()?.first_slot, seq))
     }
 
     /// The kernel's pointer and the header's copy of it, where they differ by more than the slot that is being written:
@@ -85,10 +84,7 @@ impl Judge<'_> {
     fn settle(&self, issues: &mut Vec<Issue>) -> Option<u64> {
         let (kernel, header) = self.g.differing()?;
         // Behind the newest event: there is an event before the slot, and time does not go on with the slot.
-        let ends = |slot: u64| {
-            let before = slot.checked_sub(1).unwrap_or_else(|| self.g.capacity.saturating_sub(1));
-            self.slots.is_used(before) && !self.slots.goes_on(slot)
-        };
+        let ends = |slot: u64| self.slots.is_used(self.g.before(slot, 1)) && !self.slots.goes_on(slot);
         let taken = if ends(header) && !ends(kernel) { header } else { kernel };
         issues.push(
             Issue::new(
@@ -105,7 +101,7 @@ impl Judge<'_> {
     pub fn order(&self, capture: &Capture, torn: &[std::ops::Range<u64>], issues: &mut Vec<Issue>) -> Ordered {
         let settled = if capture.torn.is_none() { self.settle(issues) } else { None };
         let g = TraceLayout { current: settled.or(self.g.current), ..*self.g };
-        // By the stamps alone: a wrong --direction is the user's to find out.
+        // By the stamps alone: they show the user that --direction is wrong.
         let ring = Ring::order(self.slots, &g, torn, self.slots.direction(), issues);
         let mut ordered = self.look(ring);
         if let Some(slot) = self.oldest(&ordered) {
@@ -119,7 +115,7 @@ impl Judge<'_> {
             }
         }
         if capture.extent != Extent::All {
-            ordered = self.look(ordered.ring.newest(capture.extent, self.codec));
+            ordered = self.look(ordered.ring.newest(capture.extent));
         }
         self.without_outliers(ordered)
     }

@@ -1,4 +1,4 @@
-//! One pass over the captured slots: what they say together, before any is handed out.
+//! One pass over the captured slots: what they show together, before any event is decoded.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; stamps and ticks are computed with checks")]
 
@@ -118,6 +118,10 @@ pub(super) struct PreScan {
     /// Events of threads with a priority word that no kernel stores.
     pub odd: Tally,
     pub skipped_front: u64,
+    /// Events behind slots that hold none, or were not read.
+    pub gaps: Vec<u64>,
+    /// The number behind that of the last event.
+    next_seq: u64,
     /// True where stamps that do not match the others were passed over.
     pub has_outliers: bool,
     /// Those of all cores together.
@@ -175,6 +179,8 @@ impl PreScan {
             damaged: Tally::default(),
             odd: Tally::default(),
             skipped_front: 0,
+            gaps: Vec::new(),
+            next_seq: 0,
             has_outliers: !outliers.is_empty(),
             steps: Steps::new(clock),
             cores: BTreeMap::new(),
@@ -209,6 +215,10 @@ impl PreScan {
 
     /// Events of slots that follow each other. Where they are not timed, their stamps say nothing.
     fn add(&mut self, entries: &[Entry], seq: u64, look: &Look<'_>, timed: bool) {
+        if seq != self.next_seq && self.events > 0 {
+            self.gaps.push(seq);
+        }
+        self.next_seq = seq.wrapping_add(entries.len() as u64);
         self.events += entries.len() as u64;
         let mut elapsed = [0; AT_A_TIME];
         if timed {
@@ -319,10 +329,10 @@ impl PreScan {
         let least = if even == 1 { 8 } else { 512 };
         // A timer that reloads falls back again and again.
         let (backward, _) = self.backward(direction);
-        if backward.saturating_mul(64) > steps {
+        if backward * 64 > steps {
             return None;
         }
-        (steps >= least && same.saturating_mul(16) >= steps.saturating_mul(15)).then_some(even)
+        (steps >= least && same * 16 >= steps * 15).then_some(even)
     }
 
     /// True where the steps against the direction are as far as those of a clock that starts over: cores that read one
@@ -343,6 +353,14 @@ impl PreScan {
     pub fn backward(&self, direction: Direction) -> (u64, u64) {
         let own = self.cores.values().fold(0u64, |n, (core, _)| n + core.votes.against(direction));
         (self.votes().against(direction), own)
+    }
+
+    /// True where events of interrupts name whom they interrupted. Kernels before version 6 stored neither that nor
+    /// thresholds; their registries hold no priorities.
+    pub fn stores_interrupted(&self, objects: &ObjectTable) -> bool {
+        self.marks_threshold
+            || self.marks_interrupted
+            || (!self.unmarked && objects.iter().any(|o| o.priority.is_some()))
     }
 
     pub fn first_stamp(&self) -> Option<u64> {

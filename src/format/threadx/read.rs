@@ -158,16 +158,17 @@ fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
 /// The slots that hold the newest `n` events, the one at the current pointer, which shows whether the ring has wrapped, and
 /// the one behind it, which distinguishes a wrap from an insertion that was cut off. The first stretch ends with these two;
 /// the second lies behind the wrap and holds events only after it.
+#[expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring")]
 fn newest(capacity: u64, current: u64, n: u64) -> (Stretch, Option<Stretch>) {
     let n = n.min(capacity);
     let before = n.min(current);
-    let rest = n.saturating_sub(before);
-    let end = current.saturating_add(2).min(capacity);
+    let rest = n - before;
+    let end = (current + 2).min(capacity);
     // When everything is wanted the slots at the current pointer are among them, and are not read twice.
-    let tail_start = capacity.saturating_sub(rest).max(end);
-    let tail = capacity.saturating_sub(tail_start);
-    let first = current.saturating_sub(before);
-    ((first, end.saturating_sub(first)), (rest > 0 && tail > 0).then_some((tail_start, tail)))
+    let tail_start = (capacity - rest).max(end);
+    let tail = capacity - tail_start;
+    let first = current - before;
+    ((first, end - first), (rest > 0 && tail > 0).then_some((tail_start, tail)))
 }
 
 fn read_registry_and_ring(memory: &mut dyn Memory, capture: &mut Capture) -> Result<(), Error> {
@@ -199,7 +200,7 @@ fn read_registry_and_ring(memory: &mut dyn Memory, capture: &mut Capture) -> Res
 /// The slot at the current pointer is used, or the one behind it is: something may have cleared the first alone.
 fn has_wrapped(capture: &Capture) -> bool {
     let is_used = |slot: u64| capture.context(slot).is_some_and(|word| word != 0);
-    capture.layout.current.is_none_or(|slot| is_used(slot) || is_used(slot.saturating_add(1)))
+    capture.layout.current.is_none_or(|slot| is_used(slot) || is_used(slot.wrapping_add(1)))
 }
 
 /// True where the slot at the current pointer follows the one before it: the pointer was written over, and all of the ring

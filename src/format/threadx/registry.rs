@@ -1,4 +1,4 @@
-//! The object registry: what its entries mean, and whom they name.
+//! The object registry: what its entries mean, and which contexts they name.
 
 use std::collections::HashSet;
 
@@ -24,38 +24,37 @@ fn entries(capture: &Capture) -> impl Iterator<Item = (Addr, RegistryEntry<'_>)>
 /// Every object that is or was registered.
 pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
     let mut table = ObjectTable::default();
-    let (mut unterminated, mut place) = (0u64, None);
-    for (address, raw) in entries(capture).filter(|(_, raw)| raw.kind != 0) {
+    let mut unterminated: Vec<Addr> = Vec::new();
+    for (address, entry) in entries(capture).filter(|(_, entry)| entry.kind != 0) {
         // What lies behind the terminator is a rest of an older name.
-        let name = match raw.name.iter().position(|b| *b == 0) {
-            Some(end) => raw.name.get(..end).unwrap_or(&[]),
+        let name = match entry.name.iter().position(|b| *b == 0) {
+            Some(end) => entry.name.get(..end).unwrap_or(&[]),
             None => {
-                unterminated = unterminated.saturating_add(1);
-                place = place.or(Some(address));
-                raw.name
+                unterminated.push(address);
+                entry.name
             }
         };
-        let known = threadx_object(u32::from(raw.kind));
-        let is_thread = raw.kind == 1;
-        let priority = (is_thread && raw.reserved1 & 0x80 != 0)
-            .then(|| (u16::from(raw.reserved1 & 0x7F) << 8) | u16::from(raw.reserved2));
+        let known = threadx_object(u32::from(entry.kind));
+        let is_thread = entry.kind == 1;
+        let priority = (is_thread && entry.reserved1 & 0x80 != 0)
+            .then(|| (u16::from(entry.reserved1 & 0x7F) << 8) | u16::from(entry.reserved2));
         table.push(Object {
-            address: raw.pointer,
-            type_code: u32::from(raw.kind),
+            address: entry.pointer,
+            type_code: u32::from(entry.kind),
             type_name: known.map(|t| t.name),
             name: String::from_utf8_lossy(name).into_owned(),
-            deleted: raw.available != 0,
+            deleted: entry.available != 0,
             priority,
-            param1: raw.param1,
-            param2: raw.param2,
+            param1: entry.param1,
+            param2: entry.param2,
             is_thread,
         });
     }
-    if unterminated > 0 {
+    if let Some(first) = unterminated.first() {
         issues.push(
             Issue::new(Code::NameUnterminated, "object names without an end are shown whole")
-                .times(unterminated)
-                .at(Place { address: place, ..Place::default() }),
+                .times(unterminated.len() as u64)
+                .at(Place::address(*first)),
         );
     }
     table
@@ -88,7 +87,7 @@ pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
 /// True where an entry was never used: the kernel takes it before any that was, so every object since the trace was
 /// enabled is there.
 pub(super) fn has_room(capture: &Capture) -> bool {
-    entries(capture).any(|(_, raw)| raw.available == 1 && raw.kind == 0 && raw.pointer == 0)
+    entries(capture).any(|(_, entry)| entry.available == 1 && entry.kind == 0 && entry.pointer == 0)
 }
 
 /// The most objects that are counted: a damaged trace makes any number of them.
@@ -97,7 +96,7 @@ const COUNTED: usize = 1 << 16;
 /// The kernel says nothing when an object finds no place in the registry. Where no entry is free, and events name objects
 /// that have none, that is what happened.
 pub(super) fn full(capture: &Capture, trace: &Trace, catalogue: &Catalogue) -> Option<Issue> {
-    if entries(capture).any(|(_, raw)| raw.available != 0) {
+    if entries(capture).any(|(_, entry)| entry.available != 0) {
         return None;
     }
     // What could not be read may name them all.

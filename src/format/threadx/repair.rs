@@ -262,9 +262,9 @@ impl Damaged<'_> {
         let score = |base: &Addr| {
             let whole = |end: u64| {
                 let len = end.wrapping_sub(*base).wrapping_sub(size) & max;
-                len <= MAX_REGISTRY && len.checked_rem(object as u64) == Some(0)
+                len <= MAX_REGISTRY && len.is_multiple_of(object as u64)
             };
-            u32::from(whole(stored.registry_end)).saturating_add(u32::from(whole(stored.buffer_start)))
+            [stored.registry_end, stored.buffer_start].into_iter().filter(|end| whole(*end)).count()
         };
         let counted = stored.buffer_start.wrapping_sub(self.behind.registry(object)).wrapping_sub(size) & max;
         // The last of the best.
@@ -288,16 +288,16 @@ impl Damaged<'_> {
         // before it and whole slots behind it.
         let score = |start: &u64| {
             let both = starts.contains(start) && registry_ends.contains(start);
-            let before = start.saturating_sub(size).checked_rem(object as u64) == Some(0);
+            let before = start.saturating_sub(size).is_multiple_of(object as u64);
             let behind = ends.iter().any(|end| ring(*start, *end).is_some());
-            u32::from(both).saturating_mul(4).saturating_add(u32::from(before)).saturating_add(u32::from(behind))
+            (both, [before, behind].into_iter().filter(|is_so| *is_so).count())
         };
         // The first of the best.
         let start = starts.iter().chain(&registry_ends).copied().rev().max_by_key(score)?;
         // A registry of whole entries that ends a little before the ring: something lies in between.
         let apart = Some(stated(self.stored.registry_end)).filter(|end| {
             let gap = start.checked_sub(*end).filter(|gap| *gap > 0 && *gap < object as u64);
-            gap.is_some() && end.checked_sub(size).and_then(|len| len.checked_rem(object as u64)) == Some(0)
+            gap.is_some() && end.checked_sub(size).is_some_and(|len| len.is_multiple_of(object as u64))
         });
         let current = stated(self.stored.current).checked_sub(start).filter(|at| at.is_multiple_of(entry));
         // A ring of whole slots, in memory that is there; a dump that was cut may hold only its start.
@@ -317,7 +317,7 @@ impl Damaged<'_> {
 
 /// The mask that differs from this one in the fewest bits, of those that ports have: all bits below the highest.
 fn nearest_mask(damaged: u64) -> u64 {
-    let masks = (8..=32).map(|bits| u64::MAX >> (64_u32.saturating_sub(bits)));
+    let masks = (32..=56).rev().map(|unused| u64::MAX >> unused);
     let wrong = |mask: &u64| (mask ^ damaged).count_ones();
     masks.rev().min_by_key(wrong).filter(|mask| wrong(mask) <= FEW_BITS).unwrap_or(u64::from(u32::MAX))
 }

@@ -1,4 +1,4 @@
-//! Headers in memory that nobody points to.
+//! The search for headers in memory, without any symbol.
 
 use super::behind::Behind;
 use super::header;
@@ -17,12 +17,12 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     while let Some(window) = bytes.get(at..).filter(|w| w.len() >= 4 && found.len() < most) {
         let starts = starts(window, at);
         let candidates = starts.into_iter().flatten().filter_map(|start| candidate(bytes, start, &mut tries));
-        // A header that is read four bytes off has some of its looks.
+        // A header that is read four bytes off still looks like one in part.
         if starts != [None; 2]
             && let Some((is_sound, _, header)) = candidates.max_by_key(|(is_sound, evidence, _)| (*is_sound, *evidence))
         {
             let list = if is_sound { &mut found } else { &mut damaged };
-            // Both ends of it may have been met.
+            // Its first word and its marks may both have been found.
             if list.len() < most && !list.iter().any(|f| f.offset == header.offset) {
                 list.push(header);
             }

@@ -1,4 +1,4 @@
-//! How far apart the stamps of a trace are, gathered in one pass: what steps are ordinary, and where others are.
+//! How far apart the stamps of a trace are, in one pass: which steps are ordinary, and where the others are.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -120,7 +120,7 @@ pub(super) const fn little(range: u64) -> u64 {
     range >> 10
 }
 
-/// What of a clock its steps hang on.
+/// The parts of a clock that its steps depend on.
 pub(super) type Identity = (u64, Direction, Option<u64>);
 
 pub(super) const fn identity(clock: &Clock) -> Identity {
@@ -386,7 +386,7 @@ impl Steps {
     }
 
     /// True where the newest stamp lies more than half the clock's range behind the one before it.
-    pub fn ends_with_leap(&self, clock: &Clock) -> bool {
+    pub fn ends_with_jump(&self, clock: &Clock) -> bool {
         self.events > 1 && clock.step(self.last_but_one, self.last.stamp) > range(clock) >> 1
     }
 

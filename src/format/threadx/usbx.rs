@@ -1,4 +1,4 @@
-//! USBX before 6.1.8 numbered some of its events one lower: told by the version string of the program.
+//! USBX before 6.1.8 numbered some of its events one lower: the program's version string shows which USBX it has.
 
 use super::capture::Capture;
 use super::entry::Codec;
@@ -51,7 +51,7 @@ pub(super) fn is_old(capture: &Capture) -> bool {
     capture.usbx.is_some_and(|v| v < TODAY)
 }
 
-/// The catalogue with the numbers of before 6.1.8: 855 was both get and set of a configuration, and what follows stood
+/// The catalogue with the numbers of before 6.1.8: 855 was both get and set of a configuration, and what follows was
 /// one lower; 904 was both write and change of the data pump.
 pub(super) fn renumber(catalogue: Catalogue) -> Catalogue {
     catalogue.with_ids(|id| match id {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_stand_one_lower_before_6_1_8() {
+    fn ids_are_one_lower_before_6_1_8() {
         let today = Catalogue::threadx(Names::Duo);
         let old = renumber(today.clone());
         let name = |c: &Catalogue, id| c.find(id).and_then(|d| c.def(d)).map(|d| d.name.clone());

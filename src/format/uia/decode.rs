@@ -13,7 +13,7 @@ use crate::trace::{About, Clock, CoreClock, Event, Events, Extra, ObjectTable, T
 pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let order = &capture.order;
     let mut issues = capture.issues.clone();
-    let (index, contexts) = Index::of(capture, catalogue);
+    let (mut index, contexts) = Index::of(capture, catalogue);
     info::add_issues(capture, &index, &mut issues);
     let mut clock = time::find(&index, options, &mut issues);
     let stamps: Vec<(u64, u64)> = index.stamps().collect();
@@ -33,8 +33,11 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         cores: 1,
         facts: info::facts(capture, &index),
     };
+    let gaps = std::mem::take(&mut index.gaps);
     let source = Source { index, clock: clock.clone(), back };
-    Trace::new(about, clock, contexts, ObjectTable::default(), issues, Box::new(source))
+    let mut trace = Trace::new(about, clock, contexts, ObjectTable::default(), issues, Box::new(source));
+    trace.gaps = gaps;
+    trace
 }
 
 /// The events of a capture.

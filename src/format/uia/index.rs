@@ -89,6 +89,8 @@ pub(super) struct Index {
     /// By header type and ids.
     meanings: HashMap<(u8, Ids), Meaning>,
     pub tally: Tally,
+    /// Events before which others are missing.
+    pub gaps: Vec<u64>,
 }
 
 impl Index {
@@ -104,10 +106,11 @@ impl Index {
             snapshots: HashMap::new(),
             meanings: HashMap::new(),
             tally: Tally::default(),
+            gaps: Vec::new(),
         };
         let mut builder =
             Builder { catalogue, index, contexts: Contexts::default(), core: Running::default(), last: None };
-        builder.take(&capture.order.records);
+        builder.take(&capture.order);
         (builder.index, builder.contexts)
     }
 
@@ -148,14 +151,35 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn take(&mut self, records: &[Record]) {
-        let mut rest = records;
+    fn take(&mut self, order: &Order) {
+        // Nothing is known before the first record anyway.
+        let mut lost: Vec<usize> = order.lost.iter().map(|lost| lost.before).filter(|before| *before > 0).collect();
+        lost.sort_unstable();
+        let mut lost = lost.into_iter().peekable();
+        let mut rest = order.records.as_slice();
         while let Some((first, behind)) = rest.split_first() {
             self.count(first);
             let mut words = self.index.words(first);
             let merged = self.snapshot(first, behind, &mut words);
             rest = behind.get(merged..).unwrap_or(&[]);
+            let taken = order.records.len() - rest.len();
+            while lost.next_if(|before| *before < taken).is_some() {
+                self.lose();
+            }
             self.put(first, &words);
+        }
+    }
+
+    /// Events are missing before the next one: who runs is not known.
+    fn lose(&mut self) {
+        self.core = Running::default();
+        self.note_gap();
+    }
+
+    fn note_gap(&mut self) {
+        let next = self.index.entries.len() as u64;
+        if self.index.gaps.last() != Some(&next) {
+            self.index.gaps.push(next);
         }
     }
 
@@ -197,6 +221,7 @@ impl Builder<'_> {
         tally.gaps += u64::from(missing);
         if missing > 0 {
             tally.first_gap = tally.first_gap.or(Some(seq));
+            self.lose();
         }
     }
 
@@ -297,6 +322,7 @@ impl Builder<'_> {
             let (seq, tally) = (self.index.entries.len() as u64, &mut self.index.tally);
             tally.contradicting += 1;
             tally.first_contradicting = tally.first_contradicting.or(Some(seq));
+            self.note_gap();
         }
     }
 }
