@@ -1,4 +1,4 @@
-//! A report: named columns of typed cells, and notes. Says what was found; printing is somebody else's room.
+//! A report: named columns of typed cells, and notes. Says what was found; `output` prints it.
 
 use crate::abi::Addr;
 
@@ -38,7 +38,7 @@ impl Kind {
         matches!(self, Self::Thread | Self::Object | Self::Code)
     }
 
-    /// True where numbers stand below each other.
+    /// True where the column is aligned to the right.
     #[must_use]
     pub const fn is_right(self) -> bool {
         matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Seq)

@@ -413,8 +413,8 @@ fn wrong(file: &str, text: &str) -> Vec<String> {
 #[test]
 fn an_arrow_against_the_order_is_found_however_it_is_written() {
     for text in [
-        "use crate::session::Session;",
-        "use crate::{abi, session::Session};",
+        "use crate::session::Target;",
+        "use crate::{abi, session::Target};",
         "use crate::{\n    abi::Addr,\n    session,\n};",
         "fn f() { crate::session::open() }",
         "fn f() { println!(\"{}\", crate::session::NAME) }",
@@ -428,7 +428,7 @@ fn an_arrow_against_the_order_is_found_however_it_is_written() {
         "#[cfg(test)] mod tests { fn f() {} } use crate::session;",
         "use crate::*;",
         "use crate::{self};",
-        "pub(crate) use crate::session::Session as S;",
+        "pub(crate) use crate::session::Target as S;",
         "#[derive(crate::session::Derive)] struct S;",
     ] {
         assert_eq!(wrong("rsp/client.rs", text).len(), 1, "{text}: {:?}", wrong("rsp/client.rs", text));

@@ -185,7 +185,7 @@ pub fn endpoint_and_filters(data: &[u8]) -> usize {
         assert_eq!(Endpoint::parse(&shown).as_ref(), Ok(&endpoint), "`{shown}`, shown for `{text}`");
         understood = understood.saturating_add(1);
     }
-    let numbers = [parse_number(&text).is_ok(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
+    let numbers = [parse_number(&text).is_some(), Position::parse(&text).is_ok(), Amount::parse(&text).is_ok()];
     let mut filters = Filters::default();
     for key in [Key::Thread, Key::Event, Key::Class, Key::Object, Key::Context, Key::Arg] {
         understood = understood.saturating_add(usize::from(filters.add(key, &text).is_ok()));

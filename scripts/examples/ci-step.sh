@@ -7,7 +7,7 @@
 # DIRECTORY gets evidence.core, and where a condition fails report.txt and last.txt, which are printed as well:
 # keep it as an artefact of the job. Whatever follows the ELF says where the memory is, as for `tx-trace last`.
 #
-# Status 0: every condition holds. 1: one does not. 2: nobody could look (no link, no trace, an unknown event).
+# Status 0: every condition holds. 1: one does not. 2: the check was not possible (no link, no trace, an unknown event).
 # Needs jq. The program is $TX_TRACE_BIN, or tx-trace on the PATH.
 #
 # To change: the two lines below, and the conditions at the end.
@@ -39,7 +39,7 @@ read_core() {
 
 events=$(read_core list --format json) || could_not_look "no events in $core"
 threads=$(read_core threads --format json) || could_not_look "no threads in $core"
-# An event that is not there because nobody knows its name must not pass.
+# An event that is not there because its name is unknown must not pass.
 "$tx_trace" events --user --elf "$elf" "$never" >/dev/null || could_not_look "$elf names no event $never"
 
 failed=0

@@ -1,4 +1,4 @@
-# A flight recorder: at every crash it saves an evidence core and starts the target anew, until the limit.
+# A flight recorder: at every crash it saves an evidence core and starts the target again, until the limit.
 #
 #     gdb-multiarch -batch -ex 'source tx_trace.py' -ex 'target remote :3333' -x flight-recorder.gdb app.elf
 #     gdb-multiarch ... -ex 'set $crash_limit = 5' -x flight-recorder.gdb app.elf

@@ -1,4 +1,4 @@
-//! One word of an event's payload: its name, its kind, and the words that stand for its numbers.
+//! One word of an event's payload: its name, its kind, and the words for its numbers.
 
 use std::sync::Arc;
 

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_the_payload_tells_fast_from_wide() {
+    fn the_length_of_the_payload_distinguishes_fast_from_wide() {
         assert_eq!(names(&def(64, 2, 11, &[0; 2])), ["coid", "msg"]);
         assert_eq!(names(&def(64, 2, 11, &[0; 6])), ["coid", "sparts", "rparts", "msg_0", "msg_1", "msg_2"]);
         // Fast, and still six words.

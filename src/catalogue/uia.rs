@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::{Effects, EventDef, Product};
 use crate::catalogue::table::{read_field, rows};
 
-/// The first of the numbers that stand for declared events until a program has numbered them: above all that a record
+/// The first of the numbers that are used for declared events until a program has numbered them: above all that a record
 /// can hold.
 pub const FIRST_DECLARED: u32 = 0x2_0000;
 

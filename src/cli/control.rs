@@ -18,7 +18,7 @@ use crate::output::{self, NoNames, Reader};
 use crate::report::Report;
 use crate::rsp::Endpoint;
 use crate::rsp::transport::{self, deadline_in};
-use crate::session::{INTERRUPT, Inputs, Session, SourceSpec};
+use crate::session::{INTERRUPT, Inputs, SourceSpec, Target};
 use crate::trace::Issue;
 
 /// What to do, and to which target.
@@ -159,23 +159,23 @@ impl Task for Control {
         if let (Verb::Write(_), Some(error)) = (self.verb, only_reads(&inputs)) {
             return Err(error);
         }
-        let read = |session: &mut Session<'static>| {
+        let read = |target: &mut Target<'static>| {
             let (report, outcome, as_table) = match self.verb {
                 Verb::Show => {
-                    let state = State::read(session)?;
+                    let state = State::read(target)?;
                     let outcome = if state.layout.is_some() { Outcome::Done } else { Outcome::NotFound };
                     (state.report(), outcome, true)
                 }
                 Verb::Write(action) => {
-                    let changes = self.write(session, action, stdio, diagnostics)?;
+                    let changes = self.write(target, action, stdio, diagnostics)?;
                     (control::written(&changes), Outcome::Done, false)
                 }
                 Verb::CheckCall(buffer) => {
-                    control::check_call(session, buffer, &self.ranges)?;
+                    control::check_call(target, buffer, &self.ranges)?;
                     (control::written(&[]), Outcome::Done, false)
                 }
             };
-            Ok(Done { report, outcome, as_table, issues: session.issues().to_vec() })
+            Ok(Done { report, outcome, as_table, issues: target.issues().to_vec() })
         };
         live::run(inputs, diagnostics, read, |done, _, client| {
             print(&done, output, Sink::open(output, client)?, diagnostics)
@@ -201,24 +201,24 @@ impl Control {
     /// Announces, asks and writes.
     fn write(
         &self,
-        session: &mut Session<'_>,
+        target: &mut Target<'_>,
         action: Action,
         stdio: bool,
         diagnostics: &Diagnostics,
     ) -> Result<Vec<Change>, Error> {
-        let state = State::read(session)?;
+        let state = State::read(target)?;
         let moves_pointer = matches!(action, Action::Pause | Action::Resume | Action::Mark { .. });
-        let anywhere = session.remote_mut().is_some_and(|r| r.client_mut().found_running());
-        let mut plan = control::plan(session, &state, action)?;
-        if plan.changes.iter().any(Change::is_new) && session.writable().is_none() {
+        let anywhere = target.remote_mut().is_some_and(|r| r.client_mut().found_running());
+        let mut plan = control::plan(target, &state, action)?;
+        if plan.changes.iter().any(Change::is_new) && target.writable().is_none() {
             return Err(Error::failed(
                 Code::NotWritten,
-                format!("{} is no live target: nothing is written to it", session.name()),
+                format!("{} is no live target: nothing is written to it", target.name()),
                 "give --remote, or use it in GDB",
             ));
         }
         let notes = std::mem::take(&mut plan.notes);
-        let checked = control::check(session, &state, plan, &self.ranges)?;
+        let checked = control::check(target, &state, plan, &self.ranges)?;
         let changes = checked.changes();
         for change in changes {
             diagnostics.say(format_args!("to write: {change}"));
@@ -236,19 +236,19 @@ impl Control {
             );
         }
         if !self.yes {
-            confirm(session, stdio, diagnostics)?;
+            confirm(target, stdio, diagnostics)?;
         }
-        write(session, &checked)?;
+        write(target, &checked)?;
         diagnostics.say("written, and read back");
         Ok(changes.to_vec())
     }
 }
 
 /// Writes. Where that fails half-way and cannot be undone, the target is left halted.
-fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Error> {
-    may_go_on(session)?;
-    let Some(memory) = session.writable() else {
-        return Err(Error::failed(Code::NotWritten, format!("{} cannot be written", session.name()), ""));
+fn write(target: &mut Target<'_>, checked: &Checked) -> Result<(), Error> {
+    may_go_on(target)?;
+    let Some(memory) = target.writable() else {
+        return Err(Error::failed(Code::NotWritten, format!("{} cannot be written", target.name()), ""));
     };
     memory.inner_mut().client_mut().hold_interrupt(true);
     let result = control::apply(memory, checked);
@@ -263,15 +263,15 @@ fn write(session: &mut Session<'_>, checked: &Checked) -> Result<(), Error> {
 }
 
 /// Fails after Ctrl-C, and where the target was halted for as long as it may be.
-fn may_go_on(session: &mut Session<'_>) -> Result<(), Error> {
-    match session.remote_mut().map(|remote| remote.client_mut().may_go_on()) {
+fn may_go_on(target: &mut Target<'_>) -> Result<(), Error> {
+    match target.remote_mut().map(|remote| remote.client_mut().may_go_on()) {
         Some(Err(e)) => Err(Error::failed(e.code(), format!("nothing is written: {e}"), "")),
         _ => Ok(()),
     }
 }
 
 /// Asks at the terminal, for no longer than the target may be halted.
-fn confirm(session: &mut Session<'_>, stdio: bool, diagnostics: &Diagnostics) -> Result<(), Error> {
+fn confirm(target: &mut Target<'_>, stdio: bool, diagnostics: &Diagnostics) -> Result<(), Error> {
     if stdio || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Error::failed(Code::NotConfirmed, "nothing is written: not a terminal", "use --yes"));
     }
@@ -285,7 +285,7 @@ fn confirm(session: &mut Session<'_>, stdio: bool, diagnostics: &Diagnostics) ->
         if INTERRUPT.load(Ordering::Relaxed) {
             return Err(no());
         }
-        may_go_on(session)?;
+        may_go_on(target)?;
         match input.receive(&mut bytes, deadline_in(Duration::from_millis(200))) {
             Ok(count) => answer.extend_from_slice(bytes.get(..count).unwrap_or_default()),
             Err(transport::TransportError::Timeout) => {}

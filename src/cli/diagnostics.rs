@@ -1,5 +1,5 @@
 //! What goes to stderr: errors, issues and notes. A value that goes down the calls, so that a monitor line's answer goes
-//! to whoever asked.
+//! to the debugger that sent the line.
 
 use std::cell::RefCell;
 use std::fmt::Display;

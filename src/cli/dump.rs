@@ -13,7 +13,7 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
 use crate::mem::Region;
-use crate::session::{Evidence, Inputs, Raw, Session};
+use crate::session::{Evidence, Inputs, Raw, Target};
 use crate::trace::Issue;
 
 /// What to dump.
@@ -60,9 +60,9 @@ impl Task for Dump {
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { inputs, what } = *self;
         let path = output.path.as_deref().unwrap_or_else(|| Path::new("")).display();
-        let read = |session: &mut Session<'static>| match &what {
-            What::Trace => Ok(trace(session.raw()?, &path)),
-            What::Evidence(ranges) => Ok(evidence(session.evidence(ranges)?, &path)),
+        let read = |target: &mut Target<'static>| match &what {
+            What::Trace => Ok(trace(target.raw()?, &path)),
+            What::Evidence(ranges) => Ok(evidence(target.evidence(ranges)?, &path)),
         };
         live::run(inputs, diagnostics, read, |file, _, _| {
             let mut sink = Sink::open(output, None)?;

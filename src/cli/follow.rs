@@ -19,7 +19,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::follow::{First, Follower, Halts, How, interrupted};
 use crate::query::{Amount, Filters, Key};
-use crate::session::{Inputs, Session};
+use crate::session::{Inputs, Target};
 
 use look::Looker;
 use printer::Printer;
@@ -170,20 +170,20 @@ impl Follow {
         (halts, left)
     }
 
-    fn open(&self) -> Result<Session<'static>, Error> {
-        let mut session = Session::open(self.inputs.clone())?;
+    fn open(&self) -> Result<Target<'static>, Error> {
+        let mut target = Target::open(self.inputs.clone())?;
         let until = self.until.iter().flat_map(|f| &f.events);
-        session.ask_events(self.filters.events.iter().chain(until).map(|t| t.text.clone()).collect());
-        Ok(session)
+        target.ask_events(self.filters.events.iter().chain(until).map(|t| t.text.clone()).collect());
+        Ok(target)
     }
 
     /// One look at a target that a debugger holds: what is new since a place, and the place where it ends.
     fn once(&self, place: &Place, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let mut session = self.open()?;
-        let options = self.clock.options(&mut session)?;
+        let mut target = self.open()?;
+        let options = self.clock.options(&mut target)?;
         let begun = match place {
-            Place::Saved(saved) => Follower::resume(session, self.names, options, saved),
-            Place::Now => Follower::begin(session, How::Held, self.names, options, self.first),
+            Place::Saved(saved) => Follower::resume(target, self.names, options, saved),
+            Place::Now => Follower::begin(target, How::Held, self.names, options, self.first),
         };
         let (mut follower, first) = begun.map_err(|(_, error)| error)?;
         let mut more = matches!(place, Place::Saved(_));

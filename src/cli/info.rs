@@ -6,7 +6,7 @@ use crate::catalogue::mask_text;
 use crate::kernel::Entries;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{CodeMatch, Identity, Loaded, Session};
+use crate::session::{CodeMatch, Identity, Loaded, Target};
 use crate::trace::{Counts, Direction, Issue, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
@@ -28,19 +28,19 @@ pub struct Info {
 }
 
 /// Reads it.
-pub fn gather(session: &mut Session, loaded: &Loaded) -> Info {
-    let identity = session.identity(&loaded.trace);
-    let others = session.other_traces(&loaded.trace);
-    let load = session.load_offset();
+pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
+    let identity = target.identity(&loaded.trace);
+    let others = target.other_traces(&loaded.trace);
+    let load = target.load_offset();
     let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     Info {
         identity,
         others,
-        elf: session.elf().map(|e| e.describe()),
-        build_id: session.elf().and_then(|e| e.build_id()).map(hex),
+        elf: target.elf().map(|e| e.describe()),
+        build_id: target.elf().and_then(|e| e.build_id()).map(hex),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
-        live: session.is_live(),
-        events: session.event_names().sources().to_vec(),
+        live: target.is_live(),
+        events: target.event_names().sources().to_vec(),
     }
 }
 
@@ -131,7 +131,7 @@ impl Info {
 fn clock(trace: &Trace) -> String {
     let clock = &trace.clock;
     if !clock.runs() {
-        return "stands still: all stamps that were read are equal".to_owned();
+        return "does not run: all stamps that were read are equal".to_owned();
     }
     let way = match clock.direction {
         Direction::Up => "up",

@@ -44,7 +44,7 @@ impl Unfinished {
     fn create_by(path: PathBuf, open: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<(Self, File)> {
         #[cfg(unix)]
         signals::install(&INTERRUPT);
-        // What somebody else wrote is never listed.
+        // A file of another program is never listed.
         if fs::symlink_metadata(&path).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use signals::is_listed;
 
-    /// A signal between the creation of the file and its entry in the list left `NAME.partPID` behind. What somebody else
-    /// wrote is never listed.
+    /// A signal between the creation of the file and its entry in the list left `NAME.partPID` behind. A file of
+    /// another program is never listed.
     #[test]
     fn a_signal_right_after_the_creation_left_an_unfinished_file() {
         let path = std::env::temp_dir().join(format!("tx-trace-unfinished-{}", std::process::id()));

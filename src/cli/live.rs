@@ -5,15 +5,15 @@ use super::interrupt;
 use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::{Client, LeaveOutcome};
-use crate::session::{Inputs, Session};
+use crate::session::{Inputs, Target};
 
 /// Opens the source. Where it is not certain that the target will be left as it was found, a message says so now.
-pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Session<'static>, Error> {
-    let mut session = Session::open(inputs)?;
-    if let Some(note) = session.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
+pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Target<'static>, Error> {
+    let mut target = Target::open(inputs)?;
+    if let Some(note) = target.remote_mut().map(Remote::client_mut).and_then(Client::arrive) {
         diagnostics.say(note);
     }
-    Ok(session)
+    Ok(target)
 }
 
 /// Opens the source, reads, leaves the target, prints: in this order, so that no target is halted while we print. In a
@@ -21,22 +21,22 @@ pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Session<'static
 pub fn run<T, R>(
     inputs: Inputs,
     diagnostics: &Diagnostics,
-    read: impl FnOnce(&mut Session<'static>) -> Result<T, Error>,
-    print: impl FnOnce(T, &Session<'static>, Option<&mut Client>) -> Result<R, Error>,
+    read: impl FnOnce(&mut Target<'static>) -> Result<T, Error>,
+    print: impl FnOnce(T, &Target<'static>, Option<&mut Client>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let stdio = inputs.is_stdio();
     let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
-    let mut session = open(inputs, diagnostics)?;
-    let found = read(&mut session);
+    let mut target = open(inputs, diagnostics)?;
+    let found = read(&mut target);
     if found.is_err() {
-        diagnostics.issues(session.issues());
+        diagnostics.issues(target.issues());
     }
-    let mut client = session.disconnect();
+    let mut client = target.disconnect();
     if let Some(client) = client.take_if(|client| !stdio && !client.must_stay()) {
         leave(client, diagnostics);
         guard = None;
     }
-    let printed = found.and_then(|found| print(found, &session, client.as_mut().filter(|_| stdio)));
+    let printed = found.and_then(|found| print(found, &target, client.as_mut().filter(|_| stdio)));
     match client {
         Some(client) if stdio => drop(client.leave()),
         Some(client) => leave(client, diagnostics),

@@ -1,6 +1,6 @@
 //! Monitor lines: `monitor tx-trace last 50`, to a server or a bridge that has the target open already.
 //!
-//! Whoever can connect can send such a line, so the table of commands says which commands and options it may hold. No
+//! Anyone who can connect can send such a line, so the table of commands says which commands and options it may hold. No
 //! source, no file and nothing that is run.
 
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::error::Error;
 use crate::output::Format;
-use crate::session::{Borrowed, Session, TargetInfo};
+use crate::session::{Borrowed, Target, TargetInfo};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 4096;
@@ -34,7 +34,7 @@ pub struct Program {
     pub names: Names,
 }
 
-/// Understands what stands behind `tx-trace` in a monitor line; `None` for help. Pure.
+/// Parses what follows `tx-trace` in a monitor line; `None` for help. Pure.
 ///
 /// # Errors
 /// An [`Error`] that names what is not allowed.
@@ -80,7 +80,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     Ok(Some(Request { task, output: Output { path: None, color: Color::Never, ..output } }))
 }
 
-/// Answers what stands behind `tx-trace` in a monitor line: data, and the diagnostics below it.
+/// Answers what follows `tx-trace` in a monitor line: data, and the diagnostics below it.
 pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut format = Format::default();
@@ -89,8 +89,8 @@ pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Wr
         None => Ok(help(&mut bounded)?),
         Some(Request { task, output }) => {
             format = output.format;
-            let session = Session::over(program.info.clone(), memory);
-            task.answer(program, session, &output, &mut bounded, &diagnostics)
+            let target = Target::over(program.info.clone(), memory);
+            task.answer(program, target, &output, &mut bounded, &diagnostics)
         }
     });
     let outcome = match answer {
@@ -285,7 +285,7 @@ mod tests {
     fn a_line_is_carried_out_as_it_was_typed() {
         let file = |name: &str| [env!("CARGO_MANIFEST_DIR"), "tests/fixtures", name].iter().collect();
         let inputs = crate::session::Inputs { files: vec![file("cm3.elf"), file("cm3.core")], ..Default::default() };
-        let (mut memory, info) = crate::session::Session::open(inputs).unwrap().into_memory().unwrap();
+        let (mut memory, info) = crate::session::Target::open(inputs).unwrap().into_memory().unwrap();
         let program = Program { info, ..Program::default() };
         let mut said = |line: &str| {
             let mut out = Vec::new();
@@ -325,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_to_who_asked() {
-        for (line, told) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
+    fn an_error_is_in_the_answer() {
+        for (line, part) in [("last", "no symbol"), ("last --format json", "\"type\":\"error\""), ("dump", "dump")] {
             let mut out = Vec::new();
             let mut none = crate::mem::segments::Segments::default();
             let outcome = run(line, &Program::default(), Borrowed::Memory(&mut none), &mut out);
             let text = String::from_utf8(out).unwrap();
-            assert!(outcome != Outcome::Done && text.contains(told), "{line}: {text}");
+            assert!(outcome != Outcome::Done && text.contains(part), "{line}: {text}");
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, Machine, PT_LOAD};
 use crate::output::Resolve;
-use crate::session::Session;
+use crate::session::Target;
 use crate::sym::{Symbol, Symbols};
 use crate::trace::Trace;
 
-/// The symbols of a session, asked by the addresses of its trace.
+/// The symbols of a target, asked by the addresses of its trace.
 pub struct SymbolNames<'a> {
     symbols: &'a dyn Symbols,
     /// What the upper half of an address can be, where the trace cuts addresses to their low 32 bits; else just 0.
@@ -17,24 +17,24 @@ pub struct SymbolNames<'a> {
 }
 
 impl<'a> SymbolNames<'a> {
-    /// Over the symbols of `session`.
-    pub fn new(session: &'a Session, trace: &Trace) -> Self {
+    /// Over the symbols of `target`.
+    pub fn new(target: &'a Target, trace: &Trace) -> Self {
         let cut = trace.about.word == Width::W4 && trace.about.pointer == Some(Width::W8);
         let mut highs = vec![0];
         if cut {
             highs = vec![trace.about.base & !Width::W4.max()];
-            highs.extend(session.elf().into_iter().flat_map(|elf| upper_halves(elf, session.load_offset().value)));
+            highs.extend(target.elf().into_iter().flat_map(|elf| upper_halves(elf, target.load_offset().value)));
             highs.sort_unstable();
             highs.dedup();
         }
-        let thumb = u64::from(session.elf().is_some_and(|elf| elf.machine() == Machine::ARM));
-        Self { symbols: session.symbols(), highs, thumb }
+        let thumb = u64::from(target.elf().is_some_and(|elf| elf.machine() == Machine::ARM));
+        Self { symbols: target.symbols(), highs, thumb }
     }
 
-    /// Over the symbols of `session`, for addresses as memory has them: whole. `arm`: those of functions carry the Thumb bit.
-    pub fn whole(session: &'a Session<'_>, arm: bool) -> Self {
+    /// Over the symbols of `target`, for addresses as memory has them: whole. `arm`: those of functions carry the Thumb bit.
+    pub fn whole(target: &'a Target<'_>, arm: bool) -> Self {
         let thumb = u64::from(arm);
-        Self { symbols: session.symbols(), highs: vec![0], thumb }
+        Self { symbols: target.symbols(), highs: vec![0], thumb }
     }
 
     const fn cuts(&self) -> bool {

@@ -90,7 +90,7 @@ impl Consumer for Newest {
             self.state = Some((word, event.seq));
         } else if context.is_some_and(|c| c.kind == ContextKind::Thread && c.address == self.address) {
             self.priority = event.priority.or(self.priority);
-            // Whoever acts is ready.
+            // A thread that does something is ready.
             self.state = Some(("ready".to_owned(), event.seq));
         }
     }

@@ -14,21 +14,21 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
 use crate::query::{Amount, Position, Query};
-use crate::session::{Loaded, Session};
+use crate::session::{Loaded, Target};
 use crate::trace::{Event, Issue, Severity, Trace};
 
 /// Prints it.
 pub fn answer(
     answer: &Answer,
     question: &Question,
-    session: &Session<'_>,
+    target: &Target<'_>,
     output: &Output,
     mut sink: Sink<'_>,
     diagnostics: &Diagnostics,
 ) -> Result<Outcome, Error> {
     let Loaded { trace, catalogue, .. } = &answer.loaded;
-    let names = SymbolNames::new(session, trace);
-    let view = View { trace, catalogue, names: &names, source: session.name() };
+    let names = SymbolNames::new(target, trace);
+    let view = View { trace, catalogue, names: &names, source: target.name() };
     let options = sink.table_options(output);
     let format = output.format;
     let query = || Query::compile_with(&question.filters, trace, catalogue, &|name| names.address_of(name));
@@ -43,14 +43,14 @@ pub fn answer(
             }
             true
         }
-        Ask::Reports(wish) => {
-            let query = noted(query()?, diagnostics);
-            reports::print(wish, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
+        Ask::Reports(request) => {
+            let query = print_notes(query()?, diagnostics);
+            reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
         Ask::List | Ask::Last(_) => {
-            let query = noted(query()?, diagnostics);
+            let query = print_notes(query()?, diagnostics);
             let selection = Selection::of(&question.ask, &answer.loaded, &query)?;
             let any = selection.print(&view, format, options.clone(), &mut sink)?;
             if !any {
@@ -74,8 +74,8 @@ pub fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
-/// The query, once it was printed what there is to say of it.
-fn noted<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
+/// The query, after its notes were printed.
+fn print_notes<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
     for note in query.notes() {
         diagnostics.say(note);
     }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output;
 use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
-use crate::session::{Inputs, Loaded, Session};
+use crate::session::{Inputs, Loaded, Target};
 
 /// A question about a target's trace.
 pub struct Question {
@@ -73,20 +73,20 @@ impl Task for Question {
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.inputs);
         let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
-        let read = |session: &mut Session<'static>| {
-            let mut answer = self.read(session)?;
-            answer.origin = is_report.then(|| reports::Origin::of(session));
+        let read = |target: &mut Target<'static>| {
+            let mut answer = self.read(target)?;
+            answer.origin = is_report.then(|| reports::Origin::of(target));
             Ok(answer)
         };
-        live::run(inputs, diagnostics, read, |answer, session, client| {
-            print::answer(&answer, &self, session, output, Sink::open(output, client)?, diagnostics)
+        live::run(inputs, diagnostics, read, |answer, target, client| {
+            print::answer(&answer, &self, target, output, Sink::open(output, client)?, diagnostics)
         })
     }
 
     fn answer(
         mut self: Box<Self>,
         program: &Program,
-        mut session: Session<'_>,
+        mut target: Target<'_>,
         output: &Output,
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
@@ -95,22 +95,22 @@ impl Task for Question {
         if self.names == Names::default() {
             self.names = program.names;
         }
-        let answer = self.read(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
-        print::answer(&answer, &self, &session, output, Sink::over(out), diagnostics)
+        let answer = self.read(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        print::answer(&answer, &self, &target, output, Sink::over(out), diagnostics)
     }
 }
 
 impl Question {
     /// Reads what the question needs.
-    fn read(&self, session: &mut Session<'_>) -> Result<Answer, Error> {
-        session.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
-        let options = self.clock.options(session)?;
-        Reader { session, filters: &self.filters, names: self.names, options }.answer(&self.ask)
+    fn read(&self, target: &mut Target<'_>) -> Result<Answer, Error> {
+        target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
+        let options = self.clock.options(target)?;
+        Reader { target, filters: &self.filters, names: self.names, options }.answer(&self.ask)
     }
 }
 
 struct Reader<'a, 'm> {
-    session: &'a mut Session<'m>,
+    target: &'a mut Target<'m>,
     filters: &'a Filters,
     names: Names,
     options: DecodeOptions,
@@ -118,7 +118,7 @@ struct Reader<'a, 'm> {
 
 impl Reader<'_, '_> {
     fn load(&mut self, extent: Extent) -> Result<Loaded, Error> {
-        self.session.load(extent, self.names, &self.options)
+        self.target.load(extent, self.names, &self.options)
     }
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
@@ -128,14 +128,14 @@ impl Reader<'_, '_> {
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {
                 let mut loaded = self.load(Extent::Nothing)?;
-                let states = threads::in_memory(self.session, &mut loaded.trace)?;
+                let states = threads::in_memory(self.target, &mut loaded.trace)?;
                 Answer { states, ..loaded.into() }
             }
             Ask::Info => {
                 // A live target is halted while it is read, and a part of the ring is enough.
-                let extent = if self.session.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
+                let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
-                let info = info::gather(self.session, &loaded);
+                let info = info::read(self.target, &loaded);
                 // Of files code and names are compared for every command.
                 let known = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
                 loaded.trace.issues.extend(info.issue().filter(|_| !known));

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::Session;
+use crate::session::Target;
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
 pub struct Origin {
@@ -19,7 +19,7 @@ pub struct Origin {
 
 impl Origin {
     /// Names the source, the trace's bytes and the program.
-    pub fn of(session: &mut Session) -> Self {
+    pub fn of(target: &mut Target) -> Self {
         let hex = |bytes: &[u8]| {
             bytes.iter().fold(String::new(), |mut text, b| {
                 // Writing into a string does not fail.
@@ -27,16 +27,16 @@ impl Origin {
                 text
             })
         };
-        let source = if session.name() == "stdio:" { super::info::DEBUGGER } else { session.name() };
+        let source = if target.name() == "stdio:" { super::info::DEBUGGER } else { target.name() };
         let mut rows = vec![("source", source.to_owned())];
-        if let Ok(raw) = session.raw() {
+        if let Ok(raw) = target.raw() {
             let digest = Sha256::digest(raw.bytes.as_slice());
             rows.push((
                 "trace",
                 format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)),
             ));
         }
-        if let Some(elf) = session.elf() {
+        if let Some(elf) = target.elf() {
             rows.push(("ELF", elf.describe()));
             rows.push(("build id", elf.build_id().map_or("none".to_owned(), |id| hex(&id))));
         }
@@ -67,7 +67,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 
 /// Makes the reports and prints them.
 pub fn print(
-    wish: &ReportRequest,
+    request: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,
@@ -75,7 +75,7 @@ pub fn print(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut reports = analysis::reports(view.trace, view.catalogue, query, wish)?;
+    let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;

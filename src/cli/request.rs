@@ -21,7 +21,7 @@ use crate::format::DecodeOptions;
 use crate::output::Format;
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
-use crate::session::{GivenRegisters, Inputs, RemoteInput, Session, SourceSpec, TraceInput};
+use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
 
 /// What a command does.
 pub trait Task {
@@ -48,7 +48,7 @@ pub trait Task {
     fn answer(
         self: Box<Self>,
         _program: &Program,
-        _session: Session<'_>,
+        _session: Target<'_>,
         _output: &Output,
         _out: &mut dyn Write,
         _diagnostics: &Diagnostics,
@@ -180,11 +180,11 @@ impl Clock {
     }
 
     /// With the rate, which may have to be read from the target.
-    pub fn options(&self, session: &mut Session<'_>) -> Result<DecodeOptions, Error> {
+    pub fn options(&self, target: &mut Target<'_>) -> Result<DecodeOptions, Error> {
         let mut options = self.options;
         if let Some(symbol) = &self.hz_symbol {
             #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-            let hz = session.variable(symbol)? as f64;
+            let hz = target.variable(symbol)? as f64;
             options.hz = Some(hz).filter(|hz| *hz > 0.0);
         }
         Ok(options)

@@ -61,19 +61,19 @@ mod served {
     use crate::debugger::Stopped;
     use crate::mem::Memory;
     use crate::serve::{PostMortem, Server};
-    use crate::session::{Borrowed, Session};
+    use crate::session::{Borrowed, Target};
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
     pub fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
-        let mut session = Session::open(inputs)?;
-        let name = session.name().to_owned();
-        let Subject { stopped, issues } = find(&mut session, diagnostics)?;
-        let offset = session.load_offset().value;
-        let floats = stopped.architecture.and_then(|a| a.float_bits(session.flags()));
+        let mut target = Target::open(inputs)?;
+        let name = target.name().to_owned();
+        let Subject { stopped, issues } = find(&mut target, diagnostics)?;
+        let offset = target.load_offset().value;
+        let floats = stopped.architecture.and_then(|a| a.float_bits(target.flags()));
         diagnostics.issues(&issues);
-        let Some((mut memory, info)) = session.into_memory() else {
+        let Some((mut memory, info)) = target.into_memory() else {
             return Err(Error::usage(Code::Usage, "serve takes a core or a dump"));
         };
         let program = Program { info, clock, names };
@@ -129,23 +129,23 @@ mod served {
     }
 
     /// The threads: the kernel's, or those of the core where there is no kernel to be read.
-    fn find(session: &mut Session<'_>, diagnostics: &Diagnostics) -> Result<Subject, Error> {
-        let stop = session.stop(&mut Vec::new())?;
-        let endian = session.elf().map(|e| e.endian());
-        let (kernel, issues) = match threads::find(session) {
+    fn find(target: &mut Target<'_>, diagnostics: &Diagnostics) -> Result<Subject, Error> {
+        let stop = target.stop(&mut Vec::new())?;
+        let endian = target.elf().map(|e| e.endian());
+        let (kernel, issues) = match threads::find(target) {
             Ok(found) => (Some(found.kernel), found.issues),
             Err(error) => {
                 diagnostics.say(format_args!("no threads of a kernel: {}", error.message));
-                (None, session.issues().to_vec())
+                (None, target.issues().to_vec())
             }
         };
         let stopped = Stopped::new(stop, kernel.as_ref(), endian);
         if stopped.architecture.is_none() {
-            let why = session.elf().map_or_else(
+            let why = target.elf().map_or_else(
                 || "the processor is not known, or its registers are not".to_owned(),
                 |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
             );
-            let hint = if session.elf().is_none() { " (--elf gives the processor)" } else { "" };
+            let hint = if target.elf().is_none() { " (--elf gives the processor)" } else { "" };
             diagnostics
                 .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
         }

@@ -1,4 +1,4 @@
-//! `threads`: the kernel's objects as they stand in memory.
+//! `threads`: the kernel's objects, read from memory.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Detail, Kernel};
 use crate::output::{InMemory, Reader, View, report_writer};
-use crate::session::{CodeMatch, Inputs, Loaded, Session};
+use crate::session::{CodeMatch, Inputs, Loaded, Target};
 use crate::trace::{Issue, Trace};
 
 /// What `threads` is asked.
@@ -55,47 +55,47 @@ impl Task for ThreadsTask {
     /// Reads the kernel, lets the target go, prints.
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { inputs, all } = *self;
-        live::run(inputs, diagnostics, find, |found, session, client| {
-            print(&found, session, all, output, Sink::open(output, client)?, diagnostics)
+        live::run(inputs, diagnostics, find, |found, target, client| {
+            print(&found, target, all, output, Sink::open(output, client)?, diagnostics)
         })
     }
 
     fn answer(
         self: Box<Self>,
         _: &Program,
-        mut session: Session<'_>,
+        mut target: Target<'_>,
         output: &Output,
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
-        let found = find(&mut session).inspect_err(|_| diagnostics.issues(session.issues()))?;
-        print(&found, &session, self.all, output, Sink::over(out), diagnostics)
+        let found = find(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        print(&found, &target, self.all, output, Sink::over(out), diagnostics)
     }
 }
 
 /// Reads the kernel, and what of a trace names its objects.
-pub fn find(session: &mut Session<'_>) -> Result<Found, Error> {
+pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
-    let loaded = match session.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
+    let loaded = match target.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
         Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => None,
     };
-    let kernel = session.kernel(loaded.as_ref().map(|l| &l.trace))?;
+    let kernel = target.kernel(loaded.as_ref().map(|l| &l.trace))?;
     let mut issues = match &loaded {
         Some(loaded) => loaded.trace.issues.clone(),
-        None => session.issues().to_vec(),
+        None => target.issues().to_vec(),
     };
-    issues.extend(session.read_while_running().filter(|_| loaded.is_none()));
-    let live = session.is_live();
-    issues.extend(session.code_match().filter(|_| live).and_then(CodeMatch::issue));
+    issues.extend(target.read_while_running().filter(|_| loaded.is_none()));
+    let live = target.is_live();
+    issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
 }
 
-/// How the kernel's objects stand in memory, to be put beside the registry; nothing where no kernel can be read.
-pub fn in_memory(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
-    let kernel = match session.objects(trace) {
+/// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.
+pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
+    let kernel = match target.objects(trace) {
         Ok(kernel) => kernel,
         Err(error) if error.code == Code::SourceFailed => return Err(error),
         Err(_) => return Ok(Vec::new()),
@@ -119,15 +119,15 @@ pub fn in_memory(session: &mut Session<'_>, trace: &mut Trace) -> Result<Vec<InM
 
 fn print(
     found: &Found,
-    session: &Session<'_>,
+    target: &Target<'_>,
     all: bool,
     output: &Output,
     mut sink: Sink<'_>,
     diagnostics: &Diagnostics,
 ) -> Result<Outcome, Error> {
-    let arm = session.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
+    let arm = target.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
     let arm = arm == Some(Machine::ARM);
-    let names = SymbolNames::whole(session, arm);
+    let names = SymbolNames::whole(target, arm);
     let options = sink.table_options(output);
     let format = output.format;
     let detail = match format.reader() {
@@ -139,7 +139,7 @@ fn print(
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);
     if let Some(loaded) = &found.loaded {
-        let view = View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: session.name() };
+        let view = View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: target.name() };
         writer.begin(&view)?;
     }
     for report in &reports {

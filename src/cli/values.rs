@@ -11,11 +11,12 @@ use crate::code::Code;
 use crate::follow::Saved;
 use crate::format::{self, Format};
 use crate::mem::Region;
+use crate::mem::image;
 use crate::query::Position;
 use crate::session::Image;
 use crate::trace::Direction;
 
-/// Why an option does not take a value. Whoever prints it puts option and value in front.
+/// Why an option does not take a value. The caller puts option and value in front.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Wrong {
@@ -49,16 +50,9 @@ pub enum Place {
     Saved(Saved),
 }
 
-fn parse_number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
 /// `4096`, `0x1000`.
 pub fn number(text: &str) -> Value<u64> {
-    parse_number(text).ok_or_else(|| wrong(Code::Number, "a number such as 4096 or 0x20000000 is wanted"))
+    image::parse_number(text).ok_or_else(|| wrong(Code::Number, "a number such as 4096 or 0x20000000 is wanted"))
 }
 
 /// A number that may be negative: a dump linked high and loaded low.
@@ -84,7 +78,7 @@ fn pair(text: &str, form: &str) -> Value<(String, u64)> {
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| wrong(Code::Symbol, format!("{form} is wanted")))?;
-    let value = parse_number(value)
+    let value = image::parse_number(value)
         .ok_or_else(|| wrong(Code::Number, format!("{form} is wanted, with a number such as 4096 or 0x20000000")))?;
     Ok((name.to_owned(), value))
 }
@@ -243,6 +237,17 @@ mod tests {
         assert_eq!(listen("[::1]:3334").unwrap().to_string(), "[::1]:3334");
         for text in ["", "3334", ":", ":70000", "::1:3334:", "host"] {
             assert!(listen(text).is_err_and(|w| w.code == Code::Listen), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_take_a_sign_and_separators() {
+        for text in ["4096", "+4096", "0x1000", "0X1000", "0x+1000", "4_096", "0x1_000"] {
+            assert_eq!(number(text), Ok(4096), "{text}");
+        }
+        assert_eq!(offset("-0x1000"), Ok(4096_u64.wrapping_neg()));
+        for text in ["", "-1", "0x", "1k", "0x10000000000000000"] {
+            assert!(number(text).is_err_and(|w| w.code == Code::Number), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::mem::{Memory, Region};
 
 /// What a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum Destination {
     /// A variable of the kernel.
     Variable(&'static str),
     /// The slot of the next event.
@@ -18,7 +18,7 @@ pub enum Target {
     Copy,
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for Destination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Variable(name) => name,
@@ -32,7 +32,7 @@ impl std::fmt::Display for Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// What it changes.
-    pub target: Target,
+    pub destination: Destination,
     /// First address.
     pub address: Addr,
     /// The bytes that go there.
@@ -73,7 +73,7 @@ pub struct Failed {
 }
 
 /// Writes checked changes in their order, and reads each back. Nothing is written where the target has changed since it
-/// was looked at. Where a write fails, those before it are taken back.
+/// was read. Where a write fails, those before it are taken back.
 ///
 /// # Errors
 /// [`Failed`] with the place, and whether the target is as it was.
@@ -93,7 +93,8 @@ pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(),
     let (ours, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|c| holds(memory, c.address, &c.bytes));
     match others.first() {
         Some(change) => {
-            let why = format!("{} at {:#x} was changed again at once: the target runs", change.target, change.address);
+            let why =
+                format!("{} at {:#x} was changed again at once: the target runs", change.destination, change.address);
             Err(take_back(memory, &ours, false, why))
         }
         None => Ok(()),
@@ -110,7 +111,7 @@ fn unchanged<M: Memory + Store>(memory: &mut M, change: &Change) -> Result<(), E
     }
     let message = format!(
         "nothing is written: {} at {:#x} is not what it was a moment ago: the target runs, or another debugger writes",
-        change.target, change.address
+        change.destination, change.address
     );
     Err(Error::failed(Code::TargetChanged, message, "halt the target, and try again"))
 }
@@ -143,7 +144,7 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, 
     Failed { why, undone }
 }
 
-/// True where these bytes are there, read anew.
+/// True where these bytes are there, read again.
 fn holds<M: Memory + Store>(memory: &mut M, address: Addr, bytes: &[u8]) -> bool {
     memory.refresh();
     memory.read_bytes(address, bytes.len()).is_ok_and(|read| *read == *bytes)
@@ -204,7 +205,7 @@ mod tests {
 
     fn changes() -> Checked {
         let change = |address| Change {
-            target: Target::Slot,
+            destination: Destination::Slot,
             address,
             bytes: vec![1; 4],
             before: vec![9; 4],

@@ -3,7 +3,7 @@
 //! An address comes from an ELF, a `--symbol` or a header, and each may be wrong. A write is made only where the address is
 //! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
 
-use super::change::{Change, Target};
+use super::change::{Change, Destination};
 use super::owners::{self, Owner, Owners, around};
 use super::plan::{Plan, sound};
 use super::state::State;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::threadx::layout::TraceLayout;
 use crate::format::threadx::symbols::{CURRENT, CURRENT_THREAD, ENABLE_BITS, SIMULATED_TIME, SYSTEM_STATE, TRACE};
 use crate::mem::Region;
-use crate::session::Session;
+use crate::session::Target;
 use crate::sym::Symbol;
 
 /// Why a write is refused.
@@ -68,16 +68,16 @@ impl Checked {
 ///
 /// # Errors
 /// [`Error`] with the first rule that a write breaks, where ELF and memory are of different programs, or where the link fails.
-pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Error> {
+pub fn check(target: &mut Target<'_>, state: &State, plan: Plan, ranges: &[Region]) -> Result<Checked, Error> {
     if plan.changes.is_empty() {
         return Ok(Checked(plan.changes));
     }
     let layout = sound(state)?;
-    same_program(session)?;
+    same_program(target)?;
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
-    let ground = Ground::read(session, state, &writes, ranges)?;
+    let ground = Ground::read(target, state, &writes, ranges)?;
     for change in &plan.changes {
-        let refused = |refusal: Refusal| refusal.error(&change.target.to_string(), change.address);
+        let refused = |refusal: Refusal| refusal.error(&change.destination.to_string(), change.address);
         ground.allow(&layout, change).map_err(refused)?;
     }
     // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
@@ -89,18 +89,18 @@ pub fn check(session: &mut Session<'_>, state: &State, plan: Plan, ranges: &[Reg
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_call(session: &mut Session<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<(), Error> {
-    same_program(session)?;
+pub fn check_call(target: &mut Target<'_>, buffer: Option<Region>, ranges: &[Region]) -> Result<(), Error> {
+    same_program(target)?;
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
-    let state = State::read(session)?;
-    let ground = Ground::read(session, &state, &[buffer], ranges)?;
+    let state = State::read(target)?;
+    let ground = Ground::read(target, &state, &[buffer], ranges)?;
     ground.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
 }
 
 /// Fails where the ELF is not that of the program in memory.
-fn same_program(session: &mut Session<'_>) -> Result<(), Error> {
+fn same_program(target: &mut Target<'_>) -> Result<(), Error> {
     let hint = "give the ELF of the program that runs on the target";
-    match session.mismatch() {
+    match target.mismatch() {
         Some(why) => Err(Error::failed(Code::ElfMismatch, format!("nothing is written: {why}"), hint)),
         None => Ok(()),
     }
@@ -123,18 +123,18 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn read(
-        session: &'a mut Session<'_>,
+        target: &'a mut Target<'_>,
         state: &'a State,
         writes: &[Region],
         ranges: &'a [Region],
     ) -> Result<Self, Error> {
         let layout = state.sound();
-        let owners = Owners::read(session, state, writes);
-        let flash = owners::read_only(session)?;
-        let load = session.load_offset().value;
-        let elf = session.elf().map(|elf| (elf, load));
+        let owners = Owners::read(target, state, writes);
+        let flash = owners::read_only(target)?;
+        let load = target.load_offset().value;
+        let elf = target.elf().map(|elf| (elf, load));
         let names = TRACE.into_iter().chain([SIMULATED_TIME, CURRENT_THREAD, SYSTEM_STATE]);
-        let variables = names.filter_map(|name| session.symbols().lookup(name)).collect();
+        let variables = names.filter_map(|name| target.symbols().lookup(name)).collect();
         let registered = &state.registered;
         Ok(Self { layout, pointer: state.pointer, elf, variables, registered, owners, flash, ranges })
     }
@@ -142,23 +142,23 @@ impl<'a> Ground<'a> {
     /// The rules for a write, one after the other.
     fn allow(&self, layout: &TraceLayout, change: &Change) -> Result<(), Refusal> {
         let region = change.region();
-        let width = match change.target {
-            Target::Variable(CURRENT) => self.pointer,
+        let width = match change.destination {
+            Destination::Variable(CURRENT) => self.pointer,
             _ => layout.word,
         };
         pointer_value(layout, width, change)?;
-        match change.target {
-            Target::Variable(name) => {
+        match change.destination {
+            Destination::Variable(name) => {
                 aligned(region, width)?;
                 self.variable(name, region, width)?;
             }
             // Where the program put its buffer, aligned or not, the kernel writes as well.
-            Target::Slot | Target::Copy => insertion(layout, change.target, region)?,
+            Destination::Slot | Destination::Copy => insertion(layout, change.destination, region)?,
         }
-        self.symbols(region, |name, symbol| match change.target {
-            Target::Variable(meant) => name == meant && symbol.start == region.start,
+        self.symbols(region, |name, symbol| match change.destination {
+            Destination::Variable(meant) => name == meant && symbol.start == region.start,
             // That of a trace buffer holds its header too.
-            Target::Slot | Target::Copy => symbol.contains(layout.header),
+            Destination::Slot | Destination::Copy => symbol.contains(layout.header),
         })?;
         free(self.owners.blocks(), region)?;
         self.mask(layout, change)?;
@@ -201,7 +201,7 @@ impl<'a> Ground<'a> {
         let value = layout.endian.word(layout.word, &change.before, 0).unwrap_or(0);
         let in_trace = layout.region().contains(value);
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
-        let is_mask = change.target == Target::Variable(ENABLE_BITS);
+        let is_mask = change.destination == Destination::Variable(ENABLE_BITS);
         if is_mask && is_pointer {
             return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel and no mask")));
         }
@@ -278,10 +278,10 @@ fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Resu
 /// Where the next event goes must be a slot, or 0 where nothing is inserted.
 fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<(), Refusal> {
     let value = layout.endian.word(width, &change.bytes, 0).unwrap_or(u64::MAX);
-    let right = match change.target {
-        Target::Variable(CURRENT) => value == 0 || layout.slot_at(value).is_some(),
-        Target::Copy => layout.slot_at(layout.place(value)).is_some(),
-        Target::Variable(_) | Target::Slot => true,
+    let right = match change.destination {
+        Destination::Variable(CURRENT) => value == 0 || layout.slot_at(value).is_some(),
+        Destination::Copy => layout.slot_at(layout.place(value)).is_some(),
+        Destination::Variable(_) | Destination::Slot => true,
     };
     if right {
         return Ok(());
@@ -290,9 +290,9 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
-fn insertion(layout: &TraceLayout, target: Target, region: Region) -> Result<(), Refusal> {
-    let right = match target {
-        Target::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
+fn insertion(layout: &TraceLayout, destination: Destination, region: Region) -> Result<(), Refusal> {
+    let right = match destination {
+        Destination::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
         _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
     };
     if right { Ok(()) } else { Err(Refusal::broken("is not where the kernel inserts an event")) }

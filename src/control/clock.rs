@@ -3,7 +3,7 @@
 //! A Cortex-M's cycle counter counts whether the trace is stamped with it or not, and half of all numbers lie behind the
 //! newest stamp. So it is taken only where the program's own code shows that insertions read it.
 
-use super::change::{Change, Target};
+use super::change::{Change, Destination};
 use super::mark::Insertion;
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, SHF_ALLOC, SHF_EXECINSTR};
@@ -67,7 +67,7 @@ fn simulated(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<Optio
     }
     let next = time.wrapping_add(1) & width.max();
     let change = Change {
-        target: Target::Variable(SIMULATED_TIME),
+        destination: Destination::Variable(SIMULATED_TIME),
         address,
         bytes: layout.endian.bytes(width, next),
         before: layout.endian.bytes(width, time),

@@ -1,6 +1,6 @@
 //! An event of the application, inserted as the kernel would.
 
-use super::change::{Change, Target};
+use super::change::{Change, Destination};
 use super::clock;
 use super::plan::{Plan, advance, not_inserting};
 use super::state::{State, word_at};
@@ -65,7 +65,7 @@ impl Insertion<'_> {
         let before = before.map_err(|e| e.explain("the slot of the next event"))?.to_vec();
         let slot = layout.slot_of(current);
         let what = format!("slot {slot}: event {id} ({i1:#x}, {i2:#x}, {i3:#x}, {i4:#x})");
-        let mut changes = vec![Change { target: Target::Slot, address: current, bytes: entry, before, what }];
+        let mut changes = vec![Change { destination: Destination::Slot, address: current, bytes: entry, before, what }];
         changes.extend(stamp.ticked);
         let next = layout.after(slot, 1);
         if next == 0 {

@@ -13,7 +13,7 @@ mod plan;
 mod report;
 mod state;
 
-pub use change::{Change, Failed, Target, apply};
+pub use change::{Change, Destination, Failed, apply};
 pub use check::{Checked, check, check_call};
 pub use classes::{FIRST_USER_ID, bits_of};
 pub use plan::{Action, Plan, plan};

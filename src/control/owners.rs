@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::kernel::{Kind, Layout, THREAD_ID};
 use crate::mem::{Memory, Region};
 use crate::rsp::client::MapKind;
-use crate::session::Session;
+use crate::session::Target;
 
 /// Memory that belongs to something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub struct Owners {
 impl Owners {
     /// Looks around each write: at what the trace's registry names there, and for what begins as a control block. The
     /// kernel's lists are not walked, as the target is halted during that time.
-    pub fn read(session: &mut Session<'_>, state: &State, writes: &[Region]) -> Self {
-        let layouts = layouts(session, state);
+    pub fn read(target: &mut Target<'_>, state: &State, writes: &[Region]) -> Self {
+        let layouts = layouts(target, state);
         let longest = layouts.iter().map(Layout::head_len).max().unwrap_or(0);
-        let memory = session.parts().0;
+        let memory = target.parts().0;
         let stack = |(thread, region): &(Addr, Region)| Owner {
             what: format!("the stack of the thread at {thread:#x}"),
             region: *region,
@@ -130,11 +130,11 @@ impl Block {
 
 /// The layouts that control blocks may have, for these words: every one that was measured, or that of debug information
 /// with the shortest of these, as debug information may be wrong.
-fn layouts(session: &mut Session<'_>, state: &State) -> Vec<Layout> {
+fn layouts(target: &mut Target<'_>, state: &State) -> Vec<Layout> {
     let word = state.layout.map(|l| l.word);
     let mut all = Layout::measured(Some(state.endian), Some(state.pointer));
     all.retain(|layout| word.is_none_or(|word| layout.shape.word == word));
-    let by_debug = Layout::declared(session.symbols(), state.endian, state.pointer);
+    let by_debug = Layout::declared(target.symbols(), state.endian, state.pointer);
     if let Some(by_debug) = by_debug.filter(|layout| layout.head_len() <= MAX_BLOCK) {
         all.sort_by_key(Layout::head_len);
         all.truncate(1);
@@ -155,8 +155,8 @@ pub fn around(region: Region) -> Region {
 ///
 /// # Errors
 /// Of the link.
-pub fn read_only(session: &mut Session<'_>) -> Result<Vec<Region>, Error> {
-    let Some(remote) = session.remote_mut() else { return Ok(Vec::new()) };
+pub fn read_only(target: &mut Target<'_>) -> Result<Vec<Region>, Error> {
+    let Some(remote) = target.remote_mut() else { return Ok(Vec::new()) };
     let map = remote.client_mut().memory_map().map_err(Error::from)?;
     let fixed = map.unwrap_or_default().into_iter().filter(|r| r.kind != MapKind::Ram);
     Ok(fixed.map(|r| Region { start: r.start, len: r.len }).collect())

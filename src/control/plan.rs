@@ -1,6 +1,6 @@
 //! What an action would write, or why it must not.
 
-use super::change::{Change, Target};
+use super::change::{Change, Destination};
 use super::clock::inserts_with_cycles;
 use super::mark::Insertion;
 use super::state::{State, Variable};
@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::format::threadx::layout::TraceLayout;
 use crate::format::threadx::symbols::{CURRENT, ENABLE_BITS, HEADER};
-use crate::session::Session;
+use crate::session::Target;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`Error`] where it must not be done: there is no trace, its header is not sound, or an event is being inserted.
-pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<Plan, Error> {
+pub fn plan(target: &mut Target<'_>, state: &State, action: Action) -> Result<Plan, Error> {
     let layout = sound(state)?;
-    if session.is_running() {
+    if target.is_running() {
         return Err(Error::failed(Code::TargetRuns, "the target runs while it is written to", "halt it first"));
     }
     match action {
@@ -59,8 +59,8 @@ pub fn plan(session: &mut Session<'_>, state: &State, action: Action) -> Result<
         Action::Pause => pause(state),
         Action::Resume => resume(state, &layout),
         Action::Mark { id, info } => {
-            let with_cycles = state.m_profile && session.elf().is_some_and(inserts_with_cycles);
-            let (memory, symbols) = session.parts();
+            let with_cycles = state.m_profile && target.elf().is_some_and(inserts_with_cycles);
+            let (memory, symbols) = target.parts();
             Insertion { state, layout, memory, symbols, with_cycles }.mark(id, info)
         }
     }
@@ -154,7 +154,7 @@ fn pointer(state: &State, new: u64) -> Result<Change, Error> {
 /// The write of a value to a variable of the kernel.
 fn set(name: &'static str, variable: Variable, new: u64, endian: Endian, what: String) -> Change {
     Change {
-        target: Target::Variable(name),
+        destination: Destination::Variable(name),
         address: variable.address,
         bytes: endian.bytes(variable.width, new),
         before: endian.bytes(variable.width, variable.value),
@@ -188,7 +188,7 @@ fn resume(state: &State, layout: &TraceLayout) -> Result<Plan, Error> {
 pub fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
     let (value, before) = (layout.pointer_to(next), layout.fields.current);
     let copy = Change {
-        target: Target::Copy,
+        destination: Destination::Copy,
         address: layout.current_at(),
         bytes: layout.endian.bytes(layout.word, value),
         before: layout.endian.bytes(layout.word, before),

@@ -9,13 +9,13 @@ use crate::format::threadx::symbols::{
     AVAILABLE_ENTRIES, CURRENT, ENABLE_BITS, HEADER, REGISTRY_START, RING_END, RING_START, TRACE,
 };
 use crate::mem::{Memory, Region};
-use crate::session::Session;
+use crate::session::Target;
 use crate::sym::Symbols;
 
 /// The registry's number for a thread.
 const THREAD: u8 = 1;
 
-/// The most registry entries that are looked at.
+/// The most registry entries that are read.
 const MAX_OBJECTS: u64 = 4096;
 
 /// A variable of the kernel.
@@ -77,8 +77,8 @@ pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Wi
 }
 
 /// Where the trace is, found as for reading its events; in words why it is not found.
-fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
-    match session.locate() {
+fn place(target: &mut Target<'_>) -> Result<Result<Addr, String>, Error> {
+    match target.locate() {
         Ok((_, at)) => Ok(Ok(at.header)),
         Err(error) if matches!(error.code, Code::SourceFailed | Code::Interrupted) => Err(error),
         Err(error) => Ok(Err(error.message)),
@@ -86,13 +86,13 @@ fn place(session: &mut Session<'_>) -> Result<Result<Addr, String>, Error> {
 }
 
 /// Why no symbols name the kernel's variables.
-fn unnamed(session: &Session<'_>) -> Option<&'static str> {
-    if TRACE.into_iter().any(|name| session.symbols().lookup(name).is_some()) {
+fn unnamed(target: &Target<'_>) -> Option<&'static str> {
+    if TRACE.into_iter().any(|name| target.symbols().lookup(name).is_some()) {
         return None;
     }
-    match session.elf() {
+    match target.elf() {
         None => Some("no program (--elf) names the kernel's variables"),
-        Some(elf) if elf.cut_short().is_some() => Some("the ELF is cut short: copy it anew"),
+        Some(elf) if elf.cut_short().is_some() => Some("the ELF is cut short: copy it again"),
         Some(elf) if elf.is_stripped() => Some("the ELF has no symbols: give the unstripped one"),
         Some(_) => None,
     }
@@ -103,11 +103,11 @@ impl State {
     ///
     /// # Errors
     /// [`Error`] where the kernel's variables cannot be read. A trace that is not there is a state too.
-    pub fn read(session: &mut Session<'_>) -> Result<Self, Error> {
-        let unnamed = unnamed(session);
-        let place = unnamed.map(|_| place(session)).transpose()?;
-        let mut state = Self::new(session, unnamed);
-        let (memory, symbols) = session.parts();
+    pub fn read(target: &mut Target<'_>) -> Result<Self, Error> {
+        let unnamed = unnamed(target);
+        let place = unnamed.map(|_| place(target)).transpose()?;
+        let mut state = Self::new(target, unnamed);
+        let (memory, symbols) = target.parts();
         match place {
             None => state.read_variables(memory, symbols)?,
             Some(Err(why)) => state.wrong = Some(why),
@@ -124,10 +124,10 @@ impl State {
     }
 
     /// Before memory is read.
-    fn new(session: &mut Session<'_>, unnamed: Option<&'static str>) -> Self {
-        let version = session.kernel_version();
-        let (endian, pointer) = session.machine();
-        let symbols = session.symbols();
+    fn new(target: &mut Target<'_>, unnamed: Option<&'static str>) -> Self {
+        let version = target.kernel_version();
+        let (endian, pointer) = target.machine();
+        let symbols = target.symbols();
         let (found, missing) = TRACE.into_iter().partition(|name| symbols.lookup(name).is_some());
         let stated = symbols.lookup(HEADER).and_then(|symbol| Width::from_bytes(symbol.size));
         Self {
@@ -146,7 +146,7 @@ impl State {
             stacks: Vec::new(),
             endian: endian.unwrap_or(Endian::Little),
             pointer: stated.or(pointer).unwrap_or(Width::W4),
-            m_profile: session.elf().is_some_and(crate::elf::Elf::is_m_profile),
+            m_profile: target.elf().is_some_and(crate::elf::Elf::is_m_profile),
             wrong: None,
             ran_from_zero: false,
         }

@@ -122,9 +122,9 @@ impl Architecture {
     /// The names of the system and fault registers that neither a `g` packet nor a core's notes have a place for.
     #[must_use]
     pub fn system_registers(self) -> Vec<&'static str> {
-        let noted = |name: &str| table::words(self.model().note).flatten().any(|n| n == name);
+        let in_note = |name: &str| table::words(self.model().note).flatten().any(|n| n == name);
         let system = self.registers().iter().filter(|r| matches!(r.group, Group::System | Group::Fault));
-        system.map(|r| r.name).filter(|name| !noted(name)).collect()
+        system.map(|r| r.name).filter(|name| !in_note(name)).collect()
     }
 
     /// The index in [`Architecture::registers`] of a register, by GDB's name or another usual one.

@@ -131,7 +131,7 @@ fn the_status_word_of_another_profile_is_no_xpsr() {
     }
 }
 
-/// `lr` tells that it is an exception where `xpsr` does not; its `sp` is `msp`.
+/// `lr` shows that it is an exception where `xpsr` does not; its `sp` is `msp`.
 #[test]
 fn an_exc_return_in_lr_was_no_exception() {
     for (xpsr, lr, main) in [
@@ -169,7 +169,7 @@ fn be8_registers_that_came_little_endian() {
         let g: Vec<u8> = desc[72..72 + 68].to_vec();
         assert_eq!(stub(Architecture::Arm, Endian::Big, &g).pc(), Some(0x4010_0114), "{order:?}");
     }
-    // An old big-endian target (BE32) has no such bit: what was told holds.
+    // An old big-endian target (BE32) has no such bit: the given order is used.
     words[16] = 0x6000_0013;
     let desc = prstatus(false, 148, &words, Endian::Big);
     assert_eq!(from_prstatus(Architecture::Arm, Endian::Big, &desc).unwrap().1.pc(), Some(0x4010_0114));
@@ -181,7 +181,7 @@ fn a_stubs_registers() {
     let g = words32(&words, Endian::Little);
     let r = stub(Architecture::CortexM, Endian::Little, &g);
     assert_eq!(values(&r, &["r0", "sp", "pc", "xpsr"]), some(&[0x100, 0x10D, 0x10F, 0x110]));
-    // Without a description: eight registers of 12 bytes and a word stand before the status.
+    // Without a description: eight registers of 12 bytes and a word come before the status.
     let mut old = words32(&words[..16], Endian::Little);
     old.extend([0xEE; 8 * 12 + 4]);
     old.extend(words32(&[0x6000_0013], Endian::Little));
@@ -225,7 +225,7 @@ fn numbers_grow_and_names_are_unique() {
 }
 
 #[test]
-fn a_program_tells_its_architecture() {
+fn a_program_gives_its_architecture() {
     let of = |wide, machine| Architecture::of(&Elf::open(Writer::new(wide, false, 2, machine).build()).unwrap());
     assert_eq!(of(false, 40), Some(Architecture::Arm));
     assert_eq!((of(true, 183), of(false, 3)), (Some(Architecture::Aarch64), Some(Architecture::X86)));

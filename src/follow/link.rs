@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::mem::remote::Remote;
 use crate::rsp::transport::{deadline_in, remaining};
 use crate::rsp::{Before, Client, Stop};
-use crate::session::Session;
+use crate::session::Target;
 
 /// How the target is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,16 +45,16 @@ impl Halts {
 }
 
 /// Brings the target to a state in which it can be read.
-pub(super) fn start(session: &mut Session<'_>, how: How) -> Result<(), Error> {
-    if !session.is_live() {
+pub(super) fn start(target: &mut Target<'_>, how: How) -> Result<(), Error> {
+    if !target.is_live() {
         return Err(Error::failed(
             Code::CannotFollow,
-            format!("{}: a file does not change", session.name()),
+            format!("{}: a file does not change", target.name()),
             "follow reads a live target: --remote; of a file, `list` shows all and `last` the newest",
         ));
     }
-    let name = session.name().to_owned();
-    let mut client = session.remote_mut().map(Remote::client_mut);
+    let name = target.name().to_owned();
+    let mut client = target.remote_mut().map(Remote::client_mut);
     if let Some(client) = client.as_mut().filter(|_| how != How::Held)
         && !client.may_let_run()
     {
@@ -93,8 +93,8 @@ fn stays_halted(name: &str, client: &mut Client) -> Error {
 }
 
 /// Where the target is halted for each read: lets it run.
-pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) -> Result<(), Error> {
-    if let (How::Halting(_), Some(client)) = (how, session.remote_mut().map(Remote::client_mut)) {
+pub(super) fn let_run(target: &mut Target<'_>, how: How, halts: &mut Halts) -> Result<(), Error> {
+    if let (How::Halting(_), Some(client)) = (how, target.remote_mut().map(Remote::client_mut)) {
         let since = client.halted_by_us();
         client.resume()?;
         halts.end(since);
@@ -104,14 +104,14 @@ pub(super) fn let_run(session: &mut Session<'_>, how: How, halts: &mut Halts) ->
 
 /// Waits until the next read.
 pub(super) fn wait(
-    session: &mut Session<'_>,
+    target: &mut Target<'_>,
     how: How,
     pause: Duration,
     halts: &mut Halts,
 ) -> Result<Option<Stop>, Error> {
     const SLICE: Duration = Duration::from_millis(50);
-    let_run(session, how, halts)?;
-    let client = session.remote_mut().map(Remote::client_mut);
+    let_run(target, how, halts)?;
+    let client = target.remote_mut().map(Remote::client_mut);
     match (how, client) {
         (How::Halting(every), Some(client)) => {
             let stop = client.watch(deadline_in(every))?;

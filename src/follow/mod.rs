@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent, Follow, Lost};
 use crate::rsp::transport::{deadline_in, remaining};
 use crate::rsp::{Client, Stop};
-use crate::session::{INTERRUPT, Loaded, Session};
+use crate::session::{INTERRUPT, Loaded, Target};
 use crate::trace::{ContextKind, Event, Issue, Known, Place, Trace};
 
 use number::Numbers;
@@ -73,7 +73,7 @@ impl Update {
 pub struct Gap {
     /// How many events; 0 where that is not known.
     pub lost: Lost,
-    /// The trace was enabled anew: the target was reset.
+    /// The trace was enabled again: the target was reset.
     pub restarted: bool,
     /// The number of the first event behind it.
     pub seq: u64,
@@ -87,7 +87,7 @@ impl Gap {
         let issue = if restarted {
             Issue::new(
                 Code::TraceRestarted,
-                "the trace was enabled anew, as after a reset: what was inserted before that and not yet shown is lost",
+                "the trace was enabled again, as after a reset: what was inserted before that and not yet shown is lost",
             )
         } else {
             let at_least = if lost.at_least { "at least " } else { "" };
@@ -101,7 +101,7 @@ impl Gap {
 
 /// Follows one trace.
 pub struct Follower {
-    session: Session<'static>,
+    target: Target<'static>,
     names: Names,
     options: DecodeOptions,
     catalogue: Catalogue,
@@ -124,9 +124,9 @@ pub struct Follower {
 ///
 /// # Errors
 /// [`Error`] where the link fails, or the target ends.
-pub fn let_run(session: &mut Session<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Error> {
-    link::start(session, how)?;
-    match link::wait(session, how, pause, halts)? {
+pub fn let_run(target: &mut Target<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Error> {
+    link::start(target, how)?;
+    match link::wait(target, how, pause, halts)? {
         None => Ok(()),
         Some(_) => Err(Error::failed(Code::CannotFollow, "the target stopped by itself", "let it run")),
     }
@@ -138,29 +138,29 @@ impl Follower {
     /// # Errors
     /// [`Error`] where there is no trace, or it cannot be followed.
     pub fn begin(
-        mut session: Session<'static>,
+        mut target: Target<'static>,
         how: How,
         names: Names,
         options: DecodeOptions,
         first: First,
-    ) -> Result<(Self, Update), (Box<Session<'static>>, Error)> {
+    ) -> Result<(Self, Update), (Box<Target<'static>>, Error)> {
         let extent = match first {
             First::Now => Extent::Newest(SAMPLE),
             First::Newest(n) => Extent::Newest(n.max(SAMPLE)),
             First::All => Extent::All,
         };
-        let begun = link::start(&mut session, how).and_then(|()| session.begin(extent, names, &options));
+        let begun = link::start(&mut target, how).and_then(|()| target.begin(extent, names, &options));
         let (loaded, cursor) = match begun {
             Ok(begun) => begun,
-            Err(error) => return Err((Box::new(session), error)),
+            Err(error) => return Err((Box::new(target), error)),
         };
         let Some(cursor) = cursor else {
-            return Err((Box::new(session), cannot(&loaded)));
+            return Err((Box::new(target), cannot(&loaded)));
         };
         let Loaded { trace, catalogue, .. } = loaded;
         let events: Vec<Event> = trace.events().collect();
         let mut this = Self {
-            session,
+            target,
             names,
             options,
             catalogue,
@@ -189,12 +189,12 @@ impl Follower {
     /// # Errors
     /// As [`Follower::begin`].
     pub fn resume(
-        session: Session<'static>,
+        target: Target<'static>,
         names: Names,
         options: DecodeOptions,
         saved: &Saved,
-    ) -> Result<(Self, Update), (Box<Session<'static>>, Error)> {
-        let (mut this, update) = Self::begin(session, How::Held, names, options, First::Now)?;
+    ) -> Result<(Self, Update), (Box<Target<'static>>, Error)> {
+        let (mut this, update) = Self::begin(target, How::Held, names, options, First::Now)?;
         saved.put(this.cursor.as_mut(), &mut this.numbers);
         Ok((this, update))
     }
@@ -213,8 +213,8 @@ impl Follower {
 
     /// Names and addresses, and the source.
     #[must_use]
-    pub const fn session(&self) -> &Session<'static> {
-        &self.session
+    pub const fn target(&self) -> &Target<'static> {
+        &self.target
     }
 
     /// How long the target was halted by us, without a halt that has not ended.
@@ -233,18 +233,18 @@ impl Follower {
     /// # Errors
     /// [`Error`] where the trace cannot be read, or is another one.
     pub fn poll(&mut self) -> Result<Update, Error> {
-        let mut batch = self.session.read_new(self.cursor.as_ref(), false)?;
+        let mut batch = self.target.read_new(self.cursor.as_ref(), false)?;
         let has_gap = batch.lost.count > 0 || batch.restarted;
         // What was read and held back is shown first, and the gap behind it.
         if let Some(update) = if has_gap { self.rest() } else { None } {
             return Ok(Update { more: true, ..update });
         }
         self.held = None;
-        let mut trace = self.session.decode(&batch, &mut self.catalogue, &self.options)?;
+        let mut trace = self.target.decode(&batch, &mut self.catalogue, &self.options)?;
         let renamed = self.wants_names(&trace, batch.known);
         if renamed {
-            batch = self.session.read_new(self.cursor.as_ref(), true)?;
-            trace = self.session.decode(&batch, &mut self.catalogue, &self.options)?;
+            batch = self.target.read_new(self.cursor.as_ref(), true)?;
+            trace = self.target.decode(&batch, &mut self.catalogue, &self.options)?;
             self.remember_nameless(&trace);
         }
         self.learn(&trace, trace.len());
@@ -334,12 +334,12 @@ impl Follower {
         }
     }
 
-    /// Reads the trace anew: it is another one than before, and all of it is new.
+    /// Reads the whole trace again: it is another one than before, and all of it is new.
     ///
     /// # Errors
     /// [`Error`] where there is none yet.
     pub fn restart(&mut self) -> Result<Update, Error> {
-        let (loaded, cursor) = self.session.begin(Extent::All, self.names, &self.options)?;
+        let (loaded, cursor) = self.target.begin(Extent::All, self.names, &self.options)?;
         let Some(cursor) = cursor else { return Err(cannot(&loaded)) };
         let trace = loaded.trace;
         // What damage left of the trace that was followed is not another trace: its events would be shown twice.
@@ -373,8 +373,8 @@ impl Follower {
             other => return other,
         };
         // Where the kernel's pointer leads elsewhere now, it is another trace. A zero may be a read that failed.
-        self.session.forget();
-        let header = self.session.locate()?.1.header;
+        self.target.forget();
+        let header = self.target.locate()?.1.header;
         let elsewhere = self.cursor.header() != header;
         if error.code == Code::TraceChanged || elsewhere { self.restart() } else { Err(error) }
     }
@@ -384,8 +384,8 @@ impl Follower {
     /// # Errors
     /// [`Error`] where it is not there.
     pub fn reconnect(&mut self) -> Result<(), Error> {
-        self.session.reconnect()?;
-        link::start(&mut self.session, self.how)
+        self.target.reconnect()?;
+        link::start(&mut self.target, self.how)
     }
 
     /// Where the target is halted for each read: lets it run until the next one.
@@ -393,7 +393,7 @@ impl Follower {
     /// # Errors
     /// [`Error`] where the link fails.
     pub fn let_run(&mut self) -> Result<(), Error> {
-        link::let_run(&mut self.session, self.how, &mut self.halts)
+        link::let_run(&mut self.target, self.how, &mut self.halts)
     }
 
     /// Lets the target run for a while: a trace that is gone may come again.
@@ -401,7 +401,7 @@ impl Follower {
     /// # Errors
     /// [`Error`] where the link fails, or the target ends.
     pub fn run_for(&mut self, time: Duration) -> Result<(), Error> {
-        let_run(&mut self.session, self.how, time, &mut self.halts)
+        let_run(&mut self.target, self.how, time, &mut self.halts)
     }
 
     /// Waits until it is time to read again; where the target is halted for each read it runs meanwhile.
@@ -409,12 +409,12 @@ impl Follower {
     /// # Errors
     /// [`Error`] where the link fails.
     pub fn wait(&mut self) -> Result<Option<Stop>, Error> {
-        link::wait(&mut self.session, self.how, self.pace.pause(), &mut self.halts)
+        link::wait(&mut self.target, self.how, self.pace.pause(), &mut self.halts)
     }
 
     /// Gives the client back, to leave the target: nothing more is read.
     pub fn release(&mut self) -> Option<Client> {
-        self.session.disconnect()
+        self.target.disconnect()
     }
 }
 

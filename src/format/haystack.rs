@@ -110,12 +110,12 @@ mod tests {
 
     #[test]
     fn holes_are_not_touched() {
-        // What lies in a hole reads as zeros; here it does not, which shows that nobody looks.
+        // What lies in a hole reads as zeros; here it does not, which shows that it is not read.
         let bytes = vec![7; 100 * BLOCK];
         let data = [(20 * BLOCK as u64 + 5, 10), (60 * BLOCK as u64, BLOCK as u64)];
         let hay = Haystack::new(&bytes).with_data(Some(&data));
-        let looked = looks(&hay);
-        let blocks: std::collections::BTreeSet<usize> = looked.iter().map(|at| at / BLOCK).collect();
+        let touched = looks(&hay);
+        let blocks: std::collections::BTreeSet<usize> = touched.iter().map(|at| at / BLOCK).collect();
         assert_eq!(blocks.into_iter().collect::<Vec<_>>(), [19, 20, 59, 60, 99]);
         assert_eq!(looks(&Haystack::new(&bytes)).len(), bytes.len() / 4);
     }

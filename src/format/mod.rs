@@ -84,7 +84,7 @@ pub trait Format: Sync {
     /// [`Error`] when there is none or it cannot be reached, with all that was tried.
     fn locate(&self, memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> Result<Box<dyn Located>, Error>;
 
-    /// The trace at a location of which nothing else is known, as a search gives it.
+    /// The trace at a location from a search: nothing else is known of it.
     fn at(&self, location: Location) -> Box<dyn Located>;
 
     /// Reads buffers that one run filled one after the other, oldest first, as one trace.

@@ -27,7 +27,7 @@ impl Entries {
         let mut found = Self { same: 0, compared: 0, first: None };
         for entry in entries {
             let at = elf.width().moved_back(entry, load_offset) & !thumb;
-            // What lies behind a label of unknown size need not belong to it.
+            // What lies behind a label of unknown size need not be part of it.
             let Some(function) = elf.covering(at).filter(|f| f.kind == SymbolKind::Function && f.sized) else {
                 continue;
             };

@@ -63,7 +63,7 @@ impl Broken {
                 format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
             }
             Self::Stranger(at, to, word) => format!(
-                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is instead of the id of such an object",
+                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is found instead of the id of such an object",
                 from(at)
             ),
             Self::Loops(at, to) => {

@@ -76,17 +76,17 @@ impl Connection {
     #[allow(clippy::arithmetic_side_effects, reason = "positions in bytes that are held in memory")]
     fn answer(&mut self, end: u8, asked: &[u8]) -> Result<Vec<u8>, RspError> {
         let deadline = deadline_in(self.timeout);
-        let mut looked = 0;
+        let mut searched = 0;
         let mut buf = [0; 16 << 10];
         loop {
-            if let Some(at) = self.rest.iter().skip(looked).position(|b| *b == end) {
-                let line = self.rest.drain(..looked + at).collect();
+            if let Some(at) = self.rest.iter().skip(searched).position(|b| *b == end) {
+                let line = self.rest.drain(..searched + at).collect();
                 // The byte that ends it.
                 self.rest.remove(0);
                 return Ok(line);
             }
-            looked = self.rest.len();
-            if looked > MAX_ANSWER {
+            searched = self.rest.len();
+            if searched > MAX_ANSWER {
                 let packet = excerpt(asked);
                 return Err(self.fail(RspErrorKind::Endless { packet, hint: "is this the right port?" }));
             }

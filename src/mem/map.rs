@@ -66,7 +66,7 @@ impl FileMap {
     /// When it does not exist, may not be read, is a directory, empty, or not a regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MapError> {
         let path = path.as_ref();
-        // Looked at first, so that a FIFO's writer never sees us.
+        // Checked before it is opened, so that a FIFO's writer never sees us.
         let meta = std::fs::metadata(path).map_err(|e| failed(path, e))?;
         refuse(path, &meta)?;
         let file = sys::open_for_reading(path).map_err(|e| failed(path, e))?;
@@ -244,7 +244,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_of_somebody_else_is_denied() {
+    fn a_file_of_another_user_is_denied() {
         use std::os::unix::fs::PermissionsExt;
         let path = temp("denied");
         std::fs::write(&path, [1]).unwrap();

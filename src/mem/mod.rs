@@ -55,7 +55,7 @@ pub trait Memory {
         false
     }
 
-    /// What was read before is to be read anew.
+    /// Forgets what was cached: the next read goes to the target again.
     fn refresh(&mut self) {}
 
     /// What is mapped, where the source knows: sorted, no overlap. `None` where it does not (most stubs).

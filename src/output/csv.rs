@@ -15,7 +15,7 @@ const CONTEXT: [&str; 9] =
     ["seq", "slot", "ticks", "delta", "stamp", "core", "context.kind", "context.address", "context.name"];
 const EVENT: [&str; 9] =
     ["priority", "threshold", "interrupted.address", "interrupted.name", "id", "name", "macro", "args", "words"];
-/// The interrupt's number, where events tell one.
+/// The interrupt's number, where events give one.
 const ISR: &str = "context.isr";
 /// What a formula begins with, in a spreadsheet of any language.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
@@ -40,7 +40,7 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
-/// Text that a spreadsheet takes for text, with control characters spelled out: these lines may be looked at in a
+/// Text that a spreadsheet takes for text, with control characters spelled out: these lines may be shown in a
 /// terminal. An apostrophe goes in front of what would be a formula. A semicolon ends a cell too where the comma is the
 /// decimal point.
 pub(super) fn text(text: &str) -> String {

@@ -30,8 +30,8 @@ fn aside(issue: &Issue) -> String {
     let mut parts = Vec::new();
     // The sentence often has it already.
     let count = issue.count.to_string();
-    let told = issue.message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == count);
-    if issue.count > 1 && !told {
+    let counted = issue.message.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == count);
+    if issue.count > 1 && !counted {
         parts.push(format!("{count} times"));
     }
     let first = if issue.count > 1 { "first at" } else { "at" };

@@ -349,7 +349,7 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// What extra fields that belong to the context begin with.
+/// The prefix of extra fields of the context.
 const OF_CONTEXT: &str = "context.";
 
 /// The value of a field that only one format's events have.

@@ -21,7 +21,7 @@ pub struct InMemory {
     pub object_type: String,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
-    /// What it does, or how it stands, in words.
+    /// Its state in words.
     pub state: String,
 }
 
@@ -124,7 +124,7 @@ fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
 }
 
 /// The registry as people read it: what has no name of its own is called by its variable, and parameters say what they
-/// are. That an object is deleted stands there as well: it must not get lost where a long name is cut.
+/// are. That an object is deleted is shown there as well: it must not get lost where a long name is cut.
 fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     let row = |object: &Object| {
         let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
@@ -173,7 +173,7 @@ fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
 fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
     let all = match view.catalogue.object_type(object.type_code) {
         Some(known) => known.parameters([object.param1, object.param2], u64::try_from(view.digits() / 2).unwrap_or(8)),
-        // Nobody knows what they mean.
+        // What they mean is not known.
         None => {
             let all = [("param1", object.param1, Show::Hex), ("param2", object.param2, Show::Hex)];
             all.into_iter().filter(|(_, value, _)| *value != 0).collect()

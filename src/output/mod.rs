@@ -106,7 +106,7 @@ fn buffered<W: Write>(out: W) -> BufWriter<W> {
 
 /// Takes events one by one.
 pub trait EventSink {
-    /// What comes before the first event. `window` tells what will come, where that is known.
+    /// What comes before the first event. `window` describes what will come, where that is known.
     ///
     /// # Errors
     /// Where the writer fails.
@@ -121,7 +121,7 @@ pub trait EventSink {
     /// Names may be others from here on: what was joined before is forgotten.
     fn renew(&mut self) {}
 
-    /// Something went wrong right here. Formats that are data alone leave it to whoever talks.
+    /// Something went wrong right here. Formats of data alone ignore it: the caller prints it.
     ///
     /// # Errors
     /// Where the writer fails.
@@ -164,7 +164,7 @@ pub trait ReportWriter {
         Ok(false)
     }
 
-    /// The name of the report that follows, where there are several and the format does not tell by itself.
+    /// The name of the report that follows, where there are several and the format does not show it by itself.
     ///
     /// # Errors
     /// Where the writer fails.
@@ -222,9 +222,9 @@ type WriteEvents = for<'w> fn(Out<'w>, &TableOptions) -> Box<dyn EventSink + 'w>
 /// Who reads what a format writes. This decides which columns it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// Somebody at a terminal, which has a width.
+    /// A person at a terminal, which has a width.
     Terminal,
-    /// Somebody with a page of any width.
+    /// A person with a page of any width.
     Page,
     /// A program: it gets all columns, and numbers as they are stored.
     Program,

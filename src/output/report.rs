@@ -223,7 +223,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         let widths = fit(&report.columns, &heads, &rows, self.options.width);
         let fits = widths.len();
         let mut line = Line::new(self.options.width);
-        // Heads of nothing tell nothing, where a note says so.
+        // A table without rows needs no heads where a note says why.
         if !rows.is_empty() || report.notes.is_empty() {
             let (on, off) = self.options.styles.around(Style::Head);
             line.mark(on);
@@ -468,7 +468,7 @@ mod tests {
         assert!(fit(&columns, &heads, &rows, 60).len() < columns.len());
     }
 
-    /// Without a symbol the place where a thread stands is a long address.
+    /// Without a symbol the place of a thread is a long address.
     #[test]
     fn half_of_a_64_bit_address_was_shown_where_no_function_is_known() {
         let kinds = [Kind::Text, Kind::Text, Kind::Code, Kind::Text];

@@ -228,9 +228,9 @@ impl Rows {
         self.text = text;
     }
 
-    /// The arguments that a table shows: without those that repeat who, the telling ones first; the words themselves
-    /// where nobody described the event; a sentence, where somebody wrote one, without a label. Label and text, both to be
-    /// escaped, until `each` breaks: a narrow table has no room for most of them.
+    /// The arguments that a table shows: without those that repeat the context, the most useful ones first; the words
+    /// themselves where the event has no description; a sentence, where the event has one, without a label. Label and
+    /// text, both to be escaped, until `each` breaks: a narrow table has no room for most of them.
     pub(super) fn table_args(
         &mut self,
         view: &View<'_>,
@@ -273,7 +273,7 @@ impl Rows {
         }
     }
 
-    /// The sentence in which an event tells its arguments, where somebody wrote one. Hostile: escape before printing.
+    /// The sentence with an event's arguments, where its description has one. Hostile: escape before printing.
     pub(super) fn sentence(&mut self, view: &View<'_>, event: &Event) -> Option<String> {
         let def = view.catalogue.def(event.def?)?;
         let template = view.catalogue.template(def.id)?;
@@ -328,7 +328,7 @@ impl Rows {
         let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
         let (mut text, mut label) = (std::mem::take(&mut self.text), std::mem::take(&mut self.label));
         for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
-            // Nobody described the word; where it is an object's address it is taken for one.
+            // The word has no description; where it is an object's address it is taken for one.
             let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
             text.clear();
             text.push_str(object.map_or("", |id| self.object(view, id)));
@@ -384,7 +384,7 @@ impl Rows {
                 add(out, format_args!("{a}.{b}.{c}.{d}"));
             }
             ArgKind::ThreadPtr if value == 0 => {
-                // Nobody runs next, or nobody has it.
+                // No thread runs next, or no thread has it.
                 let next = def.effects.iter().any(|(e, f)| e == Effect::Run && f == Some(word));
                 out.push_str(if next { "idle" } else { "none" });
             }

@@ -26,7 +26,7 @@ impl Scale {
         if clock.counts == Counts::Events(1) { Self::EVENTS } else { Self::choose(clock.hz, most, digits) }
     }
 
-    /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still tell
+    /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still distinguish
     /// one tick from the next, and a coarser one where that would take more than `digits` digits before the point.
     #[must_use]
     pub(super) fn choose(hz: Option<f64>, most: u64, digits: u32) -> Self {

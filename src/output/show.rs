@@ -31,7 +31,7 @@ impl<W: Write> Show<W> {
         Self { out: BufWriter::new(out), styles, rows: Rows::new(), newest, any: false, outcomes: None }
     }
 
-    /// Tells also what became of calls.
+    /// Also shows the results of calls.
     #[must_use]
     pub fn with_outcomes(mut self, outcomes: Arc<Outcomes>) -> Self {
         self.outcomes = Some(outcomes);
@@ -124,7 +124,7 @@ impl<W: Write> Show<W> {
                 // What says no more than the word itself is not said twice.
                 Some((_, name, text, _)) if is_same(text, *word) => format!("{raw}  {name}"),
                 Some((_, name, text, _)) => format!("{raw}  {name:<width$}  {text}"),
-                // Nobody described the word; where it is an object's address it is taken for one.
+                // The word has no description; where it is an object's address it is taken for one.
                 None => match view.trace.objects.at(*word).filter(|o| *word != 0 && !o.name.is_empty()) {
                     Some(object) => format!("{raw}  {}", escape(&object.name)),
                     None => raw,

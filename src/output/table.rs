@@ -129,7 +129,7 @@ impl<W: Write> Table<W> {
             if wide {
                 layout.time = time.max(width_of("time ") + self.time.unit.len());
             }
-            // Ticks that are not to be believed stand beside what they were made of.
+            // Doubtful ticks are shown beside the stamp they were computed from.
             if widest || clock.doubts > 0 {
                 layout.stamp = view.stamp_digits() + 2;
             }
@@ -257,7 +257,7 @@ impl<W: Write> Table<W> {
     }
 
     /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
-    /// as they can be told apart.
+    /// as the trace distinguishes them.
     fn changes(&mut self, view: &View<'_>, event: &Event) -> bool {
         let core = usize::from(event.core);
         if core >= self.before.len() {

@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<(&str, Op, &str), Error> {
     Ok((name, op, value))
 }
 
-/// What a value stands for in one field.
+/// What a value means in one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     /// Any of these numbers.
@@ -127,7 +127,7 @@ fn dotted(text: &str) -> Option<u64> {
     text.parse::<std::net::Ipv4Addr>().ok().map(|ip| u64::from(u32::from(ip)))
 }
 
-/// What the typed value stands for in this field; `None` where it means nothing there.
+/// What the typed value means in this field; `None` where it means nothing there.
 fn value(field: &FieldDef, text: &str, op: Op, objects: &[u64]) -> Option<Value> {
     if let Some(words) = &field.words {
         let word = |w: &str| words.words.iter().find(|(_, own)| own.eq_ignore_ascii_case(w)).map(|(v, _)| *v);

@@ -22,7 +22,7 @@ enum Part {
 }
 
 impl Glob {
-    /// A pattern; `fold` makes it blind to the case of ASCII letters. A `[` that is never closed stands for itself.
+    /// A pattern; `fold` makes it ignore the case of ASCII letters. A `[` that is never closed matches itself.
     #[must_use]
     pub fn new(pattern: &str, fold: bool) -> Self {
         let low = |c: char| if fold { c.to_ascii_lowercase() } else { c };

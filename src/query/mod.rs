@@ -17,7 +17,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::trace::{Context, ContextKind, DefId, Event, Trace};
 
-/// How far `--around` reaches to both sides unless told.
+/// How far `--around` reaches to both sides by default.
 pub const REACH: u64 = 10;
 
 /// The error for a filter that cannot be meant.
@@ -338,7 +338,7 @@ impl<'a> Query<'a> {
         let mut met = false;
         for (i, word) in self.trace.words(event).iter().enumerate() {
             let points = match def {
-                // An event that nobody described: a word that is an object's address is taken for one.
+                // An event without a description: a word that is an object's address is taken for one.
                 None => true,
                 Some(def) => def.field(i).map_or(def.product == Product::User, |f| match f.kind {
                     ArgKind::Ptr | ArgKind::ThreadPtr | ArgKind::Process => true,

@@ -74,7 +74,7 @@ pub(super) fn passes(terms: impl Iterator<Item = (bool, bool)>) -> bool {
     met || !asks
 }
 
-/// What an `--event` or `--class` term stands for.
+/// What an `--event` or `--class` term means.
 #[derive(Debug, Clone)]
 enum What {
     /// These ids, defined or not.
@@ -158,7 +158,7 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
     if is_pattern(text) {
         let glob = Glob::new(text, true);
         let found = of(&|d| glob.fits(&d.name) || glob.fits(&d.macro_name) || glob.fits(&d.label));
-        // Numbers stand for all numbers here: whoever types `user_*` wants every event of the application.
+        // A pattern of numbers matches all numbers here: the user who types `user_*` wants every event of the application.
         let mut all = vec![What::Defs(found.clone())];
         all.extend(
             [("user_1", true), ("event_1", false)]
@@ -267,7 +267,7 @@ pub(super) fn contexts(
     Ok(Some(keep.collect()))
 }
 
-/// Which contexts a `--thread` term names. Besides threads those that stand in the table under such a name (`ISR`,
+/// Which contexts a `--thread` term names. Besides threads those that the table shows under such a name (`ISR`,
 /// an exception's name), so that what is printed can be typed; but a pattern means threads.
 fn one_thread(text: &str, scope: &Scope<'_>) -> Vec<bool> {
     let named = Named::new(text);
@@ -377,7 +377,7 @@ impl Objects {
     }
 }
 
-/// Every address that an object's name, pattern or address stands for.
+/// Every address that an object's name, pattern or address matches.
 pub(super) fn addresses(text: &str, scope: &Scope<'_>) -> Vec<Addr> {
     let named = Named::new(text);
     let mut found: Vec<Addr> =

@@ -174,7 +174,7 @@ impl Client {
     }
 
     /// A client of a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
-    /// `qSupported`) and on acknowledgements, and nothing is agreed anew. The target is left to them.
+    /// `qSupported`) and on acknowledgements, and no new handshake is made. The target is left to them.
     #[must_use]
     pub fn shared(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
         let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");

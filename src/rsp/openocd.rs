@@ -27,7 +27,7 @@ pub(crate) fn failed(endpoint: &str, state: &str, messages: &str) -> Failed {
     let why = reason(messages);
     if why.contains("not examined") {
         let hint = "OpenOCD could not reach it when it started: check power, wiring, `reset_config` and a connect under \
-                    reset, then start OpenOCD anew";
+                    reset, then start OpenOCD again";
         return Failed::Target(RspErrorKind::TargetLost { why, hint }.at(endpoint));
     }
     // "unknown": OpenOCD could not read the state of the processor either.

@@ -34,7 +34,7 @@ pub enum Kind {
     Packet(Body),
     /// `%body#cc`.
     Notification(Body),
-    /// Bytes that belong to no token: noise, or a packet whose start or end was lost.
+    /// Bytes that are part of no token: noise, or a packet whose start or end was lost.
     Junk,
 }
 

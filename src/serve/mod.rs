@@ -35,7 +35,7 @@ pub struct PostMortem<'a> {
 }
 
 impl<'a> PostMortem<'a> {
-    /// From memory and threads, those that ran first. Without any there is one of which nothing is known.
+    /// From memory and threads, those that ran first. Without any there is one thread without data.
     pub fn new(memory: &'a mut dyn Memory, stopped: Stopped) -> Self {
         let regions = Rc::new(memory.regions());
         let Stopped { architecture, endian, threads } = stopped;

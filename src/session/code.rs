@@ -374,7 +374,7 @@ mod tests {
         let memory = |code: u64, n| [noise(code, 0x4000), id(n)].concat();
         let own = matched(&writer, TEXT, memory(1, 1), 0).unwrap();
         assert_eq!((own.build_id, own.holds(), own.leaves_open()), (Some(true), true, false));
-        // The same code by chance of the samples.
+        // The same code, as far as the samples reach.
         let other = matched(&writer, TEXT, memory(1, 2), 0).unwrap();
         assert_eq!((other.build_id, other.holds(), other.is_another()), (Some(false), false, true));
         assert!(other.issue().unwrap().message.starts_with("the build id is another, 8 of 8"));

@@ -32,7 +32,7 @@ struct File {
 #[derive(Clone, Default)]
 pub struct EventNames {
     /// What an evidence core says: every other source comes before it.
-    noted: Option<Arc<File>>,
+    from_core: Option<Arc<File>>,
     /// The file beside the ELF.
     beside: Option<Arc<File>>,
     /// Files that were named, in that order: a later one wins.
@@ -101,7 +101,7 @@ impl EventNames {
         // Nothing but our own table is written there; ids matter to headers alone.
         match user::parse(table, &(0..=0)) {
             Ok(parsed) if parsed.kind == Some(user::Kind::Tsv) => {
-                self.noted = Some(Arc::new(File { name: NAME.to_owned(), parsed }));
+                self.from_core = Some(Arc::new(File { name: NAME.to_owned(), parsed }));
             }
             Ok(_) => self.issues.push(passed_over(format!("{NAME} of events is no table"))),
             Err(wrong) => self.issues.push(passed_over(format!("{NAME}:{wrong}"))),
@@ -131,7 +131,7 @@ impl EventNames {
     /// [`Error`] where a file that was named gives the system's own ids another meaning.
     pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Error> {
         self.sources.clear();
-        for file in self.noted.iter().chain(&self.beside) {
+        for file in self.from_core.iter().chain(&self.beside) {
             match put(file, catalogue) {
                 Ok(sentence) => self.sources.push(sentence),
                 Err(why) if self.issues.iter().any(|i| i.message.starts_with(&why)) => {}
@@ -199,7 +199,7 @@ impl EventNames {
 
     /// The sentence of an event, as it was written.
     fn template(&self, id: u32) -> String {
-        let all = self.files.iter().rev().chain(&self.beside).chain(&self.noted);
+        let all = self.files.iter().rev().chain(&self.beside).chain(&self.from_core);
         let found = all.flat_map(|f| &f.parsed.user.events).find(|e| e.id == id);
         found.map_or(String::new(), |e| e.template.clone())
     }
@@ -290,7 +290,7 @@ impl EventNames {
         let asked = |g: &EnumNames| {
             g.words.iter().filter(|(_, n)| self.asked.iter().any(|a| a.eq_ignore_ascii_case(n))).count()
         };
-        // Sets of bits reach into the range by chance.
+        // The values of bit flags may lie in the range by coincidence.
         let odd = |g: &EnumNames| g.words.iter().filter(|(id, _)| !id.is_power_of_two()).count();
         let open = left.is_empty() && all;
         let mut ranked: Vec<_> = groups

@@ -18,7 +18,7 @@ use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
 use crate::rsp::packet::to_hex;
-use crate::sym::{Symbol, Symbols, noted};
+use crate::sym::{Symbol, Symbols, evidence_notes};
 use crate::trace::{Issue, Trace};
 
 /// A core that is ready to be written.
@@ -285,8 +285,8 @@ impl Target<'_> {
             };
             all.extend(elf.symbols_with_prefix(kernel::PREFIX).into_iter().map(of));
             all.extend(elf.symbol("SystemCoreClock").into_iter().map(of));
-        } else if let Some(noted) = &self.info.noted {
-            all.extend(noted.all().iter().cloned());
+        } else if let Some(notes) = &self.info.notes {
+            all.extend(notes.all().iter().cloned());
         }
         let typed =
             self.info.pairs.iter().map(|(name, address)| Symbol { name: name.clone(), address: *address, size: 0 });
@@ -329,16 +329,24 @@ impl Target<'_> {
         if let Some(architecture) = architecture {
             notes.extend(architecture.description().map(|xml| ("GDB", 0xFF00_0000, xml)));
         }
-        notes.push((noted::OWNER, noted::FACTS, noted::facts(&self.facts(parts, architecture))));
-        notes.push((noted::OWNER, noted::SYMBOLS, noted::symbols(&self.known_symbols(parts.kernel))));
+        notes.push((
+            evidence_notes::OWNER,
+            evidence_notes::FACTS,
+            evidence_notes::facts(&self.facts(parts, architecture)),
+        ));
+        notes.push((
+            evidence_notes::OWNER,
+            evidence_notes::SYMBOLS,
+            evidence_notes::symbols(&self.known_symbols(parts.kernel)),
+        ));
         // An inferred layout is left out: as debug information it would be read back as certain.
         let certain = parts.kernel.filter(|k| !k.layout.is_inferred());
         let members = certain.map(|k| k.layout.members()).unwrap_or_default();
         let exceptions = (0..=255).filter_map(|n| Some((n, self.info.symbols.exception(n)?)));
         let exceptions: Vec<(u32, String)> = exceptions.collect();
-        notes.push((noted::OWNER, noted::MEMBERS, noted::members(&members, &exceptions)));
+        notes.push((evidence_notes::OWNER, evidence_notes::MEMBERS, evidence_notes::members(&members, &exceptions)));
         if !parts.events.is_empty() {
-            notes.push((noted::OWNER, noted::EVENTS, noted::events(parts.events)));
+            notes.push((evidence_notes::OWNER, evidence_notes::EVENTS, evidence_notes::events(parts.events)));
         }
         let elf = self.elf();
         CoreFile {
@@ -359,9 +367,9 @@ impl Target<'_> {
             facts.push(("elf sha256", hex(&Sha256::digest(elf.bytes().as_slice()))));
             facts.push(("entry", format!("{:#x}", elf.entry())));
             facts.push(("load offset", format!("{:#x}", self.load_offset().value)));
-        } else if let Some(noted) = &self.info.noted {
+        } else if let Some(notes) = &self.info.notes {
             for key in ["elf", "build id", "elf sha256", "entry", "load offset"] {
-                facts.extend(noted.fact(key).map(|value| (key, value.to_owned())));
+                facts.extend(notes.fact(key).map(|value| (key, value.to_owned())));
             }
         }
         facts.extend(architecture.map(|a| ("processor", a.name().to_owned())));

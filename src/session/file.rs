@@ -80,7 +80,7 @@ fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issu
     };
     if len == 0 {
         let why = trouble.map_or_else(|| "it is empty".to_owned(), |(_, sentence)| sentence);
-        return Err(Error::failed(Code::Gzip, format!("{name} is compressed (gzip), and {why}"), "copy it anew"));
+        return Err(Error::failed(Code::Gzip, format!("{name} is compressed (gzip), and {why}"), "copy it again"));
     }
     issues.extend(trouble.map(|(code, sentence)| Issue::new(code, format!("{name}: {sentence}"))));
     Ok(File { name: format!("{name} (gzip, {len} bytes unpacked)"), bytes: Bytes::from(unpacked.bytes), data: None })
@@ -187,12 +187,12 @@ fn put(
     Ok(())
 }
 
-/// A text file of which nothing can be used.
+/// A text file without any usable line.
 fn empty(name: &str, dump: &Dump) -> Error {
     Error::failed(
         Code::DumpEmpty,
         format!("{name} is {}, and nothing in it can be used", a(dump.kind)),
-        "copy it anew from where it was made",
+        "copy it again from where it was made",
     )
     .tried(dump.flaws.iter().map(ToString::to_string).collect())
 }

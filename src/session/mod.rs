@@ -45,9 +45,6 @@ use crate::trace::{Issue, Trace};
 /// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The name that rooms above still use.
-pub type Session<'m> = Target<'m>;
-
 /// A trace with its catalogue.
 pub struct Loaded {
     /// The trace.
@@ -229,7 +226,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do unless told otherwise (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)"),
         )
     })
 }

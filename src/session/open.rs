@@ -29,7 +29,7 @@ use crate::mem::overlay::Overlay;
 use crate::mem::remote::Remote;
 use crate::mem::segments::{Block, Segments};
 use crate::rsp::{Client, Options};
-use crate::sym::{ElfSymbols, Noted};
+use crate::sym::{ElfSymbols, EvidenceNotes};
 use crate::trace::Issue;
 
 /// The most that is read from standard input.
@@ -358,17 +358,17 @@ impl TargetInfo {
     }
 
     /// A number among the facts of an evidence core.
-    fn noted_number(&self, key: &str) -> Option<u64> {
-        image::parse_number(self.noted.as_ref()?.fact(key)?).ok()
+    fn number_in_notes(&self, key: &str) -> Option<u64> {
+        image::parse_number(self.notes.as_ref()?.fact(key)?)
     }
 
     /// Called once all files are open: makes the symbols, and the issues of the program.
     fn finish(&mut self) {
         self.collect_symbols();
         self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
-        if let Some(noted) = &self.noted {
-            self.issues.extend(self.elf().and_then(|elf| other_program(noted, elf)));
-            self.events.of_core(noted.events());
+        if let Some(notes) = &self.notes {
+            self.issues.extend(self.elf().and_then(|elf| other_program(notes, elf)));
+            self.events.of_core(notes.events());
         }
     }
 
@@ -402,7 +402,7 @@ impl CoreFile {
         info.name = std::mem::take(&mut self.name);
         info.hints.endian = info.hints.endian.or(Some(self.core.elf().endian()));
         info.hints.pointer = info.hints.pointer.or(Some(self.core.elf().width()));
-        info.noted = Noted::of(self.core.elf()).map(Arc::new);
+        info.notes = EvidenceNotes::of(self.core.elf()).map(Arc::new);
         self.find_program(info, issues)?;
         let Self { path, core, .. } = self;
         issues.extend(core.remarks().iter().map(|remark| Issue::new(Code::Core, remark.clone())));
@@ -411,8 +411,8 @@ impl CoreFile {
             let message = format!("{} is cut short: {missing} bytes of memory are missing", path.display());
             issues.push(Issue::new(Code::CoreTruncated, message));
         }
-        info.hints.header = info.hints.header.or_else(|| info.noted_number("trace header"));
-        info.core = Arc::new(CoreNotes::of(&core, info.noted.as_deref()));
+        info.hints.header = info.hints.header.or_else(|| info.number_in_notes("trace header"));
+        info.core = Arc::new(CoreNotes::of(&core, info.notes.as_deref()));
         Ok(info.with_code(core))
     }
 
@@ -431,15 +431,15 @@ impl CoreFile {
             ));
         }
         let moves = elf.kind() == ElfKind::Dyn;
-        let noted = info.noted_number("load offset").filter(|_| moves);
-        info.load = info.load.or(noted.map(|value| LoadOffset { value, how: "what the core says of the program" }));
+        let offset = info.number_in_notes("load offset").filter(|_| moves);
+        info.load = info.load.or(offset.map(|value| LoadOffset { value, how: "what the core says of the program" }));
         if info.load.is_none() {
             info.load = self.core.load_offset(elf).map(|(value, how)| LoadOffset { value, how });
             issues.extend((info.load.is_none() && moves).then(offset::unknown));
         }
-        if let Some((noted, load)) = info.noted.as_deref().zip(info.load_offset().known(elf))
-            && let Some((was, is)) = other_elf(noted, elf)
-            && is_elsewhere(noted, elf, load)
+        if let Some((notes, load)) = info.notes.as_deref().zip(info.load_offset().known(elf))
+            && let Some((was, is)) = other_elf(notes, elf)
+            && is_elsewhere(notes, elf, load)
         {
             // What the core says of its own program is right.
             let message = format!(
@@ -487,7 +487,7 @@ fn of_traces(traces: Vec<Buffer>, info: &mut TargetInfo) -> Box<dyn Memory> {
 /// `FILE@ADDR`, as `--image` takes it, where there is such a file.
 fn image_with_address(path: &Path) -> Option<(PathBuf, Addr)> {
     let (file, address) = path.to_str()?.rsplit_once('@')?;
-    let address = image::parse_number(address).ok()?;
+    let address = image::parse_number(address)?;
     let file = PathBuf::from(file);
     file.exists().then_some((file, address))
 }
@@ -536,8 +536,8 @@ pub(super) fn connect<'m>(remote: &RemoteInput) -> Result<Source<'m>, Error> {
 }
 
 /// True where the ELF has variables at other addresses than the program that the core was taken of.
-fn is_elsewhere(noted: &Noted, elf: &Elf, load_offset: u64) -> bool {
-    let variables = noted.all().iter().filter(|(_, function)| !function).map(|(symbol, _)| symbol);
+fn is_elsewhere(notes: &EvidenceNotes, elf: &Elf, load_offset: u64) -> bool {
+    let variables = notes.all().iter().filter(|(_, function)| !function).map(|(symbol, _)| symbol);
     let variables: Vec<_> = variables.take(MAX_COMPARED).collect();
     let names: Vec<&str> = variables.iter().map(|symbol| symbol.name.as_str()).collect();
     let at = |address: Addr| elf.width().moved(address, load_offset);
@@ -546,18 +546,18 @@ fn is_elsewhere(noted: &Noted, elf: &Elf, load_offset: u64) -> bool {
 }
 
 /// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
-fn other_elf(noted: &Noted, elf: &Elf) -> Option<(String, String)> {
+fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<(String, String)> {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let (was, is) = match (noted.fact("build id"), elf.build_id()) {
+    let (was, is) = match (notes.fact("build id"), elf.build_id()) {
         (Some(was), Some(is)) => (was, hex(&is)),
-        _ => (noted.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
+        _ => (notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
     };
     (was != is).then_some((was.to_owned(), is))
 }
 
 /// An ELF of another program than the one that the core was taken of.
-fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
-    other_elf(noted, elf).map(|(was, is)| {
+fn other_program(notes: &EvidenceNotes, elf: &Elf) -> Option<Issue> {
+    other_elf(notes, elf).map(|(was, is)| {
         Issue::new(
             Code::ElfDiffers, format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )
@@ -568,7 +568,7 @@ fn other_program(noted: &Noted, elf: &Elf) -> Option<Issue> {
 fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Error> {
     match formats(only).find_map(|f| f.cut_short(bytes)) {
         Some(why) => {
-            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it anew from where it was made"))
+            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it again from where it was made"))
         }
         None => Ok(()),
     }

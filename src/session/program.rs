@@ -1,4 +1,4 @@
-//! What the program's own file lacks, and what follows where something is looked for in vain.
+//! What the program's own file lacks, and hints where something is not found.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const OTHER: &str = "this ELF is of another build";
 #[must_use]
 pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     let lost = elf.cut_short()?;
-    Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it anew", path.display())))
+    Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it again", path.display())))
 }
 
 /// True for what was concluded from a variable that holds 0: under the ELF of another build another variable lies there.
@@ -50,7 +50,7 @@ pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Err
     };
     if elf.cut_short().is_some() {
         error.message.push_str("; the ELF is cut short, and it may lie in the part that is missing");
-        "copy the ELF anew from where it was built; or --symbol NAME=ADDR from the linker's map"
+        "copy the ELF again from where it was built; or --symbol NAME=ADDR from the linker's map"
             .clone_into(&mut error.hint);
     } else if error.code == Code::NoKernelSymbol {
         let what = if elf.is_stripped() {

@@ -10,7 +10,7 @@ use crate::kernel::{About, Kernel, Stop, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
-use crate::sym::Noted;
+use crate::sym::EvidenceNotes;
 use crate::trace::{Issue, Trace};
 
 /// A core's registers, as raw notes: which registers they are depends on the processor.
@@ -43,9 +43,9 @@ const MAX_SYSTEM: usize = 64;
 
 impl CoreNotes {
     /// Takes them out of a core before its memory is all that is left of it.
-    pub fn of(core: &Core, noted: Option<&Noted>) -> Self {
+    pub fn of(core: &Core, notes: Option<&EvidenceNotes>) -> Self {
         let endian = core.elf().endian();
-        let fact = |key| noted.and_then(|n| n.fact(key));
+        let fact = |key| notes.and_then(|n| n.fact(key));
         let known = fact("processor")
             .and_then(Architecture::named)
             .or_else(|| is_m_profile(core).then_some(Architecture::CortexM));
@@ -277,7 +277,7 @@ fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo) {
 fn system_registers(fact: &str) -> Vec<(String, u64)> {
     let pair = |text: &str| {
         let (name, value) = text.split_once('=')?;
-        Some((name.to_owned(), image::parse_number(value).ok()?))
+        Some((name.to_owned(), image::parse_number(value)?))
     };
     fact.split(' ').filter_map(pair).take(MAX_SYSTEM).collect()
 }

@@ -17,7 +17,7 @@ use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::segments::Segments;
 use crate::rsp::Client;
-use crate::sym::{ElfSymbols, Layers, Noted, Symbols};
+use crate::sym::{ElfSymbols, EvidenceNotes, Layers, Symbols};
 use crate::trace::Issue;
 
 /// An open target: its memory, what is known of it, and, once that was asked for, where its trace lies.
@@ -44,7 +44,7 @@ pub struct TargetInfo {
     /// Symbols that were typed.
     pub(super) pairs: Vec<(String, Addr)>,
     /// What an evidence core says of the program.
-    pub(super) noted: Option<Arc<Noted>>,
+    pub(super) notes: Option<Arc<EvidenceNotes>>,
     /// The symbols of all of these.
     pub(super) symbols: Layers,
     /// `None` until it is known.
@@ -116,7 +116,7 @@ impl Source<'_> {
         }
     }
 
-    /// The memory, to be read anew.
+    /// The memory, without what was cached.
     pub fn fresh(&mut self) -> &mut dyn Memory {
         match self {
             Self::Stub(cache) => cache.inner_mut(),
@@ -167,9 +167,9 @@ impl TargetInfo {
         if let Some(program) = &self.program {
             symbols = symbols.then(Arc::new(program.at(self.load_offset().value)));
         }
-        if let Some(noted) = &self.noted {
+        if let Some(notes) = &self.notes {
             // Under an ELF's own: it knows more.
-            symbols = symbols.then(Arc::<Noted>::clone(noted));
+            symbols = symbols.then(Arc::<EvidenceNotes>::clone(notes));
         }
         self.symbols = symbols;
     }

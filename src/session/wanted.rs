@@ -52,7 +52,7 @@ impl Wanted {
         self.ranges.extend(regions.into_iter().filter_map(|r| Some((r.start, r.last()?, what))));
     }
 
-    /// The ranges without overlap, sorted. Where two overlap, the bytes belong to the one that must not be missing.
+    /// The ranges without overlap, sorted. Where two overlap, the bytes go to the one that must not be missing.
     fn merged(mut self) -> Vec<Range> {
         self.ranges.sort_by_key(|(start, last, what)| (*start, what.is_none(), std::cmp::Reverse(*last)));
         let mut all: Vec<Range> = Vec::new();

@@ -83,7 +83,7 @@ impl Symbols for ElfSymbols {
     }
 
     fn exception(&self, number: u32) -> Option<String> {
-        // Where no interrupt of the chip is asked for, nobody looks for its handler.
+        // Where no interrupt of the chip is asked for, its handler is not searched.
         if let Some(name) = Exceptions::own(number) {
             return self.elf.is_m_profile().then(|| name.to_owned());
         }

@@ -2,15 +2,15 @@
 
 pub mod dwarf;
 pub mod elf_table;
+pub mod evidence_notes;
 pub mod exceptions;
 pub mod layers;
-pub mod noted;
 pub mod pairs;
 
 pub use elf_table::ElfSymbols;
+pub use evidence_notes::EvidenceNotes;
 pub use exceptions::Exceptions;
 pub use layers::Layers;
-pub use noted::Noted;
 pub use pairs::Pairs;
 
 use crate::abi::Addr;

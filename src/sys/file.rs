@@ -59,7 +59,7 @@ impl AsRef<[u8]> for Map {
     }
 }
 
-/// The most ranges that are worth telling apart.
+/// The most ranges that are kept apart.
 #[cfg(target_os = "linux")]
 const MAX_RANGES: usize = 65_536;
 

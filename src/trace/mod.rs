@@ -77,7 +77,7 @@ pub struct About {
 
 /// A source of events: implemented by each format over the bytes it captured.
 pub trait Events: Send + Sync {
-    /// Number of events that can be handed out.
+    /// Number of its events.
     fn count(&self) -> u64;
 
     /// Writes events into `out` starting at the event of this index (0 is the oldest that was read), in recorded

@@ -226,7 +226,7 @@ fn a_wrong_file_is_told_with_its_line() {
         ("a.tsv", "# x\n4096\tA\n4097 B\n", "a.tsv:3: '4097 B' is one cell"),
         ("b.trxc", "Start\n4096,A\n4096,B\nEnd\n", "b.trxc:3: id 4096 has a name already, in line 2"),
         ("c.h", "#define A 17\n", "c.h: defines no name with a value from 4096 to 65535"),
-        ("d.h", "enum { A = 4096 + B };\n", "d.h:1: A is set to"),
+        ("d.h", "enum { A = 4096 + B };\n", "d.h:1: A has a value that this file does not define"),
         ("e.tsv", "10\tMINE\n", "e.tsv:1: id 10 is the system's own tx_block_allocate"),
         ("f.txt", "hello\n", "f.txt: is neither"),
         ("g.bin", "4096\tA\0\n", "g.bin: not a text file"),

@@ -100,7 +100,7 @@ fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
             assert!(!data(&out).contains("built without -g"), "{command}: {}", data(&out));
         }
         let said = talk(&run(&format!("threads {elf} {}", without.display())));
-        assert!(said.contains("cut short") && said.contains("copy the ELF anew"), "{said}");
+        assert!(said.contains("cut short") && said.contains("copy the ELF again"), "{said}");
         assert!(!said.contains("give the ELF"), "{said}");
         let said = talk(&run(&format!("events --user --elf {elf}")));
         assert!(said.contains("cut short") && !said.contains("built without -g"), "{said}");

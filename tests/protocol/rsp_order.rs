@@ -20,7 +20,7 @@ use crate::support::fake_stub::{RAM, Stub, byte_at, bytes_at, gdbserver, gdbstub
 use crate::support::faults::{Fault, GENTLE, Proxy, Script};
 use crate::support::machine::{Qemu, fixture, gdbserver_at_the_end, installed};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
-use tx_trace::session::{Inputs, RemoteInput, Session, SourceSpec};
+use tx_trace::session::{Inputs, RemoteInput, SourceSpec, Target};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -109,7 +109,7 @@ fn threads_greets_a_stub_once() {
         let endpoint = Endpoint::parse(&remote).unwrap();
         let remote = RemoteInput { endpoint, timeout: TIMEOUT, leave: Leave::Halted, max_halt: None };
         let inputs = Inputs { elf: Some(elf), source: SourceSpec::Remote(remote), ..Inputs::default() };
-        let mut session = Session::open(inputs).unwrap();
+        let mut session = Target::open(inputs).unwrap();
         let kernel = session.kernel(None).unwrap();
         assert!(kernel.threads.len() > 3);
         let client = session.disconnect().unwrap();

@@ -30,7 +30,7 @@ use tx_trace::control::{Action, Change, Plan, State, check, plan};
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::serve::Server;
-use tx_trace::session::{Inputs, Session, SourceSpec};
+use tx_trace::session::{self, Inputs, SourceSpec};
 
 const RAM: u64 = 0x2000_0000;
 
@@ -73,7 +73,7 @@ impl Target {
         Segments::new(blocks)
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
+    fn ask<T>(&self, question: impl FnOnce(&mut session::Target<'_>) -> T) -> T {
         let mut memory = self.memory();
         let inputs = Inputs { elf: Some(fixture("cm3.elf")), ..Inputs::default() };
         question(&mut inputs.over("ram", &mut memory).unwrap())
@@ -248,7 +248,7 @@ fn what_is_refused() {
 fn words_and_pointers_of_other_machines() {
     for (elf, core, pointer) in [("be.elf", "be.core", 4), ("host.elf", "host.core", 8)] {
         let inputs = Inputs { elf: Some(fixture(elf)), source: SourceSpec::Core(fixture(core)), ..Inputs::default() };
-        let mut session = Session::open(inputs).unwrap();
+        let mut session = session::Target::open(inputs).unwrap();
         let mut state = State::read(&mut session).unwrap();
         let header = state.sound().unwrap().header;
         assert!(state.used == Some(256) && state.registry == Some((24, 5)), "{elf}");

@@ -23,7 +23,7 @@ use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace, wait_
 use tx_trace::catalogue::Names;
 use tx_trace::format::{DecodeOptions, Extent};
 use tx_trace::rsp::{After, Before, Client, Endpoint, Leave, Options};
-use tx_trace::session::{Inputs, RemoteInput, Session, SourceSpec};
+use tx_trace::session::{Inputs, RemoteInput, SourceSpec, Target};
 
 const PORT_NAMES: [&str; 2] = ["qemu-system-arm", "gdb-multiarch"];
 
@@ -138,7 +138,7 @@ fn last_50_costs_few_packets() {
     }
     let elf = fixture("cm3.elf");
     let qemu = Qemu::dead(&elf);
-    let mut session = Session::open(Inputs {
+    let mut session = Target::open(Inputs {
         elf: Some(elf.clone()),
         source: SourceSpec::Remote(RemoteInput {
             endpoint: Endpoint::parse(&qemu.remote()).unwrap(),

@@ -224,7 +224,7 @@ fn enumerators<'t>(
                         note(
                             at,
                             format!(
-                                "{name} is set to what this file does not tell: it and those behind it are passed over"
+                                "{name} has a value that this file does not define: it and those behind it are left out"
                             ),
                         );
                     }

@@ -19,8 +19,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Takes a sentence apart: `{i1}` to `{i4}` and `{name}` stand for arguments, `{{` and `}}` for braces. `None` for an
-    /// empty one.
+    /// Parses a sentence: `{i1}` to `{i4}` and `{name}` are replaced by arguments, `{{` and `}}` by braces. `None` for
+    /// an empty one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = Vec::new();

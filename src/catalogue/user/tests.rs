@@ -14,7 +14,7 @@ fn wrong(text: &str) -> String {
 }
 
 #[test]
-fn a_table_tells_names_arguments_words_and_sentences() {
+fn a_table_has_names_arguments_words_and_sentences() {
     let text = "# mine\nid\tname\ti1\ti2\ti3\ti4\tlabel\n\
                 4096\tBOOT\tstep\n\
                 0x1001\tSAMPLE\tnumber:dec\tvalue:hex\t\t\tsample {number} of {i2}\n\
@@ -32,7 +32,7 @@ fn a_table_tells_names_arguments_words_and_sentences() {
 }
 
 #[test]
-fn what_is_wrong_in_a_table_is_told_with_its_line() {
+fn what_is_wrong_in_a_table_is_reported_with_its_line() {
     for (text, line, says) in [
         ("4096 BOOT\n", 1, "tabs separate"),
         ("4096\tBOOT\nx\tA\n", 2, "no id"),
@@ -135,10 +135,10 @@ fn of_several_names_the_one_that_is_no_mark_is_taken() {
 }
 
 #[test]
-fn what_a_header_does_not_tell_is_said() {
+fn a_value_that_a_header_does_not_define_is_reported() {
     let parsed = parse("enum { A = 4096, B = ELSEWHERE, C, D = 4100 };\n", &IDS).unwrap();
     assert_eq!(parsed.user.events.iter().map(|e| e.id).collect::<Vec<_>>(), [4096, 4100]);
-    assert!(parsed.notes[0].1.contains("B is set to"), "{:?}", parsed.notes);
+    assert!(parsed.notes[0].1.contains("B has a value that this file does not define"), "{:?}", parsed.notes);
     assert!(wrong("#define A 1\n").contains("no name with a value from 4096 to 65535"));
     assert!(wrong("#define A B\n#define B A\n").contains("no name"));
     let twice = parse("#ifdef X\n#define A 4096\n#else\n#define A 4097\n#endif\n", &IDS).unwrap();

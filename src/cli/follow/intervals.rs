@@ -15,7 +15,7 @@ use crate::trace::{Issue, Trace};
 
 /// Reports over intervals.
 pub struct Intervals {
-    wish: ReportRequest,
+    request: ReportRequest,
     every: Duration,
     format: Format,
     options: TableOptions,
@@ -36,9 +36,9 @@ pub struct Intervals {
 
 impl Intervals {
     /// Of `every` length.
-    pub fn new(wish: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
+    pub fn new(request: ReportRequest, every: Duration, format: Format, options: TableOptions) -> Self {
         Self {
-            wish,
+            request,
             every,
             format,
             options,
@@ -155,7 +155,7 @@ impl Intervals {
             Err(e) if e.is_not_found() => return Ok(Vec::new()),
             query => query?,
         };
-        let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.wish)?;
+        let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.request)?;
         if self.format.reader() == Reader::Program {
             for report in &mut reports {
                 report.columns.insert(0, Column { name: "interval", kind: Kind::Count });

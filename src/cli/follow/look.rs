@@ -11,13 +11,13 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::follow::{self, Follower, Halts, Update, interrupted, pause};
 use crate::rsp::Stop;
-use crate::session::Session;
+use crate::session::Target;
 
-/// How often a target is looked for that is not there.
+/// How often a target that is not there is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A session in which there is nothing to follow yet, and what is wrong.
-type NotYet = (Option<Box<Session<'static>>>, Error);
+/// A target on which there is nothing to follow yet, and what is wrong.
+type NotYet = (Option<Box<Target<'static>>>, Error);
 
 /// How a look ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<'t> Looker<'t> {
         let mut kept = None;
         let mut halts = Halts::default();
         loop {
-            let (session, error) = match self.try_begin(kept.take()) {
+            let (target, error) = match self.try_begin(kept.take()) {
                 Ok((mut follower, batch)) => {
                     follower.add_to(halts);
                     return Ok(Some((follower, batch)));
@@ -90,9 +90,9 @@ impl<'t> Looker<'t> {
                     self.say_waiting(&error);
                 }
             }
-            kept = self.pause(session, &mut halts);
+            kept = self.pause(target, &mut halts);
             if self.deadline.is_over() {
-                kept.into_iter().for_each(|session| self.leave(*session));
+                kept.into_iter().for_each(|target| self.leave(*target));
                 return Ok(None);
             }
         }
@@ -100,46 +100,46 @@ impl<'t> Looker<'t> {
 
     /// Opens the source, or takes the one that is open, and begins. Where that fails, a target that was reached is kept
     /// if its trace may still come, else left in order.
-    fn try_begin(&self, kept: Option<Box<Session<'static>>>) -> Result<(Follower, Update), NotYet> {
-        let keep = |session: Box<Session<'static>>, error: Error| {
+    fn try_begin(&self, kept: Option<Box<Target<'static>>>) -> Result<(Follower, Update), NotYet> {
+        let keep = |target: Box<Target<'static>>, error: Error| {
             if self.task.wait && may_pass(&error) && !is_link(&error) {
-                return (Some(session), error);
+                return (Some(target), error);
             }
-            self.leave(*session);
+            self.leave(*target);
             (None, error)
         };
-        let mut session = match kept {
-            Some(session) => session,
+        let mut target = match kept {
+            Some(target) => target,
             None => Box::new(self.task.open().map_err(|error| (None, error))?),
         };
-        let options = match self.task.clock.options(&mut session) {
+        let options = match self.task.clock.options(&mut target) {
             Ok(options) => options,
-            Err(error) => return Err(keep(session, error)),
+            Err(error) => return Err(keep(target, error)),
         };
-        Follower::begin(*session, self.task.how, self.task.names, options, self.task.first)
-            .map_err(|(session, error)| keep(session, error))
+        Follower::begin(*target, self.task.how, self.task.names, options, self.task.first)
+            .map_err(|(target, error)| keep(target, error))
     }
 
     /// Waits. A target that was halted when we came runs meanwhile: it would never enable its trace.
-    fn pause(&self, session: Option<Box<Session<'static>>>, halts: &mut Halts) -> Option<Box<Session<'static>>> {
-        match session {
-            Some(mut session) if !interrupted() => {
-                if follow::let_run(&mut session, self.task.how, RETRY, halts).is_ok() {
-                    return Some(session);
+    fn pause(&self, target: Option<Box<Target<'static>>>, halts: &mut Halts) -> Option<Box<Target<'static>>> {
+        match target {
+            Some(mut target) if !interrupted() => {
+                if follow::let_run(&mut target, self.task.how, RETRY, halts).is_ok() {
+                    return Some(target);
                 }
-                self.leave(*session);
+                self.leave(*target);
                 None
             }
-            session => {
+            target => {
                 pause(RETRY);
-                session
+                target
             }
         }
     }
 
     /// Leaves the target before anything was followed, and says how.
-    fn leave(&self, mut session: Session<'static>) {
-        if let Some(client) = session.disconnect() {
+    fn leave(&self, mut target: Target<'static>) {
+        if let Some(client) = target.disconnect() {
             live::leave(client, self.diagnostics);
         }
     }
@@ -171,18 +171,18 @@ impl<'t> Looker<'t> {
         }
     }
 
-    /// Writes out what the look before found, waits, looks, and prints. The target runs while it is written out: whoever
-    /// reads may take long.
+    /// Writes out what the poll before found, waits, polls, and prints. The target runs while it is written out: the
+    /// reader may take long.
     fn step(&self, follower: &mut Follower, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<Step, Error> {
         let runs = follower.let_run();
         printer.write_out(sink)?;
-        let looked = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
-        let (stop, mut looked) = match looked {
+        let polled = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
+        let (stop, mut polled) = match polled {
             Ok((stop, batch)) => (stop, Ok(batch)),
             Err(error) => (None, Err(error)),
         };
         loop {
-            let batch = match looked {
+            let batch = match polled {
                 Ok(batch) => batch,
                 Err(_) if interrupted() => return Ok(Step::On),
                 Err(error) => match self.recover(follower, error)? {
@@ -197,7 +197,7 @@ impl<'t> Looker<'t> {
             if !more || self.deadline.is_over() {
                 break;
             }
-            looked = follower.poll();
+            polled = follower.poll();
         }
         printer.tick(follower, sink)?;
         let Some(stop) = stop else { return Ok(Step::On) };

@@ -54,7 +54,7 @@ impl Write for Buffer {
 }
 
 fn view<'v>(follower: &'v Follower, trace: &'v Trace, names: &'v SymbolNames<'v>) -> View<'v> {
-    View { trace, catalogue: follower.catalogue(), names, source: follower.session().name() }
+    View { trace, catalogue: follower.catalogue(), names, source: follower.target().name() }
 }
 
 /// The filters, for this trace.
@@ -67,7 +67,8 @@ impl<'t> Printer<'t> {
     pub fn new(task: &'t Follow, output: &Output, sink: &Sink<'_>, diagnostics: &'t Diagnostics) -> Self {
         let options = sink.table_options(output);
         let format = output.format;
-        let intervals = task.reports.clone().map(|(wish, every)| Intervals::new(wish, every, format, options.clone()));
+        let intervals =
+            task.reports.clone().map(|(request, every)| Intervals::new(request, every, format, options.clone()));
         Self {
             task,
             diagnostics,
@@ -105,7 +106,7 @@ impl<'t> Printer<'t> {
 
     /// Fails where a filter names what cannot come, before anything is printed.
     fn check(&self, follower: &Follower, batch: &Update) -> Result<(), Error> {
-        let names = SymbolNames::new(follower.session(), &batch.trace);
+        let names = SymbolNames::new(follower.target(), &batch.trace);
         let view = view(follower, &batch.trace, &names);
         for filters in self.task.until.iter().chain([&self.task.filters]) {
             if let Err(error) = compile(filters, &view, &names).map(drop)
@@ -122,7 +123,7 @@ impl<'t> Printer<'t> {
         if self.writer.is_some() || self.intervals.is_some() {
             return Ok(());
         }
-        let names = SymbolNames::new(follower.session(), &batch.trace);
+        let names = SymbolNames::new(follower.target(), &batch.trace);
         let Some(mut writer) = output::event_sink(self.format, self.bytes.clone(), &self.options) else {
             return Err(request::only_reports(self.format));
         };
@@ -141,7 +142,7 @@ impl<'t> Printer<'t> {
     /// Prints what a look found; true where the event that ends it was among it.
     pub fn print(&mut self, follower: &Follower, mut batch: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
         let task = self.task;
-        let names = SymbolNames::new(follower.session(), &batch.trace);
+        let names = SymbolNames::new(follower.target(), &batch.trace);
         let view = view(follower, &batch.trace, &names);
         let until = match &task.until {
             Some(filters) => self.compile(filters, &view, &names)?,
@@ -243,7 +244,7 @@ impl<'t> Printer<'t> {
         if let (Some(intervals), Some(trace)) = (&mut self.intervals, &self.last)
             && intervals.is_over()
         {
-            let names = SymbolNames::new(follower.session(), trace);
+            let names = SymbolNames::new(follower.target(), trace);
             let view = view(follower, trace, &names);
             intervals.print(&self.task.filters, &view, &self.bytes, self.diagnostics)?;
             self.pass_on(sink)?;
@@ -269,7 +270,7 @@ impl<'t> Printer<'t> {
     /// What comes after the last event; the target has been left.
     pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         let Some(trace) = &self.last else { return Ok(()) };
-        let names = SymbolNames::new(follower.session(), trace);
+        let names = SymbolNames::new(follower.target(), trace);
         let view = view(follower, trace, &names);
         if let Some(intervals) = &mut self.intervals {
             // The last one is as long as it came to be.

@@ -82,7 +82,7 @@ fn cortex_m_that_never_ran_has_the_thumb_bit_in_its_pc() {
     // A module's thread begins with its data in r9, and arguments in r0 and r1.
     (words[6], words[9], words[10]) = (0x2000_4000, 0x2000_0100, 0x0800_0200);
     assert_eq!(of(read(&words).unwrap()), never);
-    // With another link register nobody built it.
+    // With another link register it is no frame.
     words[14] = 0x8101;
     assert!(read(&words).unwrap_err().to_string().contains("is odd"));
 }

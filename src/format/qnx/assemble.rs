@@ -208,7 +208,7 @@ impl Assembler {
             self.out.issues.push(issue.times(leading));
         }
         for (problem, code, what) in [
-            (orphans, Code::OrphanParts, "elements belong to events whose beginning is missing"),
+            (orphans, Code::OrphanParts, "elements are parts of events whose beginning is missing"),
             (incomplete, Code::EventIncomplete, "events have no end: they are shown as far as they go"),
             (damaged, Code::EventDamaged, "elements are no events: bits are set that mean nothing"),
             (empty, Code::UnusedSlot, "slots that were counted hold no event"),

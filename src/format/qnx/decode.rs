@@ -73,7 +73,7 @@ fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool)
         hz: options.hz.or_else(|| capture.cycles.map(|c| c as f64)),
         counts: if runs { Counts::Time } else { Counts::Nothing },
         doubts: doubts.count(),
-        reason: "control events tell the high word, for each processor".to_owned(),
+        reason: "control events give the high word, for each processor".to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
 const MAX_HEADER: usize = 1 << 16;
 /// Bytes in which its first keys are.
 const HEAD: usize = 1024;
-/// So many elements in a row are not there by chance.
+/// So many elements in a row are no coincidence.
 const ROW: usize = 8;
 /// Elements whose offsets decide where all of them lie: as many as the longest text header and system page are long, and as
 /// many again.

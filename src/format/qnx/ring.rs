@@ -1,4 +1,4 @@
-//! Order: which buffers belong to a ring, which of them hold events, and in which order they were written.
+//! Order: which buffers are part of a ring, which of them hold events, and in which order they were written.
 
 use super::layout::{self, BUFFER, ELEMENT, MAX_BUFFERS, Shape};
 use super::parse::{self, RawBuffer};

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_event_tells_of_a_new_turn() {
+    fn the_control_event_shows_a_new_turn() {
         let got = times(&[(0, Some(10 << 32), 5), (0, None, 0xFFFF_FF00), (0, Some(11 << 32 | 4), 9), (0, None, 0x20)]);
         assert_eq!(got[2..], [11 << 32 | 9, 11 << 32 | 0x20]);
     }

@@ -12,7 +12,7 @@ const MAX_TYPE: u8 = 31;
 
 /// Slots in a row that were written over, and hide no end of the ring.
 const PASSED: usize = 4;
-/// Entries that are believed, and slots behind them that are looked at.
+/// Entries that are believed, and slots behind them that are examined.
 const MAX_ENTRIES: usize = 4096;
 const SAMPLE: usize = 64;
 

@@ -1,4 +1,4 @@
-//! What is known of a trace between the steps: where it lies, with the kernel's variables, and the bytes that were read.
+//! The location of a trace with the kernel's variables, and the bytes that were read of it.
 
 use super::super::{self as format, DecodeOptions, Extent, Follow, Hints, Located, Location, merged};
 use super::layout::TraceLayout;

@@ -10,7 +10,7 @@ use crate::trace::ContextKind;
 
 /// The most cores that are believed without a symbol that says so.
 const MOST: usize = 8;
-/// Slots that are looked at.
+/// Slots that are examined.
 const LOOKED_AT: usize = 1 << 16;
 /// Events of a core before it is believed.
 const LEAST: u64 = 2;
@@ -24,7 +24,7 @@ const TOLERANCE: u64 = 8;
 pub(super) struct Cores {
     /// How many there are.
     pub count: u16,
-    /// Events that were looked at.
+    /// Events that were examined.
     pub events: u64,
     /// Of these, those whose id is not known without a core's number either.
     pub unknown: u64,
@@ -50,7 +50,7 @@ struct Count {
     known: BTreeMap<u16, (u64, u64)>,
     /// Events of a core other than 0 whose id has no meaning as it is.
     cored: u64,
-    /// Pairs of events of one thread, one behind the other, on two cores though nothing in between gave the first away.
+    /// Pairs of events of one thread, one behind the other, on two cores although the first did not give up its core.
     jumps: u64,
     before: Option<Entry>,
     /// By thread: the core of its first event; and whether one has events on another.

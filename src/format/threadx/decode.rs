@@ -1,4 +1,4 @@
-//! Meaning: captured bytes to a trace. Pure.
+//! Decodes captured bytes to a trace, without reading memory.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -29,7 +29,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
-/// One capture in ring order, before its events are looked at together.
+/// One capture in ring order, before its clock is judged.
 struct Prepared {
     g: TraceLayout,
     codec: Codec,
@@ -216,7 +216,7 @@ fn doubts(
     doubts::find(view, found.per_core.then_some(cores.as_slice()), known)
 }
 
-/// Events that no kernel inserts so.
+/// The events that no kernel inserts.
 fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> Odd {
     let mut unregistered: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.

@@ -1,4 +1,4 @@
-//! What is new since a look before, in a ring that may be written meanwhile.
+//! Reads the new events of a ring that the target may write at the same time.
 //!
 //! The kernel stores a slot's words first, then its own pointer, then the header's copy of that pointer: slots before the
 //! header's pointer are whole, the one at it is not.
@@ -132,7 +132,7 @@ struct Fresh {
     restarted: bool,
     /// True where nothing is missing between the cursor and the first of them.
     joins: bool,
-    /// True where the ring went around since the look before: what is there has to be looked for anew.
+    /// True where the ring went around since the look before: the newest slots have to be found again.
     overrun: bool,
     /// A slot, and what it held before the pointer was read.
     canary: Option<(u64, Bytes)>,
@@ -179,7 +179,7 @@ impl Look<'_> {
         self.layout.endian.word(self.layout.word, slot, 0).is_some_and(|context| context != 0)
     }
 
-    /// What is new behind the cursor, or the newest of it where the ring went around.
+    /// The events behind the cursor, or the newest of them where the ring went around.
     fn look(&mut self) -> Result<(Fresh, Taken), Error> {
         let (mut pointer, mut emptied) = (self.cursor.slot, false);
         if self.cursor.unsure.is_none() {
@@ -219,7 +219,7 @@ impl Look<'_> {
         }
     }
 
-    /// So many slots are read at a time of a full ring.
+    /// Number of slots that are read at a time of a full ring.
     fn few(&self) -> u64 {
         let (share, most) = NEWEST;
         (self.layout.capacity / share).clamp(1, most)
@@ -348,7 +348,7 @@ impl Look<'_> {
         Ok(if torn == take { Outcome::Overrun(after) } else { Outcome::Whole(self.usable(fresh.start, &bytes, torn)) })
     }
 
-    /// Slots behind each other, around the ring.
+    /// Consecutive slots, around the ring.
     fn slots(&mut self, start: u64, count: u64) -> Result<Bytes, Error> {
         let layout = self.layout;
         let first = count.min(layout.capacity - start);
@@ -380,7 +380,7 @@ impl Look<'_> {
         Taken { start: layout.after(start, lost), bytes, lost, missed }
     }
 
-    /// Puts the capture together, and the cursor behind it.
+    /// Makes the batch: the capture, and the cursor behind it.
     fn finish(mut self, fresh: &Fresh, taken: Taken, names: bool) -> Result<Batch, Error> {
         let (layout, cursor) = (self.layout, self.cursor);
         let slots = layout.slots(taken.bytes.len());
@@ -521,7 +521,7 @@ mod tests {
         Place::new(Location { header: BASE, endian, pointer, how: String::new(), by_symbols: false })
     }
 
-    /// The new slots were looked for where the header says that it lies, not where it does.
+    /// New slots were read from the header's stated address instead of its real one.
     #[test]
     fn behind_a_damaged_header_other_memory_was_followed() {
         let mut memory = restless(1);

@@ -1,4 +1,4 @@
-//! Syntax: bytes to headers and registry entries as they are stored, on nom. What they mean is decided elsewhere.
+//! Parses headers and registry entries as they are stored, with nom. Other modules decide what they mean.
 
 use nom::bytes::complete::take;
 use nom::number::Endianness;

@@ -1,4 +1,4 @@
-//! Event ids: which are known, and which slots hold events at all.
+//! Event ids: which are known, and which slots hold events.
 
 use std::collections::HashMap;
 

@@ -26,7 +26,7 @@ pub const CONTEXT_ISR: u64 = 0xFFFF_FFFF;
 pub const CONTEXT_INIT: u64 = 0xF0F0_F0F0;
 /// Number of words in a trace entry.
 pub const ENTRY_WORDS: usize = 8;
-/// The longest object name that a sane kernel is built with; the default is 32.
+/// The longest object name that is believed; the default is 32.
 pub const MAX_NAME: u16 = 4096;
 /// The length of object names in most kernels.
 pub const USUAL_NAME: u16 = 32;
@@ -147,7 +147,7 @@ impl TraceLayout {
             let message = format!("the header claims {objects} objects; the first {MAX_OBJECTS} are read");
             issues.push(Issue::new(Code::RegistryTooLarge, message).at(Place::address(self.header)));
         }
-        // The header's copy is looked at where the kernel's pointer is not known, or leads nowhere.
+        // The header's copy counts where the kernel's pointer is not known, or leads nowhere.
         let (kernel, copy) = self.pointer_offsets(current);
         let copy = kernel.is_none_or(|at| self.holding(at).is_none()).then_some(copy);
         issues.extend(kernel.into_iter().chain(copy).filter_map(|offset| self.pointer_issue(offset)));

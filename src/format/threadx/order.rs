@@ -363,7 +363,7 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
     {
         return false;
     }
-    // Only where all other events follow each other closely does one that does not belong show.
+    // One event shows as wrong only where all others follow each other closely.
     let (mut elapsed, mut last) = (0u64, oldest);
     let order = (after..g.capacity).chain(0..current);
     for slot in order.filter(|slot| *slot != current) {

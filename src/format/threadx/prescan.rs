@@ -355,7 +355,7 @@ impl PreScan {
         (self.votes().against(direction), own)
     }
 
-    /// True where events of interrupts name whom they interrupted. Kernels before version 6 stored neither that nor
+    /// True where events of interrupts name the context that they interrupted. Kernels before version 6 stored neither that nor
     /// thresholds; their registries hold no priorities.
     pub fn stores_interrupted(&self, objects: &ObjectTable) -> bool {
         self.marks_threshold
@@ -385,7 +385,7 @@ impl PreScan {
     }
 }
 
-/// What kind of context an interrupt's priority word means: whom it interrupted.
+/// The kind of the context that an interrupt interrupted, by its priority word.
 pub(super) const fn interrupted_kind(word: u64) -> ContextKind {
     if word == 0 { ContextKind::Idle } else { ContextKind::Thread }
 }

@@ -1,4 +1,4 @@
-//! The read plan: which bytes a question needs, the same for a probe, a core and a file.
+//! The read plan: which bytes are read, the same for a probe, a core and a file.
 
 use super::super::Extent;
 use super::capture::{Capture, Part, Place, Torn};
@@ -121,7 +121,7 @@ fn unreadable_header(place: &Place, e: &ReadError) -> Error {
 }
 
 /// The issue of a trace into which nothing is inserted. `tx_trace_disable` clears the registry's start with the current
-/// pointer; who pauses (`control pause`, a debugger) clears the pointer alone.
+/// pointer; a pause (`control pause`, a debugger) clears the pointer alone.
 fn not_inserting(kernel: &Variables) -> Option<Issue> {
     if kernel.current != Some(0) {
         return None;
@@ -359,7 +359,7 @@ fn find_torn(memory: &mut dyn Memory, capture: &mut Capture) {
     }
 }
 
-/// True where two slots hold the same event: who, what and when; the kernel may have filled in the rest since.
+/// True where two slots hold the same event: the same context, id and stamp. The kernel may have filled in the rest since.
 pub(super) fn same_event(a: &[u8], b: &[u8], word: Width) -> bool {
     let first = word.bytes().saturating_mul(4);
     a.get(..first).is_some_and(|a| b.get(..first) == Some(a))

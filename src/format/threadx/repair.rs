@@ -1,4 +1,4 @@
-//! A header that was partly written over: made whole by the rest of it, by the kernel's own pointers and by the memory
+//! Repairs a header that was partly written over, by the rest of it, by the kernel's own pointers and by the memory
 //! behind it.
 
 use super::behind::Behind;
@@ -18,10 +18,10 @@ use crate::trace::{Issue, Place as At};
 const MAX_REGISTRY: u64 = 1 << 20;
 /// The evidence of the first word, together with that of one value in all other words.
 const SAME_BYTES: u32 = 6;
-/// With more wrong bits a mask shows nothing.
+/// A mask with more wrong bits is not repaired.
 const FEW_BITS: u32 = 4;
 
-/// Bytes behind a damaged header that are looked at.
+/// Bytes behind a damaged header that are examined.
 const LOOKED_AT: u64 = 1 << 20;
 /// Slots before the ring's end, which show what its events are like.
 const BEFORE_END: u64 = 256;

@@ -5,7 +5,7 @@ use super::header;
 use super::layout::{MAGIC, TraceLayout};
 use super::{Found, Haystack, repair};
 
-/// Damaged headers that are looked at closely: memory that is full of their marks would take hours.
+/// Damaged headers that are examined closely: memory that is full of their marks would take hours.
 const TRIES: u32 = 1024;
 
 /// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring lies.

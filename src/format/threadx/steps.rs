@@ -79,7 +79,7 @@ impl View<'_> {
     }
 }
 
-/// An event's place in time, and who inserted it.
+/// An event's sequence number and stamp, with its context and core.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stamped {
     pub seq: u64,

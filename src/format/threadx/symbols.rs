@@ -51,7 +51,7 @@ pub const BUFFERS: [&str; 2] = ["_tx_trace_buffer", "tx_trace_buffer"];
 /// What is there in a kernel without the trace: with any of them the ELF is of a ThreadX program.
 pub const KERNEL: [&str; 4] = ["_tx_version_id", "_tx_thread_created_ptr", "_tx_trace_initialize", CURRENT_THREAD];
 
-/// What is asked for in every program: looked up together.
+/// The symbols that are looked up in every program, all at once.
 pub const ALL: &[&str] = &[
     HEADER,
     REGISTRY_START,

@@ -14,7 +14,7 @@ const PUMP: std::ops::RangeInclusive<u32> = 904..=905;
 const TODAY: u64 = 0x06_01_08;
 /// The variable that holds the version.
 const VERSION: &str = "_ux_version_id";
-/// Bytes of it that are looked at.
+/// Bytes of it that are read.
 const LENGTH: usize = 160;
 
 /// Reads the version, but only where events depend on it: it costs a packet.

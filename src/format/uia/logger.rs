@@ -11,7 +11,7 @@ use super::order::Shape;
 use super::record::{Header, Packet};
 use crate::abi::{Addr, Endian};
 
-/// So many records behind each other are not there by chance.
+/// So many records behind each other are no coincidence.
 const ENOUGH: usize = 512;
 /// Bytes that are read to see what lies at an address.
 pub(super) const HEAD: usize = 256;

@@ -28,7 +28,7 @@ use crate::sym::Symbols;
 /// The format.
 pub struct Uia;
 
-/// Stands for the id of a record whose layout is not public, the header type added.
+/// The id given to a record whose layout is not public, the header type added.
 const FIRST_RAW: u32 = 0x1_0000;
 
 impl Format for Uia {

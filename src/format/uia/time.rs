@@ -72,7 +72,7 @@ pub(super) fn find(index: &Index, options: &DecodeOptions, issues: &mut Vec<Issu
     let (direction, direction_known, reason) = match options.direction {
         Some(given) => (given, Known::Given, "given by --direction".to_owned()),
         None if up == down => {
-            (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned())
+            (Direction::Up, Known::Assumed, "too few stamps differ to show it; up is the usual".to_owned())
         }
         None => {
             let way = if down > up { Direction::Down } else { Direction::Up };

@@ -42,7 +42,7 @@ fn a_core_of_gdb_in_both_classes_and_orders() {
 }
 
 #[test]
-fn a_core_of_an_older_qemu_tells_physical_addresses_alone() {
+fn a_core_of_an_older_qemu_has_physical_addresses_alone() {
     for (wide, big) in SHAPES {
         let mut w = Writer::new(wide, big, 4, 40);
         let at = |paddr, byte| Seg { paddr: Some(paddr), ..load(0, 0, vec![byte; 16]) };
@@ -51,7 +51,7 @@ fn a_core_of_an_older_qemu_tells_physical_addresses_alone() {
         assert_eq!(get(&mut core, 0, 1), Ok(vec![1]));
         assert_eq!(get(&mut core, 0x2000_000F, 1), Ok(vec![2]));
         assert_eq!(core.remarks(), ["the core has no virtual addresses: physical addresses are used"]);
-        // A later one tells both, and a program at 0 is no such core.
+        // A later one has both, and a program at 0 is no such core.
         w.segs = vec![at(0, 1), load(0x2000_0000, 0, vec![2; 16])];
         assert!(core_of(&w).remarks().is_empty());
     }

@@ -135,7 +135,7 @@ fn flaws(dump: &Dump) -> Vec<String> {
 }
 
 fn parsed(text: &str) -> Dump {
-    let kind = sniff(text.as_bytes()).expect("told from its content");
+    let kind = sniff(text.as_bytes()).expect("recognized by its content");
     read(kind, text.as_bytes(), None)
 }
 
@@ -270,15 +270,15 @@ fn every_tool_is_read() {
             for big in [false, true] {
                 let text = format!("> read it\r\n{}\nbye: 1\n", dump(tool, &memory, unit, big));
                 assert_eq!(sniff(text.as_bytes()), Some(Kind::HexDump), "{text}");
-                let told = if big { Endian::Big } else { Endian::Little };
-                let dump = read(Kind::HexDump, text.as_bytes(), Some(told));
+                let given = if big { Endian::Big } else { Endian::Little };
+                let dump = read(Kind::HexDump, text.as_bytes(), Some(given));
                 assert_eq!(blocks(&dump), memory, "{tool:?} {unit} {big}\n{text}");
                 assert_eq!(flaws(&dump), [""; 0], "{text}");
                 let known = match tool {
                     Tool::Xxd | Tool::UBoot => OrderKnown::Text,
                     _ => OrderKnown::Given,
                 };
-                let order = if tool == Tool::Xxd { Endian::Big } else { told };
+                let order = if tool == Tool::Xxd { Endian::Big } else { given };
                 let words = unit > 1 || tool == Tool::Xxd;
                 assert_eq!(dump.words, words.then_some(Words { order, known }), "{tool:?} {unit}");
             }
@@ -395,7 +395,7 @@ proptest! {
             text = text.replace('\n', "\r\n");
         }
         // One line of `xxd` without a letter in it does not show that its groups are bytes.
-        let kind = sniff(text.as_bytes()).expect("told from its content");
+        let kind = sniff(text.as_bytes()).expect("recognized by its content");
         let dump = read(kind, text.as_bytes(), Some(Endian::Big));
         prop_assert_eq!(blocks(&dump), memory, "{}", text);
         prop_assert_eq!(flaws(&dump), Vec::<String>::new());

@@ -1,7 +1,7 @@
 //! Dumps that are text: which kind a file is, and what all kinds share.
 //!
-//! A record with a wrong checksum, a line that is none, a missing address: none of them is used. Where
-//! they belong is a gap, and a [`Flaw`] says in which lines.
+//! A record with a wrong checksum, a line that is none, a missing address: none of them is used. Their
+//! addresses are a gap, and a [`Flaw`] says in which lines.
 
 use crate::code::Code;
 use std::fmt;

@@ -12,7 +12,7 @@
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
 //! | others | nothing | `D` | close, if the stub agrees |
 //!
-//! A target of which nothing shows that it ran is left halted: a crashed board that is set running loses evidence.
+//! A target is left halted where nothing shows that it ran: a crashed board that is set running loses evidence.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub(super) const SHORT: Duration = Duration::from_secs(1);
 /// The same after Ctrl-C: the stub answers, and its probe may be slow.
 const AFTER_CTRL_C: Duration = Duration::from_secs(3);
 
-/// Why a target is left halted of which nothing shows that it ran, what may happen to it, and how to choose.
+/// Why a target is left halted where nothing shows that it ran, what may happen to it, and how to choose.
 const UNKNOWN: &str =
     "nothing shows whether it ran before; a running watchdog may reset the board; --leave running lets it run";
 

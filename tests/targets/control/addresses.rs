@@ -1,6 +1,6 @@
 //! Addresses that are wrong: a wrong ELF, a wrong `--symbol`. Each was written to, "written, and read back", exit 0.
 
-use tx_trace::control::{Target as Meant, check_call};
+use tx_trace::control::{Destination, check_call};
 use tx_trace::error::Error;
 use tx_trace::mem::Region;
 
@@ -325,13 +325,14 @@ fn a_pointer_that_leads_to_no_slot() {
             let bytes = (value as u32).to_le_bytes().to_vec();
             let at = Target::at(CURRENT);
             let change = Change {
-                target: Meant::Variable(CURRENT),
+                destination: Destination::Variable(CURRENT),
                 address: at,
                 bytes,
                 before: vec![0; 4],
                 what: String::new(),
             };
-            let slot = Change { target: Meant::Slot, address: start + 4, bytes: vec![0; 32], ..change.clone() };
+            let slot =
+                Change { destination: Destination::Slot, address: start + 4, bytes: vec![0; 32], ..change.clone() };
             let plan = |change| Plan { changes: vec![change], notes: Vec::new() };
             let result = check(session, &state, plan(change), &[]);
             assert_eq!(result.is_ok(), right, "{value:#x}: {result:?}");

@@ -156,7 +156,7 @@ impl Link {
     /// The next token; `None` once the deadline has passed and nothing complete is here.
     pub(super) fn token(&mut self, deadline: Instant) -> Result<Option<Kind>, RspError> {
         let mut buf = [0; 16 << 10];
-        let mut looked = false;
+        let mut polled = false;
         loop {
             self.check_interrupt()?;
             match self.decoder.next_token() {
@@ -168,10 +168,10 @@ impl Link {
                 }
             }
             // The first look is free: what has come already counts.
-            if looked && Instant::now() >= deadline {
+            if polled && Instant::now() >= deadline {
                 return Ok(None);
             }
-            looked = true;
+            polled = true;
             match self.transport.receive(&mut buf, deadline.min(deadline_in(SLICE))) {
                 Ok(n) => {
                     bump(&mut self.stats.bytes_in, n);

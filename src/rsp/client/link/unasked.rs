@@ -21,7 +21,7 @@ impl Link {
         }
     }
 
-    /// Takes in what has come unasked. Nobody waits here.
+    /// Takes in what has come unasked, without waiting.
     pub(in crate::rsp::client) fn drain(&mut self) -> Result<(), RspError> {
         let now = Instant::now();
         for _ in 0..MAX_DRAIN {

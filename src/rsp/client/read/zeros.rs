@@ -6,7 +6,7 @@
 //!
 //! A short chunk is asked for whole. Of a longer one only the first words are asked for, and the last words of a range:
 //! a ring that was never filled costs one question and not its size again. Where they are not zero, the chunk is read
-//! anew in small pieces.
+//! again in small pieces.
 
 use super::super::Client;
 use super::super::stub::{Stub, may_be_openocd};

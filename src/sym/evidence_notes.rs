@@ -12,7 +12,7 @@ use crate::elf::Elf;
 
 /// The owner of the notes.
 pub const OWNER: &str = "TX-TRACE";
-/// Types are counted from here: GDB takes small ones for the system's notes, whoever owns them.
+/// Types are counted from here: GDB takes small ones for the system's notes, whatever the owner.
 const TYPES: u32 = 0x5458_0000;
 /// Type of the note of facts.
 pub const FACTS: u32 = TYPES + 1;
@@ -30,7 +30,7 @@ const MAX_EVENTS: usize = 4 << 20;
 
 /// The contents of the notes.
 #[derive(Debug, Clone, Default)]
-pub struct Noted {
+pub struct EvidenceNotes {
     facts: Vec<(String, String)>,
     /// By address; functions apart from variables.
     symbols: Vec<(Symbol, bool)>,
@@ -40,30 +40,30 @@ pub struct Noted {
     events: String,
 }
 
-impl Noted {
+impl EvidenceNotes {
     /// The notes of a core; `None` where it has none of ours.
     #[must_use]
     pub fn of(core: &Elf) -> Option<Self> {
-        let mut noted = Self::default();
+        let mut notes = Self::default();
         let mut any = false;
         for note in core.notes().filter_map(Result::ok).filter(|n| n.name == OWNER.as_bytes()) {
             any = true;
             if note.kind == EVENTS {
                 // A longer one is damaged, or was not written by this program.
                 let text = note.desc.get(..MAX_EVENTS.min(note.desc.len())).unwrap_or_default();
-                noted.events = String::from_utf8_lossy(text).into_owned();
+                notes.events = String::from_utf8_lossy(text).into_owned();
                 continue;
             }
             let text = String::from_utf8_lossy(note.desc);
             for line in text.lines().take(MAX_LINES) {
                 // A damaged line is left out.
-                let _ = noted.line(note.kind, line);
+                let _ = notes.line(note.kind, line);
             }
         }
-        noted.symbols.sort_by_key(|(s, _)| s.address);
-        let names = noted.symbols.iter().enumerate().map(|(i, (s, _))| (s.name.clone(), i));
-        noted.by_name = names.collect();
-        any.then_some(noted)
+        notes.symbols.sort_by_key(|(s, _)| s.address);
+        let names = notes.symbols.iter().enumerate().map(|(i, (s, _))| (s.name.clone(), i));
+        notes.by_name = names.collect();
+        any.then_some(notes)
     }
 
     fn line(&mut self, kind: u32, line: &str) -> Option<()> {
@@ -118,7 +118,7 @@ impl Noted {
     }
 }
 
-impl Symbols for Noted {
+impl Symbols for EvidenceNotes {
     fn lookup(&self, name: &str) -> Option<Symbol> {
         self.by_name.get(name).and_then(|i| self.symbols.get(*i)).map(|(s, _)| s.clone())
     }
