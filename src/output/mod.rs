@@ -1,4 +1,4 @@
-//! MODEL OR REPORT TO TEXT. Names are joined once, in [`Rows`]; each sink only writes what it is given.
+//! Model or report to text. Names are found in one place, `row::Rows`; each sink only writes what it is given.
 //!
 //! A sink is pushed to: begin, events, finish. Data goes to the writer that the
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
