@@ -259,7 +259,7 @@ pub fn reports(
     let is_tracked = wants.changes || needs().any(|n| n.spans);
     let mut all = Reports::new(Scope::new(trace, query), &of)?;
     let mut tracker = Tracker::new(trace, catalogue, wants);
-    trace.visit_ahead(|event| {
+    trace.visit(|event| {
         if is_tracked {
             tracker.event(event, &mut all);
         } else {

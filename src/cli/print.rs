@@ -135,7 +135,7 @@ impl<'a> Selection<'a> {
     fn visit(&self, each: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
         let all = self.query.keeps_all();
         let mut skip = self.skip;
-        self.loaded.trace.visit_ahead(|event| {
+        self.loaded.trace.visit(|event| {
             if !all && self.query.is_past(event) {
                 return ControlFlow::Break(());
             }

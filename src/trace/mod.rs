@@ -21,8 +21,6 @@ pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};
 
 use std::ops::ControlFlow;
-use std::sync::mpsc;
-use std::thread;
 
 use crate::abi::{Addr, Endian, Width};
 
@@ -189,39 +187,6 @@ impl Trace {
         }
     }
 
-    /// As [`Trace::visit`], for callers that do much with each event: where there are many, and a second core, they are decoded
-    /// ahead on a thread of its own.
-    pub fn visit_ahead(&self, mut each: impl FnMut(&Event) -> ControlFlow<()>) {
-        let spare = || thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-        if self.len() < MANY || !spare() {
-            return self.visit(each);
-        }
-        let (full, blocks) = mpsc::sync_channel::<(Vec<Event>, usize)>(AHEAD);
-        let (back, used) = mpsc::channel();
-        let decode = move || {
-            let mut walk = self.events();
-            let fresh = || vec![Event::default(); LARGE];
-            walk.block = fresh();
-            while walk.next_block() {
-                let block = std::mem::replace(&mut walk.block, used.try_recv().unwrap_or_else(|_| fresh()));
-                // The receiver is gone where `each` broke.
-                if full.send((block, walk.filled)).is_err() {
-                    break;
-                }
-            }
-        };
-        thread::scope(|scope| {
-            // A system that gives no more threads closes the channel, and nothing was shown yet.
-            let Ok(_) = thread::Builder::new().spawn_scoped(scope, decode) else { return self.visit(each) };
-            for (block, filled) in blocks {
-                if block.iter().take(filled).try_for_each(&mut each).is_break() {
-                    break;
-                }
-                let _ = back.send(block);
-            }
-        });
-    }
-
     /// The last event: the newest.
     #[must_use]
     pub fn newest(&self) -> Option<Event> {
@@ -268,12 +233,6 @@ impl Trace {
 
 /// Number of events that are decoded at a time.
 const BLOCK: usize = 128;
-/// The same on a thread of its own: fewer, larger blocks go over.
-const LARGE: usize = 1024;
-/// Blocks that wait to be shown.
-const AHEAD: usize = 4;
-/// From so many events a thread is worth its start.
-const MANY: u64 = 100_000;
 
 /// A walk over the events of a trace, oldest first.
 pub struct Walk<'a> {

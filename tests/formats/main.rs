@@ -4,7 +4,6 @@
 mod support;
 
 mod damage;
-mod decode_ahead;
 mod differential;
 mod firmware_counts;
 mod kernel;
@@ -29,3 +28,4 @@ mod uia_cli;
 mod uia_loggers;
 mod uia_real;
 mod user_events;
+mod visit;
