@@ -372,7 +372,7 @@ impl Inversions {
             && let Some(lock) = call.object
             && system.lock(lock).is_none_or(|l| l.owner.is_none_or(|owner| owner == thread))
         {
-            // Giving a lock back wakes nobody but who waited for it: since before the first event.
+            // Giving a lock back wakes only a thread that waited for it: since before the first event.
             self.counted += u64::from(scope.inside && scope.keeps);
             let mut window = Window::new(lock, thread, owner, None);
             window.waiter_priority = system.thread(thread).and_then(|t| t.priority);
@@ -381,7 +381,7 @@ impl Inversions {
         }
     }
 
-    /// A thread begins to wait: where that closes a cycle, nobody in it can go on.
+    /// A thread begins to wait: where that closes a cycle, none of its threads can go on.
     fn closes(&mut self, seq: u64, thread: ThreadNo) {
         let Some(owner) = self.waits.get(thread).and_then(|w| w.owner) else { return };
         let path = self.waits.path(owner);

@@ -24,7 +24,7 @@ struct Core {
 const OTHERS: [Who; 4] = [Who::Isr, Who::Idle, Who::Init, Who::Unknown];
 
 impl Core {
-    /// The sum of somebody.
+    /// The sum of one thread or context.
     #[inline]
     fn sum(&mut self, who: Who) -> Option<&mut Option<i64>> {
         let [isr, idle, init, unknown] = &mut self.others;
@@ -42,7 +42,7 @@ impl Core {
         })
     }
 
-    /// Everybody who had the core, with their time. A core's last event at the same tick as its first gives nobody any.
+    /// All that had the core, with their time. Where a core's last event has the tick of its first, no one has any.
     fn all(&self) -> impl Iterator<Item = (Who, i64)> {
         let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(&self.threads);
         let all = threads.chain(OTHERS.into_iter().zip(&self.others));

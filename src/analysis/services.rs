@@ -55,7 +55,7 @@ type Key = (String, u64, bool);
 /// Counts events by context and definition.
 #[derive(Debug)]
 pub(super) struct Services {
-    /// By context; behind all of them one for events of nobody known.
+    /// By context; the last one is for events of an unknown context.
     contexts: Vec<Pages>,
     /// Numbers of what the catalogue does not know: context in the upper half of the word, id in the lower.
     unknown: Interner,
@@ -129,8 +129,8 @@ impl Services {
 
     fn count(&mut self, event: &Event) {
         let Some(def) = event.def else { return self.unknown(event) };
-        let nobody = self.contexts.len().saturating_sub(1);
-        let index = usize::try_from(event.context.0).map_or(nobody, |i| i.min(nobody));
+        let unknown = self.contexts.len().saturating_sub(1);
+        let index = usize::try_from(event.context.0).map_or(unknown, |i| i.min(unknown));
         if let Some(pages) = self.contexts.get_mut(index) {
             pages.bump(def);
         }

@@ -189,7 +189,7 @@ fn an_inversion_was_carried_over_lost_events() {
     buffer.slots[5] = Entry::UNUSED;
     let inversions = report(&threadx_of(&buffer), Name::Inversions);
     assert!(inversions.rows.is_empty(), "{:?}", inversions.rows);
-    let note = "1 wait for a lock was open where events are missing: what became of them is not known";
+    let note = "1 wait for a lock was open where events are missing: how they ended is not known";
     assert!(inversions.notes.iter().any(|n| n == note), "{:?}", inversions.notes);
 }
 

@@ -1,11 +1,11 @@
-//! Who ran for how long since any moment: cumulative ticks, and a log of what they were when somebody first ran behind such
+//! Who ran for how long since any moment: cumulative ticks, and a log of what they were when each first ran behind such
 //! a moment. So an event costs the same however many waits are open.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use crate::analysis::tracker::{System, Who};
 
-/// Ticks of somebody at one priority.
+/// Ticks of a thread or context at one priority.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     who: Who,
@@ -17,7 +17,7 @@ struct Sum {
     asked: u64,
 }
 
-/// What a sum was before somebody first ran behind a moment.
+/// What a sum was before its thread first ran behind a moment.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     moment: u64,
@@ -47,7 +47,7 @@ pub(super) struct Ran {
 /// So many entries are read again at the most for one answer; then the questions are answered, and asked anew.
 const MAX_LOG: usize = 1 << 15;
 
-/// The place of somebody in [`Ran::last`].
+/// The place of a thread or context in [`Ran::last`].
 fn place(who: Who) -> usize {
     match who {
         Who::Isr => 0,
@@ -109,7 +109,7 @@ impl Ran {
         self.log.len() >= MAX_LOG
     }
 
-    /// Forgets everything: nobody asks for a moment before now.
+    /// Forgets everything: no moment before now is asked for.
     pub fn clear(&mut self) {
         self.log.clear();
         for sum in self.sums.drain(..) {

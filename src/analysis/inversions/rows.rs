@@ -63,7 +63,7 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
         if runs { format!("{name} {ticks}") } else { name }
     };
     let list: Vec<String> = culprits.iter().map(name).collect();
-    // Without a clock nobody knows who of several ran longest.
+    // Without a clock it is not known which of several ran longest.
     let worst = culprits.first().filter(|_| runs || culprits.len() == 1);
     vec![
         thread_cell(window.waiter, system),
@@ -252,7 +252,7 @@ impl Inversions {
         }
         if self.cut > 0 {
             let waits = many(self.cut, "wait for a lock was", "waits for locks were");
-            notes.push(format!("{waits} open where events are missing: what became of them is not known"));
+            notes.push(format!("{waits} open where events are missing: how they ended is not known"));
         }
         if self.lost > 0 {
             let waits = many(self.lost, "wait was", "waits were");

@@ -73,15 +73,15 @@ pub(super) struct Window {
     pub owner_ticks: i64,
     pub isr_ticks: i64,
     pub other_ticks: i64,
-    /// Of these, ticks of nobody known.
+    /// Of these, ticks of unknown contexts.
     pub unknown_ticks: i64,
     /// Ticks of threads of lower priority than the waiter's, other than the owner.
     pub culprits: Vec<(ThreadNo, i64)>,
-    /// True where somebody ran of whom it is not known whether he is a culprit.
+    /// True where it is not known of one that ran whether it is a culprit.
     pub doubt: bool,
     /// What the owner itself waited for meanwhile: another lock.
     pub owner_waits: Option<ObjectNo>,
-    /// True where the owner waits, directly or through others, for what the waiter has: nobody will give it back.
+    /// True where the owner waits, directly or through others, for what the waiter has: no thread will give it back.
     pub cycle: bool,
     /// False where the filters keep neither the call nor the event that blocks.
     pub kept: bool,
@@ -132,7 +132,7 @@ impl Window {
         Some(self.to.map_or(now, |(to, _)| to.ticks).saturating_sub(self.from?.ticks))
     }
 
-    /// True where nobody but the owner, interrupts and the more urgent delayed it; `None` where that is not known.
+    /// True where only the owner, interrupts and more urgent threads delayed it; `None` where that is not known.
     pub(super) fn deterministic(&self) -> Option<bool> {
         if !self.culprits.is_empty() {
             return Some(false);
@@ -156,7 +156,7 @@ impl Window {
         }
     }
 
-    /// Counts the time of somebody. `on_behalf`: the owner, or whom the owner waits for. On several cores no more than
+    /// Counts the time of one that ran. `on_behalf`: the owner, or whom the owner waits for. On several cores no more than
     /// `absent` ticks, in which the owner ran nowhere, delay it.
     pub fn take(&mut self, share: &Share, on_behalf: bool, absent: Option<i64>, system: &System<'_>) {
         // Where the clock stands still nothing has a length; who runs is shown all the same.
@@ -171,7 +171,7 @@ impl Window {
             Who::Thread(no) => {
                 let both = share.priority.zip(self.waiter_priority);
                 let less_urgent = both.is_some_and(|(p, waiter)| system.catalogue.is_more_urgent(waiter, p));
-                // In a cycle nobody would go on if the others did not run.
+                // In a cycle no thread would go on if the others did not run.
                 if less_urgent && !self.cycle && !runs && absent.is_some() {
                     // It may have run beside the owner.
                     self.doubt = true;

@@ -12,7 +12,7 @@ use crate::trace::Event;
 #[derive(Debug, Clone, Default)]
 struct One {
     timing: Timing,
-    /// The event that made it ready. A thread that lost its core is ready as well, but nobody woke it.
+    /// The event that made it ready. A thread that lost its core is ready as well, but no event woke it.
     woken: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Threads {
                     one.woken = Some(event.seq);
                 }
             }
-            // One that made itself ready and lost its core with the same event was woken by nobody.
+            // One that made itself ready and lost its core with the same event was woken by no other.
             Change::Preempted { thread, .. } => {
                 if let Some(one) = self.at(thread).filter(|o| o.woken == Some(event.seq)) {
                     one.woken = None;

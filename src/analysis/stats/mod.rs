@@ -179,7 +179,7 @@ impl Stats {
 }
 
 impl Making for Stats {
-    /// It counts changes, and resets a count where somebody else has the core.
+    /// It counts changes, and resets a count where another has the core.
     const NEEDS: Needs = Needs { spans: true, changes: Changes::Kept, calls: false };
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {

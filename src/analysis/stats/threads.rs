@@ -131,7 +131,7 @@ impl Threads {
         (!report.rows.is_empty()).then_some(report)
     }
 
-    /// `stats_wakeups`: who resumed or suspended whom; none where nobody did.
+    /// `stats_wakeups`: who resumed or suspended whom; no report where there is none.
     pub fn wakeups(&self, interrupts: &Interrupts, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
         let columns = columns(&[
             ("thread", Kind::Thread),

@@ -14,7 +14,7 @@ pub(super) struct Priority {
     pub threshold: Option<u32>,
 }
 
-/// What is known of an address at which somebody runs.
+/// What is known of a running context's address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context {
     pub address: u32,

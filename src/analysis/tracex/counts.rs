@@ -6,7 +6,7 @@ use super::next::Step;
 use super::raw::{INIT, ISR, id};
 
 /// True for a context word that is a thread and not idle.
-const fn is_somebody(context: u32) -> bool {
+const fn is_thread(context: u32) -> bool {
     context != 0 && context != ISR && context != INIT
 }
 
@@ -75,7 +75,7 @@ impl Counting {
         if self.running != 0 && next != ISR && next != INIT && next != self.running {
             add(&mut self.sums.context_switches, 1);
         }
-        if is_somebody(next) {
+        if is_thread(next) {
             self.running = next;
         }
     }
@@ -96,10 +96,10 @@ impl Counting {
 
     /// A resumption counts where the first thread that runs behind it is not the one that ran last.
     fn preemptions(&mut self, event: u32, next: u32) {
-        let somebody = is_somebody(next);
-        if somebody && self.waiting > 0 {
+        let to_thread = is_thread(next);
+        if to_thread && self.waiting > 0 {
             add(&mut self.sums.thread_preemptions, u64::from(next != self.scheduled));
-            // The other resumptions then find it as who ran last; slices to nobody differ from it.
+            // The other resumptions then find it as who ran last; slices to no thread differ from it.
             add(&mut self.sums.thread_preemptions, self.slices);
             self.scheduled = next;
             (self.waiting, self.slices, self.slices_same) = (0, 0, 0);
@@ -120,13 +120,13 @@ impl Counting {
             }
             _ => {}
         }
-        if somebody {
+        if to_thread {
             self.scheduled = next;
         }
     }
 
     pub fn finish(mut self) -> Performance {
-        // No thread ran any more behind these: each compares with what the last event leads to, the last with nobody.
+        // No thread ran any more behind these: each compares with what the last event leads to, the last with no thread.
         let (next, is_resumption) = self.last;
         let last = u64::from(is_resumption && self.waiting > 0);
         let others = if next == self.scheduled { 0 } else { self.waiting.saturating_sub(last) };

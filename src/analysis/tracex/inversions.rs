@@ -168,7 +168,7 @@ impl<'a> Detector<'a> {
     }
 }
 
-/// The first priority of each object's events, as far as somebody asks for it.
+/// The first priority of each object's events, as far as it is asked for.
 pub(super) struct First {
     levels: Vec<u32>,
     objects: Vec<usize>,

@@ -57,7 +57,7 @@ pub struct Numbers {
     pub inversion_ranges: Vec<Inversion>,
     /// Ticks in interrupts.
     pub interrupt: u64,
-    /// Ticks in nobody.
+    /// Ticks without a thread.
     pub idle: u64,
     /// Ids and how often, the most frequent first.
     pub services: Vec<(u32, u64)>,

@@ -257,7 +257,7 @@ impl Adding {
             let stack = self.sums.get(at).and_then(|s| s.stacks.get(entry)).copied().unwrap_or_default();
             (thread.stack_size, thread.min_available) = (stack.size, stack.least);
             (thread.min_event, thread.min_seq) = (stack.event, stack.seq);
-            // A second entry of the same address is found by nobody who looks for it.
+            // A search never finds a second entry of the same address.
             let first = contexts.list.get(at).and_then(|p| p.object).is_some_and(|(o, _)| o == number);
             if !first {
                 thread.priorities = object.priority.map(|p| (u32::from(p & 0x3FF), u32::from(p & 0x3FF)));

@@ -92,7 +92,7 @@ pub enum Ending {
     Deleted,
     /// Somebody aborted the wait.
     Aborted,
-    /// The wait was bounded, and nobody acted on the object or aborted the wait.
+    /// The wait was bounded, and no call acted on the object or aborted the wait.
     TimedOut,
     /// The events do not show it.
     Unknown,
@@ -151,7 +151,7 @@ pub struct Frame {
 /// Who has a lock and who waits for it.
 #[derive(Debug, Clone, Default)]
 pub struct Lock {
-    /// True once somebody asked for it.
+    /// True once a thread asked for it.
     pub(super) is_known: bool,
     /// True where it is among those that a gap makes unknown.
     pub(super) is_listed: bool,
@@ -213,7 +213,7 @@ pub enum Change {
         /// What it waited for, since when and how that ended; `None` where it was blocked before the first event that
         /// shows it.
         waited: Option<Wait>,
-        /// The last call of whoever made it so: a thread's, or in an interrupt the interrupt's own.
+        /// The last call of the thread that made it so, or in an interrupt the interrupt's own.
         call: Option<Call>,
     },
     /// A thread ends: it neither runs nor waits any more.

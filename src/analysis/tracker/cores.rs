@@ -14,16 +14,16 @@ pub(super) struct Core {
     pub running: Who,
     /// Who has it once interrupts, or initialization, are over.
     pub pending: Option<Who>,
-    /// Ticks at which the interrupt ended that left somebody pending.
+    /// Ticks at which the interrupt ended that left a thread pending.
     pub ended: Option<i64>,
-    /// True where whoever runs goes on although somebody is pending: preemption is disabled. Until when, no event shows.
+    /// True where the running thread goes on although another is pending: preemption is disabled. No event shows until when.
     pub held: bool,
     pub frames: Vec<Frame>,
     /// Ticks of its last event; `None` before the first.
     pub last: Option<i64>,
     /// True where its last event was an interrupt's whose beginning no event announced.
     pub bare_isr: bool,
-    /// Ticks at which whoever runs was last seen to.
+    /// Ticks at which the running thread was last seen to run.
     pub seen: i64,
     /// True where its last event gave the core up and did not name to whom.
     pub gave_up: bool,
@@ -180,7 +180,7 @@ impl System<'_> {
         let begins = is_thread && below.is_some_and(|below| self.says_it_begins(event, below));
         let core = self.core(event.core);
         let last = core.last.replace(event.ticks);
-        // The event finds whoever had the core before still there: what is pending is still to be done.
+        // The thread that had the core before is still there: what is pending is still to be done.
         let stays = below == Some(core.running) && !begins;
         let predicted = Self::predicted(core, by, stays);
         if !is_isr {
@@ -281,7 +281,7 @@ impl System<'_> {
         (thread.state == ThreadState::Ready && thread.since_seq.is_some()).then_some(thread.since)
     }
 
-    /// The core is found with somebody else than the events so far showed.
+    /// Another has the core than the events so far showed.
     fn surprise(&mut self, event: &Event, below: Who, found: &mut Found) {
         let at = self.says_it_begins(event, below).then_some(event.ticks);
         // A thread that was made ready within the trace has been given the core since.
@@ -347,7 +347,7 @@ impl System<'_> {
         }
     }
 
-    /// An event that does not name who runs next may leave the core to somebody unknown.
+    /// An event that does not name who runs next may leave the core to an unknown thread.
     pub(super) fn gives_up(&mut self, event: &Event, role: &Role, words: &[u64], by: Who) {
         if role.yields && matches!(by, Who::Thread(_)) {
             self.core(event.core).gave_up = true;
@@ -372,7 +372,7 @@ impl System<'_> {
     ) {
         let Some(target) = role.target(role.run, words) else { return };
         let next = match target {
-            // Filled in late, and not yet: after a resumption or a relinquishment somebody runs.
+            // Filled in late, and not yet: after a resumption or a relinquishment a thread runs.
             0 if !role.block => {
                 self.core(event.core).gave_up = !role.ready;
                 return;
@@ -382,7 +382,7 @@ impl System<'_> {
         };
         let core = self.core(event.core);
         if next == core.running {
-            // It keeps the core for now, whoever became ready.
+            // It keeps the core for now, whichever thread became ready.
             core.seen = event.ticks.saturating_add(1);
         }
         if role.is_slice {
@@ -400,7 +400,7 @@ impl System<'_> {
         }
     }
 
-    /// The core goes to somebody, at these ticks where they are known.
+    /// The core goes to a thread, at these ticks where they are known.
     fn switch(&mut self, event: &Event, at: Option<i64>, next: Who, found: &mut Found) {
         let since = at.unwrap_or(event.ticks);
         let before = std::mem::replace(&mut self.core(event.core).running, next);

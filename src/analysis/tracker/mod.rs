@@ -21,11 +21,11 @@ pub trait Consumer {
     /// One event with its spans and changes. `system` already knows them.
     fn step(&mut self, step: &Step<'_>, system: &System<'_>);
 
-    /// Events are missing behind the last step: what is open there never ends as far as anybody knows.
+    /// Events are missing behind the last step: when what is open there ends is not known.
     fn gap(&mut self) {}
 }
 
-/// What a consumer needs of the tracker; what nobody needs is not done.
+/// What a consumer needs of the tracker, which computes nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wants {
     /// Changes of threads, cores and interrupts. Without them there are spans alone.
@@ -102,7 +102,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// Events are missing here: states, owners, waits and open interrupts are unknown until an event shows them. The time
-    /// up to the next event is nobody's. [`Tracker::event`] calls it for the gaps of the trace.
+    /// up to the next event is unknown too. [`Tracker::event`] calls it for the gaps of the trace.
     pub fn gap(&mut self, to: &mut impl Consumer) {
         self.finish(to);
         self.system.forget();
@@ -133,7 +133,7 @@ pub struct System<'a> {
     threads: Vec<Thread>,
     /// Threads whose state is known, or was since the last gap.
     known_threads: Vec<ThreadNo>,
-    /// By thread, where somebody wants calls.
+    /// By thread, where calls are wanted.
     calls: Vec<Calls>,
     /// Numbers of threads by address.
     thread_numbers: Interner,
@@ -148,7 +148,7 @@ pub struct System<'a> {
     /// Numbers of objects by address.
     objects: Interner,
     locks: Vec<Lock>,
-    /// Those that somebody asked for since the last gap.
+    /// Those that a thread asked for since the last gap.
     known_locks: Vec<ObjectNo>,
     /// True where calls that may wait state for how long.
     states_waits: bool,
@@ -276,7 +276,7 @@ impl<'a> System<'a> {
         self.states_waits
     }
 
-    /// A lock that somebody asked for.
+    /// A lock that a thread asked for.
     #[must_use]
     #[inline]
     pub fn lock(&self, lock: ObjectNo) -> Option<&Lock> {
@@ -387,7 +387,7 @@ impl<'a> System<'a> {
         Some(ObjectNo(self.objects.intern(address)))
     }
 
-    /// The lock of a number; `None` for one that nobody asked for.
+    /// The lock of a number; `None` for one that no thread asked for.
     fn lock_mut(&mut self, lock: ObjectNo) -> Option<&mut Lock> {
         self.locks.get_mut(lock.index()).filter(|l| l.is_known)
     }
@@ -417,7 +417,7 @@ impl<'a> System<'a> {
         who
     }
 
-    /// Who inserted an event, and who is below: the same, or in an interrupt whoever it interrupted.
+    /// Who inserted an event, and who is below: the same, or in an interrupt the one that it interrupted.
     #[inline]
     fn origin(&mut self, event: &Event) -> (Who, Option<Who>) {
         match self.who(event.context) {

@@ -7,7 +7,7 @@ use crate::catalogue::Role;
 use crate::trace::Event;
 
 impl System<'_> {
-    /// Remembers the call that an event is. A mark of the application, or an event that nobody knows, is none: whoever
+    /// Remembers the call that an event is. A mark of the application, or an unknown event, is none: whoever
     /// inserts it is back from the call before.
     pub(super) fn calls(&mut self, event: &Event, role: Option<&Role>, words: &[u64], by: Who) {
         if role.is_some_and(|r| r.is_scheduling) {
@@ -108,7 +108,7 @@ impl System<'_> {
         waited
     }
 
-    /// How a wait ended; `waker` is the last call of whoever made the thread ready.
+    /// How a wait ended; `waker` is the last call of the one that made the thread ready.
     fn ending(&self, thread: ThreadNo, wait: &Wait, waker: Option<Call>) -> Ending {
         let object = wait.call.and_then(|c| c.object);
         if let Some(call) = waker.filter(|c| c.seq > wait.seq)
@@ -150,7 +150,7 @@ impl System<'_> {
             if !lock.waiters.contains(&no) {
                 lock.waiters.push(no);
             }
-            // Nobody waits for what he has: somebody took it before the first event that shows it.
+            // No thread waits for what it has: another took it before the first event that shows it.
             lock.owner = lock.owner.filter(|o| *o != no);
         }
         found.change(Change::Blocked { thread: no, by, code, call });
@@ -203,12 +203,12 @@ impl System<'_> {
         let quiet = self.quiet_locks;
         let Some(state) = self.lock_mut(lock) else { return false };
         state.waiters.retain(|w| *w != thread);
-        // Where the owner still has it, the wait was given up, by its time or by somebody.
+        // Where the owner still has it, the wait was given up, by its time-out or by another thread.
         let acquires = state.owner.is_none();
         if acquires {
             state.owner = Some(thread);
         }
-        // Where nobody waits for a lock any more, some systems give it back, and to others, without an event.
+        // Where no thread waits for a lock any more, some systems give it back, and to others, without an event.
         if quiet && state.waiters.is_empty() {
             state.owner = None;
         }
@@ -257,7 +257,7 @@ impl System<'_> {
         match state.owner {
             Some(owner) if owner != no => found.change(Change::Contended { lock }),
             Some(_) => {}
-            // It asks because somebody has it, or so it was when it looked.
+            // It asks because another has it, or had it when the call began.
             None if quiet => {}
             None => {
                 state.owner = Some(no);
