@@ -37,7 +37,11 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
         if std::mem::replace(any, true) {
             writeln!(out)?;
         }
-        writeln!(out, "## {}\n", inline(report.name))?;
+        writeln!(out, "## {}\n", inline(report.title))?;
+        if report.rows.is_empty() {
+            writeln!(out, "{}", inline(&escape(&report.nothing)))?;
+            return self.notes(&report.notes);
+        }
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         writeln!(out, "{}", line(report.columns.iter().map(|c| inline(&words.head(c))).collect()))?;
         let rules = report.columns.iter().map(|c| if c.kind.is_right() { "---:|" } else { "---|" });
@@ -46,10 +50,11 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
             let cells = report.columns.iter().zip(row).map(|(column, cell)| inline(&words.text(column, cell)));
             writeln!(out, "{}", line(cells.collect()))?;
         }
-        for note in &report.notes {
-            writeln!(out, "\n{}", inline(&escape(note)))?;
-        }
-        Ok(())
+        self.notes(&report.notes)
+    }
+
+    fn notes(&mut self, notes: &[String]) -> io::Result<()> {
+        notes.iter().try_for_each(|note| writeln!(self.out, "\n{}", inline(&escape(note))))
     }
 
     fn flush(&mut self) -> io::Result<()> {
