@@ -435,7 +435,7 @@ fn hostile_files_end_in_a_sentence() {
             let got = tx_trace(&[&["last"], door.as_slice()].concat());
             let code = got.status.code();
             assert!(matches!(code, Some(1 | 2)), "{code:?} {:?} {}", &case[..case.len().min(40)], err(&got));
-            assert!(err(&got).starts_with("tx-trace: ") || err(&got).contains("\ntx-trace: "), "{}", err(&got));
+            assert!(err(&got).starts_with("error: ") || err(&got).contains("\nerror: "), "{}", err(&got));
         }
     }
 }

@@ -67,7 +67,7 @@ fn is_error(line: &str, out: &Output, exit: i32, code: &str, sentence: &str) {
     assert!(message.contains(sentence), "{line}: {message}");
     assert_eq!(out.status.code(), Some(exit), "{line}: {message}");
     // clap puts its own words around the sentence.
-    assert!(code == "usage" || talk(out).contains(&format!("tx-trace: {message}\n")), "{line}: {}", talk(out));
+    assert!(code == "usage" || talk(out).contains(&format!("error: {message}\n")), "{line}: {}", talk(out));
 }
 
 /// The run has a result, and this issue beside it.
@@ -170,7 +170,7 @@ fn names_of_the_applications_events() {
     // This format is no JSON: its sentence tells.
     let (out, code) = (run("events --user --format tsv"), "no-user-events");
     assert_eq!(out.status.code(), Some(1), "{code}");
-    assert!(talk(&out).starts_with("tx-trace: no event of the application is known\n"), "{}", talk(&out));
+    assert!(talk(&out).starts_with("error: no event of the application is known\n"), "{}", talk(&out));
 }
 
 // Files.
@@ -299,7 +299,7 @@ fn a_trace_in_pieces_is_no_single_file() {
         let out = run(&format!("dump -o {} {source}", files.path("x.trx")));
         // `dump` has no JSON: its sentence tells.
         let code = "in-pieces";
-        let sentence = "tx-trace: this trace lies in 3 pieces: a .trx holds one\n";
+        let sentence = "error: this trace lies in 3 pieces: a .trx holds one\n";
         assert!(talk(&out).contains(sentence), "{code}: {}", talk(&out));
         assert_eq!(out.status.code(), Some(2));
         assert!(!Path::new(&files.path("x.trx")).exists());
@@ -502,8 +502,8 @@ fn links_that_take_nothing() {
 fn output_that_goes_nowhere() {
     // Neither has a place for JSON: "output" is told by its sentence.
     for (out, sentence) in [
-        (run("last cm3.trx --format json -o no/such/dir/x"), "tx-trace: no/such/dir/x: No such file"),
-        (run("dump cm3.trx -o no/such/dir/x.trx"), "tx-trace: no/such/dir/x.trx: No such file"),
+        (run("last cm3.trx --format json -o no/such/dir/x"), "error: no/such/dir/x: No such file"),
+        (run("dump cm3.trx -o no/such/dir/x.trx"), "error: no/such/dir/x.trx: No such file"),
     ] {
         assert!(talk(&out).contains(sentence), "{}", talk(&out));
         assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "output");
@@ -523,11 +523,7 @@ fn output_that_goes_nowhere() {
 fn no_place_to_install_to_and_no_port_to_serve_at() {
     let out = program().args(["gdb", "--install"]).env_remove("HOME").env_remove("XDG_DATA_HOME").output().unwrap();
     assert_eq!(out.status.code(), Some(2), "install");
-    assert!(
-        talk(&out).starts_with("tx-trace: neither HOME nor XDG_DATA_HOME says where to install\n"),
-        "{}",
-        talk(&out)
-    );
+    assert!(talk(&out).starts_with("error: neither HOME nor XDG_DATA_HOME says where to install\n"), "{}", talk(&out));
     // No descriptor beyond three: libraries are loaded by the first, which is closed; the listener's is one too many.
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 0<&-; ulimit -n 3; exec \"$0\" demo --format json", env!("CARGO_BIN_EXE_tx-trace")]);
