@@ -328,13 +328,14 @@ fn of_word(name: &str, text: &str, error: Error) -> Error {
 
 /// Fails for a word of `last` that is no file, and could be meant as N: `5min`, `five`.
 pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
+    let is_digit_first = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let like_n = |text: &str| {
-        let number = text.starts_with(|c: char| c.is_ascii_digit());
+        let number = is_digit_first(text);
         text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || number && matches!(c, '.' | ','))
     };
     match files.iter().find(|file| file.to_str().is_some_and(like_n) && !file.exists()) {
         Some(file) => Err(Error::usage(
-            Code::Position,
+            if file.to_str().is_some_and(is_digit_first) { Code::Position } else { Code::File },
             format!("last {}: neither a number of events nor a time, and not a file", file.display()),
         )
         .hint("N is 50 (events), 1200t (ticks) or 5ms (time in ns, us, ms, s)")),
