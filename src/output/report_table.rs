@@ -16,7 +16,7 @@ use crate::trace::Issue;
 /// Spaces between columns.
 const GAP: usize = 2;
 /// A column of text is not made narrower than this: a word in each line would be hard to read.
-const NARROW: usize = 12;
+const NARROW: usize = 16;
 /// Rows that decide which column is folded.
 const SAMPLE: usize = 200;
 /// The least room for a value of a record.
