@@ -22,6 +22,7 @@ mod option_files;
 mod options;
 mod print;
 mod read;
+mod report;
 mod reports;
 mod request;
 mod serve;
