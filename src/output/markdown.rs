@@ -181,6 +181,7 @@ fn is_inert(word: &str, begins: bool) -> bool {
         && core.chars().any(|c| c.is_alphanumeric() || !c.is_ascii())
         && names.all(within)
         && !counts
+        && !is_emoji(word)
         && !is_reference(&core.to_ascii_lowercase())
 }
 
@@ -194,7 +195,6 @@ fn is_reference(word: &str) -> bool {
     word.contains("www.")
         || word.contains("gh-")
         || word.contains("//")
-        || is_emoji(word)
         || word.split(|c: char| !c.is_alphanumeric()).any(is_commit)
 }
 
