@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
-use super::request::{Clock, Output, Task};
+use super::request::{self, Clock, Output, Task};
 use super::sink::Sink;
 use super::{Outcome, info, live, print, report, reports, threads};
 use crate::analysis::ReportRequest;
@@ -35,8 +35,11 @@ pub struct Question {
 pub enum Ask {
     /// The newest events.
     Last(Amount),
-    /// All events.
-    List,
+    /// All events, or the first so many that the filters keep.
+    List {
+        /// How many.
+        most: Option<u64>,
+    },
     /// These events in full.
     Show(Vec<Position>),
     /// What is known of the source and the trace.
@@ -76,12 +79,19 @@ impl Task for Question {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.inputs);
-        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
+        if matches!(self.ask, Ask::Last(_)) {
+            request::refuse_neither(&inputs.files)?;
+        }
+        let is_page = output.format.reader() == output::Reader::Page;
+        let is_report = matches!(self.ask, Ask::Reports(_)) && is_page;
         let dated = report::dated(&inputs);
         let read = |target: &mut Target<'static>| {
             let mut answer = self.read(target)?;
             if let Some(document) = &mut answer.document {
                 document.date(dated(target));
+                if is_page {
+                    document.digest(target);
+                }
             }
             answer.origin = is_report.then(|| reports::Origin::of(target));
             Ok(answer)
@@ -131,7 +141,7 @@ impl Reader<'_, '_> {
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         Ok(match ask {
-            Ask::List | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
             Ask::Document(_) => {
                 let mut loaded = self.load(Extent::All)?;
                 let document = Some(report::read(self.target, &mut loaded)?);

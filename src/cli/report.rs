@@ -10,7 +10,7 @@ use super::names::SymbolNames;
 use super::print::Selection;
 use super::read::Ask;
 use super::sink::Sink;
-use super::{now, threads};
+use super::{now, reports, threads};
 use crate::abi::Addr;
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
@@ -52,6 +52,11 @@ impl Found {
     pub fn date(&mut self, date: Option<String>) {
         let at = self.facts.len().min(1);
         self.facts.splice(at..at, date.map(|date| ("time", date)));
+    }
+
+    /// Adds what the bytes of the trace are: a page is read where the files are not.
+    pub fn digest(&mut self, target: &mut Target<'_>) {
+        self.facts.extend(reports::digest(target).map(|digest| ("bytes", digest)));
     }
 }
 
