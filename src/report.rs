@@ -150,7 +150,7 @@ pub struct Report {
     pub columns: Vec<Column>,
     /// Rows; each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
-    /// What people read in place of a table without rows: one sentence, without a full stop.
+    /// Why there are no rows: one sentence, without a full stop.
     pub nothing: String,
     /// What is special about this trace, and changes how the rows are to be read: one line each. What a column means is
     /// in `docs/reports.md`. Hostile: escape before printing.
@@ -162,6 +162,12 @@ impl Report {
     #[must_use]
     pub fn new(name: &'static str, title: &'static str, columns: impl Into<Vec<Column>>) -> Self {
         Self { name, title, columns: columns.into(), ..Self::default() }
+    }
+
+    /// What people read in place of a table without rows.
+    #[must_use]
+    pub fn nothing(&self) -> &str {
+        if self.nothing.is_empty() { "nothing" } else { &self.nothing }
     }
 
     /// Drops all but the first columns: what a narrow line has no room for.

@@ -4,6 +4,7 @@
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
 mod csv;
+mod document;
 mod escape;
 mod issues;
 mod json;
@@ -24,6 +25,7 @@ mod window;
 use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
+pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
@@ -183,6 +185,15 @@ pub trait ReportWriter {
     /// Where the writer fails.
     fn notes(&mut self, notes: &[String]) -> io::Result<()> {
         let _ = notes;
+        Ok(())
+    }
+
+    /// A part of a document that is no table; formats for programs have none.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        let _ = part;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use super::line::{Line, width_of, wrap};
 use super::report::Words;
 use super::styles::{Style, style_of_state};
-use super::{ReportWriter, Resolve, TableOptions, View, escape};
+use super::{Part, ReportWriter, Resolve, TableOptions, View, document, escape};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Issue;
@@ -40,7 +40,7 @@ impl<'w, W: Write> TableReports<'w, W> {
     }
 
     /// An empty line between two parts.
-    fn part(&mut self) -> io::Result<()> {
+    fn space(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.any, true) { writeln!(self.out) } else { Ok(()) }
     }
 
@@ -129,16 +129,20 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
     }
 
     fn heading(&mut self, title: &str) -> io::Result<()> {
-        self.part()?;
+        self.space()?;
         self.any = false;
         writeln!(self.out, "{}", self.options.styles.text(Style::Bold, &escape(title)))
     }
 
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        document::text(part, &self.options, &mut self.any, &mut self.out)
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        self.part()?;
+        self.space()?;
         self.words.measure(report);
         if report.rows.is_empty() {
-            self.sentence("", if report.nothing.is_empty() { "nothing" } else { &report.nothing })?;
+            self.sentence("", report.nothing())?;
             return self.lines_of_notes(&report.notes);
         }
         let grid = Grid::of(report, &self.words);
@@ -153,7 +157,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         if notes.is_empty() {
             return Ok(());
         }
-        self.part()?;
+        self.space()?;
         self.lines_of_notes(notes)
     }
 
