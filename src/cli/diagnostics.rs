@@ -1,30 +1,49 @@
 //! What goes to stderr: errors, issues and notes. A value that goes down the calls, so that a monitor line's answer goes
 //! to the debugger that sent the line.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use super::Outcome;
+use super::options::Color;
+use super::sink::is_plain_terminal;
 use crate::error::Error;
-use crate::output::{self, Styles};
+use crate::output::{self, Style, Styles};
 use crate::trace::Issue;
 
 /// Where diagnostics go.
 pub struct Diagnostics {
     /// Kept in place of being printed on stderr.
     buffer: Option<RefCell<String>>,
+    /// Whether they are coloured.
+    color: Cell<Color>,
 }
 
 impl Diagnostics {
     /// To our stderr.
     pub const fn stderr() -> Self {
-        Self { buffer: None }
+        Self { buffer: None, color: Cell::new(Color::Auto) }
     }
 
     /// Into memory.
     pub fn buffer() -> Self {
-        Self { buffer: Some(RefCell::default()) }
+        Self { buffer: Some(RefCell::default()), color: Cell::new(Color::Never) }
+    }
+
+    /// Colours as the options say, for a terminal of our own.
+    pub fn set_color(&self, color: Color) {
+        if self.buffer.is_none() {
+            self.color.set(color);
+        }
+    }
+
+    fn styles(&self) -> Styles {
+        Styles::new(match self.color.get() {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stderr().is_terminal() && !is_plain_terminal(),
+        })
     }
 
     /// What came into memory.
@@ -39,7 +58,8 @@ impl Diagnostics {
 
     /// Why there is no result, or not all of it.
     pub fn failed(&self, text: impl Display) {
-        self.line(format_args!("error: {text}"));
+        let head = self.styles().text(Style::Error, "error");
+        self.write_clean(&format!("{head}: {}\n", output::escape(&text.to_string())));
     }
 
     /// What to do next.
@@ -57,12 +77,18 @@ impl Diagnostics {
         self.write(text);
     }
 
-    /// The tally of issues, below what was printed.
+    /// The tally of issues.
     pub fn issues(&self, issues: &[Issue]) {
         let mut text = Vec::new();
-        if output::write_issues(&mut text, issues, &Styles::default()).is_ok() {
-            self.write(&String::from_utf8_lossy(&text));
+        if output::write_issues(&mut text, issues, &self.styles()).is_ok() {
+            self.write_clean(&String::from_utf8_lossy(&text));
         }
+    }
+
+    /// The tally below a result: what is noted about the files, and changes nothing of it, is in `info` alone.
+    pub fn issues_of_result(&self, issues: &[Issue]) {
+        let issues: Vec<Issue> = issues.iter().filter(|issue| !issue.is_about_source()).cloned().collect();
+        self.issues(&issues);
     }
 
     /// Why there is no result; gives the exit code.
@@ -85,8 +111,13 @@ impl Diagnostics {
             output::escape_into(body, &mut clean);
             clean.push_str(line.get(body.len()..).unwrap_or_default());
         }
+        self.write_clean(&clean);
+    }
+
+    /// Lines that are escaped already.
+    fn write_clean(&self, clean: &str) {
         match &self.buffer {
-            Some(buffer) => buffer.borrow_mut().push_str(&clean),
+            Some(buffer) => buffer.borrow_mut().push_str(clean),
             // Nothing can be printed about a stderr that cannot be written.
             None => drop(std::io::stderr().write_all(clean.as_bytes())),
         }
