@@ -46,6 +46,7 @@ struct Files {
     images: Vec<Piece>,
     traces: Vec<Buffer>,
     issues: Vec<Issue>,
+    stdin_read: bool,
 }
 
 /// An ELF core.
@@ -119,16 +120,18 @@ impl Files {
             }
             SourceSpec::Images(images) => {
                 for Image { path, address } in images {
-                    files.images.push(Piece::of(file::open(path, &mut files.issues)?, *address));
+                    let file = match path.as_os_str() == "-" {
+                        true => files.stdin()?,
+                        false => file::open(path, &mut files.issues)?,
+                    };
+                    files.images.push(Piece::of(file, *address));
                 }
             }
             SourceSpec::Traces(traces) => {
                 for trace in traces {
                     let File { name, bytes, .. } = match trace {
                         TraceInput::File(path) => file::open(path, &mut files.issues)?,
-                        TraceInput::Stdin => {
-                            file::unpack("standard input".to_owned(), read_stdin()?, &mut files.issues)?
-                        }
+                        TraceInput::Stdin => files.stdin()?,
                     };
                     files.add_trace(name, bytes, inputs.format)?;
                 }
@@ -142,6 +145,18 @@ impl Files {
             _ => {}
         }
         Ok(files)
+    }
+
+    /// What is piped into us. It can be read once.
+    fn stdin(&mut self) -> Result<File, Error> {
+        if std::mem::replace(&mut self.stdin_read, true) {
+            return Err(Error::failed(
+                Code::Usage,
+                "- stands for standard input, which can be read only once",
+                "give the other as a file",
+            ));
+        }
+        file::unpack("standard input".to_owned(), read_stdin()?, &mut self.issues)
     }
 
     fn add_elf(&mut self, path: &Path) -> Result<(), Error> {
@@ -173,6 +188,11 @@ impl Files {
                 0
             }
         };
+        if let Some(same) = self.traces.iter().find(|known| known.bytes.as_slice() == bytes.as_slice()) {
+            let message = format!("{name} and {} hold the same trace buffer: it is read once", same.name);
+            self.issues.push(Issue::new(Code::SameBuffer, message));
+            return Ok(());
+        }
         self.traces.push(Buffer { name, bytes, base });
         Ok(())
     }
@@ -256,6 +276,9 @@ impl Files {
     /// that is an offset in a file and no address.
     fn place(&mut self, inputs: &Inputs) -> Result<Option<Addr>, Error> {
         let order = self.elf.as_ref().map(|(_, elf)| elf.endian());
+        for piece in &self.images {
+            refuse_decimal(piece, inputs.format)?;
+        }
         self.images = file::read_text(std::mem::take(&mut self.images), order, &mut self.issues)?;
         let mut header = inputs.header;
         for piece in self.images.iter_mut().filter(|piece| piece.address.is_none()) {
@@ -273,6 +296,29 @@ impl Files {
         }
         Ok(header.filter(|_| inputs.header.is_none()))
     }
+}
+
+/// Refuses an address without its `0x`: `ram.bin@20000000`, where the trace header in the file says that the file begins
+/// at 0x20000000.
+fn refuse_decimal(piece: &Piece, only: Option<&'static dyn Format>) -> Result<(), Error> {
+    let Some(typed) = piece.address else { return Ok(()) };
+    let meant = u64::from_str_radix(&typed.to_string(), 16).ok();
+    // Memory begins at round addresses: any other needs no search of the file.
+    let is_round = |address: &Addr| address.trailing_zeros() >= 12;
+    let Some(meant) = meant.filter(|meant| is_round(meant) && !is_round(&typed)) else { return Ok(()) };
+    let (hay, _) = piece.haystack();
+    let begins = |found: &format::Found| found.base.checked_sub(found.offset as u64);
+    if !formats(only).flat_map(|f| f.search(&hay, 16)).any(|found| begins(&found) == Some(meant)) {
+        return Ok(());
+    }
+    let name = &piece.name;
+    Err(Error::failed(
+        Code::Image,
+        format!(
+            "{name}@{typed}: this address is {typed:#x}, and the trace header in the file says it begins at {meant:#x}"
+        ),
+        format!("did you mean {name}@{meant:#x}?"),
+    ))
 }
 
 /// Places an image without an address by the trace header in it, which holds its own base. The offset of that header,
@@ -500,7 +546,11 @@ fn read_stdin() -> Result<Bytes, Error> {
         .read_to_end(&mut bytes)
         .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
     if bytes.is_empty() {
-        return Err(Error::failed(Code::File, "standard input is empty", "pipe a trace buffer into it"));
+        return Err(Error::failed(
+            Code::File,
+            "standard input is empty",
+            "pipe a trace buffer (--trace -) or a dump (--image -) into it",
+        ));
     }
     Ok(Bytes::from(bytes))
 }
