@@ -93,6 +93,20 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     Ok(Found { kernel, loaded, issues })
 }
 
+/// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where
+/// no kernel can be read.
+pub fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
+    let kernel = match target.kernel(Some(trace)) {
+        Ok(kernel) => kernel,
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let live = target.is_live();
+    trace.issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
+    trace.issues.extend(kernel.issues.iter().cloned());
+    Ok(Some(kernel))
+}
+
 /// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.
 pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
     let kernel = match target.objects(trace) {
