@@ -146,11 +146,17 @@ impl Target<'_> {
                 | Code::KernelLayout
                 | Code::NoThreads
         );
-        let Some(why) = by_address.then(|| self.mismatch()).flatten() else { return error };
+        let Some(why) = by_address.then(|| self.likely_mismatch()).flatten() else { return error };
         let mut caused = error.clone().hint("give the ELF of the program that ran (--elf)");
         caused.message = format!("ELF and memory do not match: {why}");
         caused.tried = std::iter::once(error.message).chain(error.tried).collect();
         caused
+    }
+
+    /// The same as [`Target::mismatch`], and code that differs in part: beside an address that leads nowhere it is enough.
+    fn likely_mismatch(&mut self) -> Option<String> {
+        let partly = |code: CodeMatch| code.issue().filter(|_| code.may_be_another()).map(|issue| issue.message);
+        self.mismatch().or_else(|| self.code_match().and_then(partly))
     }
 
     fn agreement(&mut self, trace: &Trace) -> Option<Agreement> {

@@ -9,6 +9,7 @@ mod inputs;
 mod live;
 mod offset;
 mod open;
+mod placing;
 mod program;
 mod raw;
 mod scan;

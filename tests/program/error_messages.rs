@@ -323,8 +323,8 @@ fn n_is_an_option_too() {
     assert_eq!(lines(&["last", "-n1200t"]), lines(&["last", "1200t"]));
     // The first that the filters keep, from a place on.
     assert_eq!(lines(&["list", "-n", "7"]), lines(&["list"])[..7]);
-    let kept = lines(&["list", "--class", "mutex", "--from", "100"]);
-    assert_eq!(lines(&["list", "--class", "mutex", "--from", "100", "-n", "3"]), kept[..3]);
+    let kept = lines(&["list", "--class", "queue", "--from", "100"]);
+    assert_eq!(lines(&["list", "--class", "queue", "--from", "100", "-n", "3"]), kept[..3]);
 }
 
 /// The ELF of another build beside a live target: the first sentence was about eight bytes of memory.
