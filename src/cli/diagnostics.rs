@@ -13,37 +13,39 @@ use crate::output::{self, Style, Styles};
 use crate::trace::Issue;
 
 /// Where diagnostics go.
+#[derive(Default)]
 pub struct Diagnostics {
     /// Kept in place of being printed on stderr.
     buffer: Option<RefCell<String>>,
     /// Whether they are coloured.
     color: Cell<Color>,
+    /// What comes below an error.
+    below: RefCell<Vec<Issue>>,
 }
 
 impl Diagnostics {
     /// To our stderr.
-    pub const fn stderr() -> Self {
-        Self { buffer: None, color: Cell::new(Color::Auto) }
+    pub fn stderr() -> Self {
+        Self::default()
     }
 
     /// Into memory.
     pub fn buffer() -> Self {
-        Self { buffer: Some(RefCell::default()), color: Cell::new(Color::Never) }
+        Self { buffer: Some(RefCell::default()), ..Self::default() }
     }
 
-    /// Colours as the options say, for a terminal of our own.
+    /// Colours as the options say.
     pub fn set_color(&self, color: Color) {
-        if self.buffer.is_none() {
-            self.color.set(color);
-        }
+        self.color.set(color);
     }
 
     fn styles(&self) -> Styles {
-        Styles::new(match self.color.get() {
+        let wanted = match self.color.get() {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => std::io::stderr().is_terminal() && !is_plain_terminal(),
-        })
+        };
+        Styles::new(wanted && self.buffer.is_none())
     }
 
     /// What came into memory.
@@ -91,6 +93,11 @@ impl Diagnostics {
         self.issues(&issues);
     }
 
+    /// Issues of a run that fails: they are printed below its error, which is the more likely cause.
+    pub fn issues_of_failure(&self, issues: &[Issue]) {
+        self.below.borrow_mut().extend_from_slice(issues);
+    }
+
     /// Why there is no result; gives the exit code.
     pub fn error(&self, error: &Error) -> Outcome {
         self.failed(&error.message);
@@ -100,6 +107,7 @@ impl Diagnostics {
         if !error.hint.is_empty() {
             self.hint(&error.hint);
         }
+        self.issues(&self.below.take());
         if error.is_not_found() { Outcome::NotFound } else { Outcome::Failed }
     }
 
