@@ -15,7 +15,6 @@ use crate::abi::Width;
 use crate::catalogue::user::UserEvents;
 use crate::catalogue::{Catalogue, Names, Product};
 use crate::code::Code;
-use crate::control::FIRST_USER_ID;
 use crate::error::Error;
 use crate::format;
 use crate::output::{self, NoNames, Reader};
@@ -111,7 +110,7 @@ impl Task for Events {
         let report = self.report(&catalogue)?;
         let mut sink = Sink::open(output, None)?;
         if report.rows.is_empty() {
-            let (nothing, hint) = self.nothing();
+            let (nothing, hint) = self.nothing(&catalogue);
             diagnostics.failed(nothing);
             diagnostics.hint(hint);
         }
@@ -171,22 +170,22 @@ impl Events {
     }
 
     /// Why nothing is listed, and what to do.
-    fn nothing(&self) -> (String, &'static str) {
+    fn nothing(&self, catalogue: &Catalogue) -> (String, &'static str) {
         let asked: Vec<&str> = self.words.iter().chain(&self.class).map(String::as_str).collect();
         let asked = asked.join(" ");
         match (self.user, asked.is_empty()) {
             (true, true) => ("no event of the application is known".to_owned(), NAMES),
             (true, false) => (format!("no event of the application matches {asked}"), NAMES),
             (false, _) if self.is_of_application() => {
-                (format!("{asked}: ids from 4096 are events of the application, and no name of one is known"), NAMES)
+                (format!("{asked}: an id of the application's own events, whose names are not known"), NAMES)
             }
             (false, _) => (format!("no event of the catalogue matches {asked}"), "`tx-trace events` lists them all"),
         }
     }
 
     /// True where ids are asked for, and all of them are the application's.
-    fn is_of_application(&self) -> bool {
-        let id = |word: &String| word.parse::<u64>().is_ok_and(|id| id >= FIRST_USER_ID);
+    fn is_of_application(&self, catalogue: &Catalogue) -> bool {
+        let id = |word: &String| word.parse().is_ok_and(|id| catalogue.user_ids().is_some_and(|ids| ids.contains(&id)));
         self.class.is_empty() && !self.words.is_empty() && self.words.iter().all(id)
     }
 }
