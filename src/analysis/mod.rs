@@ -30,7 +30,7 @@ pub use cells::share;
 pub use outcome::{Outcome, Outcomes, Waker};
 pub use tracker::{Consumer, Tracker};
 
-use cells::{address_cell, columns, many, object_cell, thread_cell, who_cell, word};
+use cells::{address_cell, columns, many, object_cell, share_cell, thread_cell, who_cell, word};
 use scope::Scope;
 use tracker::{Span, Step, System, Wants};
 

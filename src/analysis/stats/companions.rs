@@ -70,7 +70,9 @@ impl Companions {
                 reports.push(Report { name: counter.report, columns, notes: scope.notes(), ..Report::default() });
             }
             let Some(report) = reports.last_mut() else { continue };
-            report.rows.push(vec![Cell::Text(counter.name.to_owned()), Cell::Count(sum.value)]);
+            let known = sum.events == 0 || sum.unfilled < sum.events;
+            let value = if known { Cell::Count(sum.value) } else { Cell::Empty };
+            report.rows.push(vec![Cell::Text(counter.name.to_owned()), value]);
             if sum.unfilled > 0 {
                 report.notes.push(format!(
                     "{}: {} of {} events are left out; the kernel had not filled in what they would tell",

@@ -130,20 +130,17 @@ impl Intervals {
         let (from, to) = span.unwrap_or_default();
         let seen = to.saturating_sub(from);
         let whole = seen.saturating_add(self.unseen);
-        let share = match span {
-            Some(_) if whole > 0 => analysis::share(seen, whole),
-            Some(_) => 100.0,
-            None => 0.0,
-        };
-        let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
+        // Nothing is known of an interval whose events were all lost.
+        let known = |cell| if span.is_some() { cell } else { Cell::Empty };
+        let seq = |seq| known(Cell::Count(seq));
         let cells = [
             ("interval", Kind::Count, Cell::Count(self.number)),
             ("from", Kind::Seq, seq(trace.about.origin)),
             ("to", Kind::Seq, seq(trace.newest().map_or(0, |e| e.seq))),
             ("events", Kind::Count, Cell::Count(events)),
-            ("ticks", Kind::Ticks, Cell::Ticks(seen)),
+            ("ticks", Kind::Ticks, known(Cell::Ticks(seen))),
             ("lost_before", Kind::Count, Cell::Count(lost)),
-            ("seen", Kind::Real(1), Cell::Real(share)),
+            ("seen", Kind::Real(1), known(Cell::Real(analysis::share(seen, whole).unwrap_or(100.0)))),
         ];
         let (columns, row) = cells.into_iter().map(|(name, kind, cell)| (Column { name, kind }, cell)).unzip();
         Report { name: "interval", columns, rows: vec![row], notes: Vec::new() }
