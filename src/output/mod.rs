@@ -4,6 +4,7 @@
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
 mod csv;
+mod document;
 mod escape;
 mod issues;
 mod json;
@@ -23,6 +24,7 @@ mod window;
 use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
+pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
@@ -172,6 +174,15 @@ pub trait ReportWriter {
     /// Where the writer fails.
     fn heading(&mut self, name: &str) -> io::Result<()> {
         let _ = name;
+        Ok(())
+    }
+
+    /// A part of a document that is no table; formats for programs have none.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        let _ = part;
         Ok(())
     }
 
