@@ -38,7 +38,17 @@ const COMMANDS: [&str; 11] = [
 ];
 
 /// What no capture of ours shows: live targets and real traces do.
-const UNMET: &[&str] = &[];
+const UNMET: &[&str] = &[
+    "row_control.address",
+    "row_control.bytes",
+    "row_filex",
+    "row_filex_tracex",
+    "row_interval",
+    "row_netx",
+    "row_netx_tracex",
+    "row_threads_tracex.copies",
+    "row_unregistered",
+];
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
@@ -58,6 +68,8 @@ fn every_line_of_the_goldens_and_captures_is_in_the_schema() {
     let schema = Schema::new();
     let mut goldens = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), &mut goldens);
+    // A report that is made up, to show each kind of cell.
+    goldens.retain(|path| !path.ends_with("output_report.json"));
     let texts = goldens.iter().map(|path| (path, std::fs::read_to_string(path).unwrap()));
     let count: usize = texts.map(|(path, text)| schema.check_all(&path.display().to_string(), &text)).sum();
     assert!(count > 900, "{count}");

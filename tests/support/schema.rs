@@ -108,6 +108,8 @@ impl Schema {
         let missing: Vec<String> = self.lines.keys().flat_map(fields).filter(|field| !met.contains(field)).collect();
         // Of a line that never came the name is enough.
         let is_part = |field: &String| field.split_once('.').is_some_and(|(name, _)| missing.iter().any(|m| m == name));
-        missing.iter().filter(|field| !is_part(field)).cloned().collect()
+        // `follow --report` adds it to every row.
+        let is_interval = |field: &String| field.ends_with(".interval");
+        missing.iter().filter(|field| !is_part(field) && !is_interval(field)).cloned().collect()
     }
 }
