@@ -143,7 +143,10 @@ impl Intervals {
             (Column::new("events", Kind::Count), Cell::Count(events)),
             (Column::new("ticks", Kind::Ticks).titled("time"), known(Cell::Ticks(seen))),
             (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(lost)),
-            (Column::new("seen", Kind::Percent(1)).titled("time seen"), known(Cell::Real(analysis::share(seen, whole).unwrap_or(100.0)))),
+            (
+                Column::new("seen", Kind::Percent(1)).titled("time seen"),
+                known(Cell::Real(analysis::share(seen, whole).unwrap_or(100.0))),
+            ),
         ];
         let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
         Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }
