@@ -57,6 +57,14 @@ pub static TOPICS: &[Topic] = &[
     },
 ];
 
+impl Topic {
+    /// What is printed.
+    fn page(&self) -> String {
+        // A page of docs/ begins with its title.
+        if self.text.starts_with("# ") { page::markdown(self.text) } else { self.text.to_owned() }
+    }
+}
+
 /// What to explain.
 struct Help {
     word: Option<String>,
@@ -82,7 +90,7 @@ impl Task for Help {
 
 /// The text of a topic or a command; of both where one word names both.
 fn explain(word: &str) -> Result<String, Error> {
-    let topic = TOPICS.iter().find(|topic| topic.name == word).map(|topic| topic.text.to_owned());
+    let topic = TOPICS.iter().find(|topic| topic.name == word).map(Topic::page);
     let command = commands::row(word).map(page::command);
     match (topic, command) {
         (Some(topic), Some(command)) => Ok(format!("{topic}\n{command}")),
