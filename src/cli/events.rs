@@ -176,7 +176,7 @@ impl Events {
         match (self.user, asked.is_empty()) {
             (true, true) => ("no event of the application is known".to_owned(), NAMES),
             (true, false) => (format!("no event of the application matches {asked}"), NAMES),
-            (false, _) if self.is_of_application() => {
+            (false, _) if self.is_of_application(catalogue) => {
                 (format!("{asked}: an id of the application's own events, whose names are not known"), NAMES)
             }
             (false, _) => (format!("no event of the catalogue matches {asked}"), "`tx-trace events` lists them all"),
