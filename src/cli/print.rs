@@ -77,7 +77,7 @@ pub fn answer(
     }
     sink.finish()?;
     if !format.has_issues() {
-        if found && !matches!(question.ask, Ask::Info) {
+        if found {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);
