@@ -309,6 +309,7 @@ impl Words<'_> {
             return vec![address, name.map(|n| csv::text(&n)).unwrap_or_default()];
         }
         vec![match cell {
+            Cell::Empty => String::new(),
             Cell::Flag(yes) => yes.to_string(),
             Cell::Text(text) | Cell::State(_, text) => csv::text(text),
             Cell::Term(term) => term.name.to_owned(),
