@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
-use super::options::{Bridge, Control, Demo, Dump, Events, Follow, Gdb, Objects, Read, Reports, Serve, Threads};
+use super::options::{Bridge, Control, Demo, Dump, Events, Follow, Gdb, List, Objects, Read, Reports, Serve, Threads};
 use super::read::Ask;
 use super::request::{self, Request};
 use super::{bridge, control, demo, dump, events, follow, gdb, serve, threads};
@@ -61,8 +61,14 @@ const LAST: Amount = Amount::Events(20);
 
 /// Every command, in the order of the help.
 pub static COMMANDS: &[Row] = &[
-    read("last", "The newest N events, oldest first", |row, m| request::read(row, take(m)?, Ask::Last(LAST))),
-    read("list", "Every event that the filters keep", |row, m| request::read(row, take(m)?, Ask::List)),
+    Row {
+        options: options::<List>,
+        ..read("last", "The newest N events, oldest first", |row, m| request::events(row, take(m)?, Ask::Last(LAST)))
+    },
+    Row {
+        options: options::<List>,
+        ..read("list", "Every event that the filters keep", |row, m| request::events(row, take(m)?, Ask::List))
+    },
     read("show", "Events in full, by sequence number; -1 is the newest", |row, m| {
         request::read(row, take(m)?, Ask::Show(Vec::new()))
     }),
@@ -160,7 +166,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 24] = [
+pub const MONITOR_OPTIONS: [&str; 26] = [
     // N, SEQ, or a time; not a file.
     "words",
     "thread",
@@ -186,6 +192,8 @@ pub const MONITOR_OPTIONS: [&str; 24] = [
     "span",
     "format",
     "width",
+    "columns",
+    "wide",
 ];
 
 type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;

@@ -14,7 +14,7 @@ use crate::analysis::Name;
 use crate::catalogue::Names;
 use crate::format::Format as TraceFormat;
 use crate::mem::Region;
-use crate::output::Format;
+use crate::output::{ExtraColumn, Format};
 use crate::rsp::Leave;
 use crate::session::Image;
 use crate::trace::Direction;
@@ -33,6 +33,27 @@ pub struct Read {
     pub clock: Clock,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Options of the commands that read a target and print its events.
+#[derive(Args)]
+pub struct List {
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
+}
+
+/// Which columns the table of events has.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct ExtraColumns {
+    /// More columns in the table of events: time, stamp, priority, threshold
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::column)]
+    pub columns: Vec<ExtraColumn>,
+    /// All columns in the table of events
+    #[arg(long)]
+    pub wide: bool,
 }
 
 /// Options of `objects`.
@@ -382,6 +403,8 @@ pub struct Bridge {
 pub struct Follow {
     #[command(flatten)]
     pub read: Read,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
     /// Begin with all that is there already (N begins with the newest N)
     #[arg(long, help_heading = "Following")]
     pub from_start: bool,
@@ -413,6 +436,8 @@ pub struct Follow {
 pub struct Demo {
     #[command(flatten)]
     pub output: Output,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
 }
 
 /// Options of `gdb`.

@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::Format;
+use crate::output::{ExtraColumn, Format};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -70,6 +70,8 @@ pub struct Output {
     pub width: Option<usize>,
     /// Lost data is an error.
     pub strict: bool,
+    /// Columns of the table of events beside those that it always has.
+    pub columns: Vec<ExtraColumn>,
 }
 
 /// One run.
@@ -115,7 +117,7 @@ impl Output {
             (Color::Auto, Ok("never")) => Color::Never,
             (typed, _) => typed,
         };
-        Self { format, path, color, width, strict }
+        Self { format, path, color, width, strict, columns: Vec::new() }
     }
 
     /// Of the options of a command, in a format that it has.
@@ -124,6 +126,12 @@ impl Output {
             return Err(only_reports(typed.format));
         }
         Ok(Self::new(typed.format, typed.printing))
+    }
+
+    /// The same with these columns in the table of events.
+    pub fn with(self, typed: options::ExtraColumns) -> Self {
+        let columns = if typed.wide { ExtraColumn::ALL.to_vec() } else { typed.columns };
+        Self { columns, ..self }
     }
 
     /// Prints an error as the format has it: JSON gets its `error` line as well. A file stays as it was.
@@ -201,6 +209,12 @@ impl From<options::Clock> for Clock {
         let (direction, period, release) = (typed.direction, typed.period, typed.qnx_version);
         Self { options: DecodeOptions { direction, period, release, hz, ..DecodeOptions::default() }, hz_symbol }
     }
+}
+
+/// A question of the commands that print events.
+pub fn events(row: &Row, typed: options::List, ask: Ask) -> Result<Request, Error> {
+    let Request { task, output } = read(row, typed.read, ask)?;
+    Ok(Request { task, output: output.with(typed.columns) })
 }
 
 /// A question of the commands that read.

@@ -40,11 +40,6 @@ impl Line {
         self.col + self.spaces
     }
 
-    /// True once something did not fit: what follows is not written.
-    pub(super) const fn is_full(&self) -> bool {
-        self.full
-    }
-
     /// So many spaces.
     pub(super) fn space(&mut self, n: usize) {
         self.spaces += n;

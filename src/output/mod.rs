@@ -3,16 +3,19 @@
 //! A sink is pushed to: begin, events, finish. Data goes to the writer that the
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
+mod arguments;
 mod csv;
 mod escape;
 mod issues;
 mod json;
+mod layout;
 mod line;
 mod listing;
 mod markdown;
 mod report;
 mod row;
 mod scale;
+mod short;
 mod show;
 mod styles;
 mod table;
@@ -25,16 +28,18 @@ pub use csv::Csv;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
+pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};
 pub use show::Show;
 pub use styles::{Style, Styles};
-pub use table::{Table, TableOptions, TimeFrom, WIDEST};
+pub use table::Table;
 pub use window::Window;
 
 use markdown::MdReports;
 use report::{CsvReports, JsonReports, TableReports};
 
 use crate::abi::{Addr, Width};
+use crate::analysis::Outcome;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::report::Report;
@@ -111,6 +116,11 @@ pub trait EventSink {
     /// # Errors
     /// Where the writer fails.
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()>;
+
+    /// What became of the call of the event that comes next. Formats of data alone ignore it.
+    fn outcome(&mut self, outcome: Outcome) {
+        let _ = outcome;
+    }
 
     /// One event.
     ///

@@ -102,6 +102,8 @@ fn run(line: &str, scratch: &Scratch) -> (String, i32, String) {
     for variable in ["TX_TRACE_ELF", "TX_TRACE_REMOTE", "COLUMNS", "XDG_DATA_HOME", "NO_COLOR"] {
         shell.env_remove(variable);
     }
+    // Pages show what a terminal of 80 columns shows: a debugger's command gives its width in this way.
+    shell.env("TX_TRACE_COLOR", "never").env("COLUMNS", "80");
     let out = shell.stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out.stdout), out.status.code().unwrap(), text(out.stderr))

@@ -1,17 +1,24 @@
-//! `--report NAME --every 1s`: the report over each interval. A gap ends the interval: what was open in it is not known.
+//! `--report NAME --every 1s`: the report over each interval of the wall clock, also where nothing came. What was open at
+//! a gap is not known.
 
 use std::time::{Duration, Instant};
 
-use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
 use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::follow::{Gap, Interval, Update};
-use crate::format::Lost;
 use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report};
+use crate::rsp::transport::{deadline_in, remaining};
 use crate::trace::{Issue, Trace};
+
+/// What was not seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Missed {
+    events: u64,
+    ticks: i64,
+}
 
 /// Reports over intervals.
 pub struct Intervals {
@@ -20,16 +27,15 @@ pub struct Intervals {
     format: Format,
     options: TableOptions,
     interval: Interval,
-    since: Instant,
+    /// When this interval ends.
+    end: Instant,
     /// Number of the interval, from 0.
     number: u64,
-    /// Ticks at the end of what was printed last.
+    /// Ticks of the last event.
     reached: Option<i64>,
-    /// Ticks between there and the first event of this interval that were not observed.
-    unseen: i64,
-    /// What was lost before this interval, all in one.
-    gap: Option<Gap>,
-    /// Something is missing since the last events that were printed.
+    before: Missed,
+    within: Missed,
+    /// Something is missing since the last event.
     missed: bool,
     begun: bool,
 }
@@ -43,11 +49,11 @@ impl Intervals {
             format,
             options,
             interval: Interval::default(),
-            since: Instant::now(),
+            end: deadline_in(every),
             number: 0,
             reached: None,
-            unseen: 0,
-            gap: None,
+            before: Missed::default(),
+            within: Missed::default(),
             missed: false,
             begun: false,
         }
@@ -55,85 +61,68 @@ impl Intervals {
 
     /// Adds events; false where the interval has to end for want of room.
     pub fn add(&mut self, batch: &Update) -> bool {
-        if self.interval.is_empty()
-            && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
-        {
-            // Between intervals without a gap nothing was missed.
-            self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
+        if let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) {
+            let unseen = self.reached.filter(|_| self.missed).map_or(0, |reached| first.ticks.saturating_sub(reached));
+            let missed = self.missed();
+            missed.ticks = missed.ticks.saturating_add(unseen);
+            self.missed = false;
+            self.reached = Some(last.ticks);
         }
         self.interval.add(batch)
     }
 
-    /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
-    pub fn gap(
-        &mut self,
-        gap: &Gap,
-        filters: &Filters,
-        view: &View<'_>,
-        out: &Buffer,
-        diagnostics: &Diagnostics,
-    ) -> Result<(), Error> {
-        // Where nothing was seen since the last gap the interval goes on: time is what ends it.
-        if !self.interval.is_empty() {
-            self.print(filters, view, out, diagnostics)?;
-        }
-        let before = self.gap.map_or(Lost::default(), |g| g.lost);
-        let lost =
-            Lost { count: before.count.saturating_add(gap.lost.count), at_least: before.at_least || gap.lost.at_least };
-        let restarted = gap.restarted || self.gap.is_some_and(|g| g.restarted);
-        self.gap = Some(Gap { lost, restarted, seq: gap.seq });
+    /// Something is missing before the events that come next.
+    pub fn gap(&mut self, gap: &Gap) {
+        self.interval.gap(gap.seq);
+        let missed = self.missed();
+        missed.events = missed.events.saturating_add(gap.lost.count);
         self.missed = true;
-        Ok(())
     }
 
-    /// True once the interval has lasted long enough.
-    pub fn is_over(&self) -> bool {
-        self.since.elapsed() >= self.every
+    /// Where what is missing now counts.
+    fn missed(&mut self) -> &mut Missed {
+        if self.interval.is_empty() { &mut self.before } else { &mut self.within }
     }
 
-    /// Prints the interval and begins the next one. An interval in which all was lost is printed too.
-    pub fn print(
-        &mut self,
-        filters: &Filters,
-        view: &View<'_>,
-        out: &Buffer,
-        diagnostics: &Diagnostics,
-    ) -> Result<(), Error> {
-        self.since = Instant::now();
-        let span = self.interval.span();
-        let gap = self.gap.take();
-        if span.is_none() && gap.is_none() {
-            return Ok(());
+    /// How long this interval goes on.
+    pub fn left(&self) -> Duration {
+        remaining(self.end)
+    }
+
+    /// True where there is nothing to print yet.
+    pub fn is_empty(&self) -> bool {
+        self.interval.is_empty() && self.before.events == 0
+    }
+
+    /// Prints the interval and begins the next one. Where one or more ends have passed meanwhile, there is one row for
+    /// all of that time.
+    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Buffer) -> Result<(), Error> {
+        while self.left().is_zero() {
+            self.end = self.end.checked_add(self.every).unwrap_or_else(|| deadline_in(self.every));
         }
-        // Once for each interval: a ring that goes around at every look would drown the reports.
-        diagnostics.issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
+        let span = self.interval.span();
         let count = self.interval.len() as u64;
         let trace = self.interval.take(view.trace);
         let view = View { trace: &trace, ..*view };
-        let head = self.head(&trace, span, count, gap.map_or(0, |g| g.lost.count));
-        let mut reports = Vec::new();
-        if span.is_some() {
-            reports = self.reports(filters, &view)?;
-        }
+        let head = self.head(&trace, span, count);
+        let reports = if span.is_some() { self.reports(filters, &view)? } else { Vec::new() };
         self.write(&head, &reports, &view, out)?;
         self.number = self.number.saturating_add(1);
-        if let Some((_, to)) = span {
-            self.reached = Some(to);
-            self.missed = false;
-        }
-        self.unseen = 0;
+        (self.before, self.within) = (Missed::default(), Missed::default());
         Ok(())
     }
 
     /// The row of the interval itself.
-    fn head(&self, trace: &Trace, span: Option<(i64, i64)>, events: u64, lost: u64) -> Report {
+    fn head(&self, trace: &Trace, span: Option<(i64, i64)>, events: u64) -> Report {
         let (from, to) = span.unwrap_or_default();
-        let seen = to.saturating_sub(from);
-        let whole = seen.saturating_add(self.unseen);
+        let ticks = to.saturating_sub(from);
+        let whole = ticks.saturating_add(self.before.ticks);
         let share = match span {
-            Some(_) if whole > 0 => analysis::share(seen, whole),
-            Some(_) => 100.0,
-            None => 0.0,
+            Some(_) if whole > 0 => Cell::Real(analysis::share(ticks.saturating_sub(self.within.ticks), whole)),
+            Some(_) => Cell::Real(100.0),
+            None if self.before.events > 0 => Cell::Real(0.0),
+            // Nothing came, so no stamp shows how long that was.
+            None => Cell::Empty,
         };
         let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
         let cells = [
@@ -141,9 +130,10 @@ impl Intervals {
             ("from", Kind::Seq, seq(trace.about.origin)),
             ("to", Kind::Seq, seq(trace.newest().map_or(0, |e| e.seq))),
             ("events", Kind::Count, Cell::Count(events)),
-            ("ticks", Kind::Ticks, Cell::Ticks(seen)),
-            ("lost_before", Kind::Count, Cell::Count(lost)),
-            ("seen", Kind::Real(1), Cell::Real(share)),
+            ("ticks", Kind::Ticks, Cell::Ticks(ticks)),
+            ("lost_before", Kind::Count, Cell::Count(self.before.events)),
+            ("lost_within", Kind::Count, Cell::Count(self.within.events)),
+            ("seen", Kind::Real(1), share),
         ];
         let (columns, row) = cells.into_iter().map(|(name, kind, cell)| (Column { name, kind }, cell)).unzip();
         Report { name: "interval", columns, rows: vec![row], notes: Vec::new() }

@@ -38,7 +38,7 @@ fn run(mut sink: impl EventSink, view: &View<'_>) {
 
 fn table_of(view: &View<'_>, width: usize, time: TimeFrom, colour: bool) -> String {
     let mut out = Vec::new();
-    run(Table::new(&mut out, TableOptions { width, styles: Styles::new(colour), time, outcomes: None }), view);
+    run(Table::new(&mut out, TableOptions { width, styles: Styles::new(colour), time, ..TableOptions::default() }), view);
     String::from_utf8(out).unwrap()
 }
 
