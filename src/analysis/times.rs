@@ -32,7 +32,8 @@ pub(super) const fn why(counts: Counts) -> Option<&'static str> {
 }
 
 /// How long something took, for a sentence; `None` where the clock does not measure it.
-pub(super) fn length(clock: &Clock, ticks: i64) -> Option<String> {
+#[must_use]
+pub fn length(clock: &Clock, ticks: i64) -> Option<String> {
     number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
 }
 

@@ -151,7 +151,8 @@ fn clock(trace: &Trace) -> String {
     format!("counts {way} ({how}: {}), mask {:#x}{period}, {rate}", clock.reason, clock.mask)
 }
 
-fn fill(trace: &Trace) -> String {
+/// How much of the buffer holds events, and how long they lasted.
+pub fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
     let ticks = trace.newest().map_or(0, |e| e.ticks);

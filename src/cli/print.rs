@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::read::{Answer, Ask, Question, start_of};
+use super::report::Document;
 use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
@@ -42,18 +43,30 @@ pub fn answer(
             }
             true
         }
+        Ask::Document(request) => {
+            let query = print_notes(query()?, diagnostics);
+            let document = Document {
+                loaded: &answer.loaded,
+                found: answer.document.as_ref(),
+                query: &query,
+                names: &names,
+                target,
+            };
+            document.print(request, format, &options, &mut sink)?;
+            true
+        }
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);
             reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
-        Ask::List | Ask::Last(_) => {
+        Ask::List { .. } | Ask::Last(_) => {
             let query = print_notes(query()?, diagnostics);
             let selection = Selection::of(&question.ask, &answer.loaded, &query)?;
             let any = selection.print(&view, format, options.clone(), &mut sink)?;
             if !any {
-                diagnostics.say(none(trace));
+                diagnostics.failed(none(trace));
             }
             any
         }
@@ -105,18 +118,28 @@ fn event_writer<'w>(
 }
 
 /// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.
-struct Selection<'a> {
+pub struct Selection<'a> {
     loaded: &'a Loaded,
     query: &'a Query<'a>,
     skip: u64,
+    /// So many behind these.
+    most: u64,
     from: i64,
     time: TimeFrom,
 }
 
 impl<'a> Selection<'a> {
-    fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
-        let mut selection = Self { loaded, query, skip: 0, from: i64::MIN, time: TimeFrom::Origin };
-        let Ask::Last(amount) = ask else { return Ok(selection) };
+    /// Of what was asked.
+    pub fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
+        let mut selection = Self { loaded, query, skip: 0, most: u64::MAX, from: i64::MIN, time: TimeFrom::Origin };
+        let amount = match ask {
+            Ask::Last(amount) => amount,
+            Ask::List { most } => {
+                selection.most = most.unwrap_or(u64::MAX);
+                return Ok(selection);
+            }
+            _ => return Ok(selection),
+        };
         selection.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
         match amount {
             Amount::Events(n) => {
@@ -137,7 +160,7 @@ impl<'a> Selection<'a> {
 
     fn visit(&self, each: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
         let all = self.query.keeps_all();
-        let mut skip = self.skip;
+        let (mut skip, mut left) = (self.skip, self.most);
         self.loaded.trace.visit(|event| {
             if !all && self.query.is_past(event) {
                 return ControlFlow::Break(());
@@ -149,6 +172,10 @@ impl<'a> Selection<'a> {
                 skip = skip.saturating_sub(1);
                 return ControlFlow::Continue(());
             }
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            left = left.saturating_sub(1);
             each(event)
         });
     }
@@ -168,7 +195,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Prints them; false where there is none.
-    fn print(
+    pub fn print(
         &self,
         view: &View<'_>,
         format: Format,
@@ -237,7 +264,7 @@ fn show(
     drop(writer);
     let held = view.trace.about.held;
     for position in &missing {
-        diagnostics.say(format_args!(
+        diagnostics.failed(format_args!(
             "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
             held.saturating_sub(1)
         ));

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
-use super::request::{Clock, Output, Task};
+use super::request::{self, Clock, Output, Task};
 use super::sink::Sink;
-use super::{Outcome, info, live, print, reports, threads};
+use super::{Outcome, info, live, print, report, reports, threads};
 use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::code::Code;
@@ -35,8 +35,11 @@ pub struct Question {
 pub enum Ask {
     /// The newest events.
     Last(Amount),
-    /// All events.
-    List,
+    /// All events, or the first so many that the filters keep.
+    List {
+        /// How many.
+        most: Option<u64>,
+    },
     /// These events in full.
     Show(Vec<Position>),
     /// What is known of the source and the trace.
@@ -45,6 +48,8 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
+    /// All of them in one document for people.
+    Document(ReportRequest),
 }
 
 /// What was read for a question.
@@ -55,13 +60,15 @@ pub struct Answer {
     pub info: Option<info::Info>,
     /// What a report in a file says of its source.
     pub origin: Option<reports::Origin>,
+    /// What a document has beside the trace.
+    pub document: Option<report::Found>,
     /// The objects' current states.
     pub states: Vec<output::InMemory>,
 }
 
 impl From<Loaded> for Answer {
     fn from(loaded: Loaded) -> Self {
-        Self { loaded, info: None, origin: None, states: Vec::new() }
+        Self { loaded, info: None, origin: None, document: None, states: Vec::new() }
     }
 }
 
@@ -72,9 +79,20 @@ impl Task for Question {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.inputs);
-        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
+        if matches!(self.ask, Ask::Last(_)) {
+            request::refuse_neither(&inputs.files)?;
+        }
+        let is_page = output.format.reader() == output::Reader::Page;
+        let is_report = matches!(self.ask, Ask::Reports(_)) && is_page;
+        let dated = report::dated(&inputs);
         let read = |target: &mut Target<'static>| {
             let mut answer = self.read(target)?;
+            if let Some(document) = &mut answer.document {
+                document.date(dated(target));
+                if is_page {
+                    document.digest(target);
+                }
+            }
             answer.origin = is_report.then(|| reports::Origin::of(target));
             Ok(answer)
         };
@@ -123,7 +141,12 @@ impl Reader<'_, '_> {
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         Ok(match ask {
-            Ask::List | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::Document(_) => {
+                let mut loaded = self.load(Extent::All)?;
+                let document = Some(report::read(self.target, &mut loaded)?);
+                Answer { document, ..loaded.into() }
+            }
             Ask::Last(amount) => self.newest(*amount)?.into(),
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {

@@ -20,22 +20,9 @@ pub struct Origin {
 impl Origin {
     /// Names the source, the trace's bytes and the program.
     pub fn of(target: &mut Target) -> Self {
-        let hex = |bytes: &[u8]| {
-            bytes.iter().fold(String::new(), |mut text, b| {
-                // Writing into a string does not fail.
-                let _ = write!(text, "{b:02x}");
-                text
-            })
-        };
         let source = if target.name() == "stdio:" { super::info::DEBUGGER } else { target.name() };
         let mut rows = vec![("source", source.to_owned())];
-        if let Ok(raw) = target.raw() {
-            let digest = Sha256::digest(raw.bytes.as_slice());
-            rows.push((
-                "trace",
-                format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)),
-            ));
-        }
+        rows.extend(digest(target).map(|digest| ("trace", digest)));
         if let Some(elf) = target.elf() {
             rows.push(("ELF", elf.describe()));
             rows.push(("build id", elf.build_id().map_or("none".to_owned(), |id| hex(&id))));
@@ -53,6 +40,21 @@ impl Origin {
             notes: Vec::new(),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
+}
+
+/// The bytes of the trace: how many, where, and what they are.
+pub fn digest(target: &mut Target<'_>) -> Option<String> {
+    let raw = target.raw().ok()?;
+    let digest = Sha256::digest(raw.bytes.as_slice());
+    Some(format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)))
 }
 
 /// Notes below each table of times that not all of the trace's time is known.

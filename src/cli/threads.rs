@@ -43,7 +43,7 @@ pub struct Found {
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
     let options::Threads { words, all, source, output } = typed;
-    let inputs = request::inputs(source, request::take_words(&mut Ask::Info, words)?)?;
+    let inputs = request::inputs(source, request::take_words("threads", &mut Ask::Info, false, words)?)?;
     Ok(Request::new(ThreadsTask { inputs, all }, Output::of(row, output)?))
 }
 
@@ -91,6 +91,20 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
+}
+
+/// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where
+/// no kernel can be read.
+pub fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
+    let kernel = match target.kernel(Some(trace)) {
+        Ok(kernel) => kernel,
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let live = target.is_live();
+    trace.issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
+    trace.issues.extend(kernel.issues.iter().cloned());
+    Ok(Some(kernel))
 }
 
 /// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.

@@ -149,7 +149,11 @@ pub struct Follower {
 /// [`Error`] where the link fails, or the target ends.
 pub fn let_run(target: &mut Target<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Error> {
     link::start(target, how)?;
-    match link::wait(target, how, pause, halts)? {
+    let stop = match link::wait(target, how, pause, halts)? {
+        None => link::halt(target, how)?,
+        stop => stop,
+    };
+    match stop {
         None => Ok(()),
         Some(_) => Err(Error::failed(Code::CannotFollow, "the target stopped by itself", "let it run")),
     }

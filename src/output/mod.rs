@@ -5,6 +5,7 @@
 
 mod arguments;
 mod csv;
+mod document;
 mod escape;
 mod issues;
 mod json;
@@ -15,6 +16,7 @@ mod markdown;
 mod report;
 mod row;
 mod scale;
+mod schema;
 mod short;
 mod show;
 mod styles;
@@ -25,11 +27,13 @@ mod window;
 use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
+pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
 pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};
+pub use schema::JSON_SCHEMA;
 pub use show::Show;
 pub use styles::{Style, Styles};
 pub use table::Table;
@@ -180,6 +184,15 @@ pub trait ReportWriter {
     /// Where the writer fails.
     fn heading(&mut self, name: &str) -> io::Result<()> {
         let _ = name;
+        Ok(())
+    }
+
+    /// A part of a document that is no table; formats for programs have none.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        let _ = part;
         Ok(())
     }
 

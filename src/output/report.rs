@@ -13,7 +13,7 @@ use super::listing::now;
 use super::scale::Scale;
 use super::styles::Style;
 use super::text::hex;
-use super::{InMemory, ReportWriter, Resolve, TableOptions, View, csv, digits, escape, json};
+use super::{InMemory, Part, ReportWriter, Resolve, TableOptions, View, csv, digits, document, escape, json};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Issue};
@@ -210,6 +210,10 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             writeln!(self.out)?;
         }
         writeln!(self.out, "{}", self.options.styles.text(Style::Bold, &escape(name)))
+    }
+
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        document::text(part, &self.options, &mut self.any, &mut self.out)
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {

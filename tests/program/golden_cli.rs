@@ -69,6 +69,23 @@ fn every_command_on_every_fixture() {
 }
 
 #[test]
+fn the_report() {
+    for (name, source) in [
+        ("cm3-core", "cm3.elf cm3.core"),
+        ("cm3-trace", "cm3.trx"),
+        ("host-core", "host.elf host.core"),
+        ("smp-core", "smp.elf smp.core"),
+        ("uia-stop", "uia-stop.elf uia-stop.ram.bin"),
+        ("qnx-kev", "qnx.kev"),
+    ] {
+        let widths = [" --width 80", " --width 120", ""].map(|width| format!("report {source}{width}"));
+        let filtered = format!("report {source} --from -5 --to -2 --width 80");
+        let page = format!("report {source} --format md");
+        check(&format!("report-{name}"), &[&widths[..], &[filtered, page]].concat());
+    }
+}
+
+#[test]
 fn whole_list() {
     check("list-80", &lines(&["list cm3.elf cm3.core --width 80"]));
     check("list-120", &lines(&["list cm3.elf cm3.core --width 120"]));
