@@ -51,7 +51,8 @@ fn usage(message: &str) -> Error {
 
 /// Of what was typed.
 pub fn request(typed: options::Follow) -> Result<Request, Error> {
-    let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } = typed;
+    let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } =
+        typed;
     let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;
     let options::Read { source, filters: which, mut clock, output, .. } = read;
     if which.from.is_some() || which.to.is_some() || which.around.is_some() {

@@ -70,13 +70,7 @@ pub struct TableOptions {
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self {
-            width: 80,
-            styles: Styles::default(),
-            time: TimeFrom::Origin,
-            columns: Vec::new(),
-            legend: false,
-        }
+        Self { width: 80, styles: Styles::default(), time: TimeFrom::Origin, columns: Vec::new(), legend: false }
     }
 }
 

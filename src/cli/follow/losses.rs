@@ -78,11 +78,10 @@ mod tests {
             losses.gap(&gap(3, ms));
             lines.extend(losses.due(at(ms)));
         }
-        assert_eq!(lines.iter().map(|i| (i.count, i.place.seq)).collect::<Vec<_>>(), [
-            (3, Some(0)),
-            (300, Some(10)),
-            (300, Some(1010))
-        ]);
+        assert_eq!(
+            lines.iter().map(|i| (i.count, i.place.seq)).collect::<Vec<_>>(),
+            [(3, Some(0)), (300, Some(10)), (300, Some(1010))]
+        );
         assert!(lines[1].message.starts_with("300 events were overwritten"));
         assert_eq!(losses.take(at(2500)).iter().map(|i| i.count).sum::<u64>(), 147);
         assert!(losses.take(at(2500)).is_empty() && losses.due(at(9000)).is_empty());

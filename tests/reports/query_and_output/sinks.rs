@@ -5,8 +5,8 @@ use tx_trace::catalogue::Catalogue;
 use tx_trace::code::Code;
 use tx_trace::error::Error;
 use tx_trace::output::{
-    Csv, EventSink, ExtraColumn, Format, Json, NoNames, Resolve, Show, Styles, Table, TableOptions, TimeFrom, View, Window,
-    catalogue, objects, report_writer, write_error, write_issues,
+    Csv, EventSink, ExtraColumn, Format, Json, NoNames, Resolve, Show, Styles, Table, TableOptions, TimeFrom, View,
+    Window, catalogue, objects, report_writer, write_error, write_issues,
 };
 use tx_trace::report::{Cell, Column, Kind, Report};
 use tx_trace::trace::{ContextKind, Issue, Place};
@@ -38,7 +38,10 @@ fn run(mut sink: impl EventSink, view: &View<'_>) {
 
 fn table_of(view: &View<'_>, width: usize, time: TimeFrom, colour: bool) -> String {
     let mut out = Vec::new();
-    run(Table::new(&mut out, TableOptions { width, styles: Styles::new(colour), time, ..TableOptions::default() }), view);
+    run(
+        Table::new(&mut out, TableOptions { width, styles: Styles::new(colour), time, ..TableOptions::default() }),
+        view,
+    );
     String::from_utf8(out).unwrap()
 }
 
@@ -287,17 +290,16 @@ fn the_registry_is_listed() {
 }
 
 fn sample_report() -> Report {
-    let column = |name, kind| Column { name, kind };
+    let columns = [
+        Column::new("thread", Kind::Thread),
+        Column::new("events", Kind::Count),
+        Column::new("share", Kind::Percent(1)),
+        Column::new("entry", Kind::Code),
+        Column::new("is_stuck", Kind::Flag).titled("stuck"),
+        Column::new("never", Kind::Count),
+        Column::new("why", Kind::Text),
+    ];
     Report {
-        name: "sample",
-        columns: vec![
-            column("thread", Kind::Thread),
-            column("events", Kind::Count),
-            column("share", Kind::Real(1)),
-            column("entry", Kind::Code),
-            column("stuck", Kind::Flag),
-            column("why", Kind::Text),
-        ],
         rows: vec![
             vec![
                 Cell::Named(0x10, Some("sensor|a".into())),
@@ -305,6 +307,7 @@ fn sample_report() -> Report {
                 Cell::Real(99.25),
                 Cell::Address(0x800),
                 Cell::Flag(true),
+                Cell::Empty,
                 Cell::Text("waits for a queue that nobody fills, and has done so from the start of the trace".into()),
             ],
             vec![
@@ -314,11 +317,13 @@ fn sample_report() -> Report {
                 Cell::Address(0x900),
                 Cell::Flag(false),
                 Cell::Empty,
+                Cell::Empty,
             ],
         ],
         notes: vec![
             "A note that is long enough to be wrapped where a terminal of eighty columns ends its line.".into(),
         ],
+        ..Report::new("sample", "A sample", columns)
     }
 }
 
@@ -366,7 +371,7 @@ fn another_system_has_no_range_of_user_events() {
 #[test]
 fn a_long_name_is_cut_and_said_to_be() {
     let made = named("a thread with a name that is far too long for any column");
-    assert!(table(&made, 80).contains(" a thread with a nam~  tx_queue_send  "), "{}", table(&made, 80));
+    assert!(table(&made, 80).contains("  a thread ~  tx_queue_send  "), "{}", table(&made, 80));
 }
 
 fn named(name: &str) -> Made {
