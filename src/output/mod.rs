@@ -13,6 +13,7 @@ mod layout;
 mod line;
 mod listing;
 mod markdown;
+mod outcome;
 mod report;
 mod report_table;
 mod row;

@@ -120,23 +120,19 @@ impl Intervals {
         let (from, to) = span.unwrap_or_default();
         let ticks = to.saturating_sub(from);
         let whole = ticks.saturating_add(self.before.ticks);
-        let share = match span {
-            Some(_) if whole > 0 => Cell::Real(analysis::share(ticks.saturating_sub(self.within.ticks), whole)),
-            Some(_) => Cell::Real(100.0),
-            None if self.before.events > 0 => Cell::Real(0.0),
-            // Nothing came, so no stamp shows how long that was.
-            None => Cell::Empty,
-        };
-        let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
+        let share = analysis::share(ticks.saturating_sub(self.within.ticks), whole).unwrap_or(100.0);
+        // Nothing is known of an interval without events: no stamp shows how long it was.
+        let known = |cell| if span.is_some() { cell } else { Cell::Empty };
+        let seq = |seq| known(Cell::Count(seq));
         let cells = [
             (INTERVAL, Cell::Count(self.number)),
             (Column::new("from", Kind::Seq).titled("from event"), seq(trace.about.origin)),
             (Column::new("to", Kind::Seq).titled("to event"), seq(trace.newest().map_or(0, |e| e.seq))),
             (Column::new("events", Kind::Count), Cell::Count(events)),
-            (Column::new("ticks", Kind::Ticks).titled("time"), Cell::Ticks(ticks)),
+            (Column::new("ticks", Kind::Ticks).titled("time"), known(Cell::Ticks(ticks))),
             (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(self.before.events)),
             (Column::new("lost_within", Kind::Count).titled("lost within"), Cell::Count(self.within.events)),
-            (Column::new("seen", Kind::Percent(1)).titled("time seen"), share),
+            (Column::new("seen", Kind::Percent(1)).titled("time seen"), known(Cell::Real(share))),
         ];
         let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
         Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }
