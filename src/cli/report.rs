@@ -95,8 +95,15 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    fn facts(&self) -> &[(&'static str, String)] {
-        self.found.map_or(&[], |found| &found.facts)
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = self.found.map(|found| found.facts.clone()).unwrap_or_default();
+        if !self.query.keeps_all() {
+            facts.push((
+                "filters",
+                "events and tables are of what the filters keep, all else is of the whole trace".to_owned(),
+            ));
+        }
+        facts
     }
 
     fn kernel(&self) -> Option<&Kernel> {
@@ -124,7 +131,7 @@ impl Document<'_> {
         };
         out.writer.begin(&view)?;
         out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
-        out.part(Part::Facts(self.facts()))?;
+        out.part(Part::Facts(&self.facts()))?;
         let waits = [Name::Inversions, Name::Blocked, Name::Stack].map(|name| made.report(name));
         let [inversions, blocked, stack] = &waits;
         out.part(Part::Section("At the end"))?;

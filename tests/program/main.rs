@@ -15,6 +15,7 @@ mod golden_cli;
 mod input_files;
 mod interrupts;
 mod issue_codes;
+mod markdown;
 mod names;
 mod output_files;
 mod plain_hex;
