@@ -53,11 +53,8 @@ impl Info {
         view: &View<'_>,
         options: &TableOptions,
     ) -> io::Result<()> {
-        let mut report = Report {
-            name: "info",
-            columns: vec![Column { name: "what", kind: Kind::Text }, Column { name: "value", kind: Kind::Text }],
-            ..Report::default()
-        };
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
+        let mut report = Report::new("info", "Trace", columns);
         for (what, value) in self.rows(view) {
             report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
         }

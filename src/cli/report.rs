@@ -214,7 +214,7 @@ impl Pages<'_> {
 
     /// Tables, each a section.
     fn tables(&mut self, reports: &[Report], most: usize, command: &str) -> Result<(), Error> {
-        reports.iter().try_for_each(|report| self.table(report.name, report, most, command))
+        reports.iter().try_for_each(|report| self.table(report.title, report, most, command))
     }
 
     /// A section of several tables that a page folds.
@@ -224,7 +224,7 @@ impl Pages<'_> {
         }
         for (i, report) in reports.iter().enumerate() {
             if !self.is_page || i > 0 {
-                self.writer.heading(report.name)?;
+                self.writer.heading(report.title)?;
             }
             self.rows(report, most, command)?;
         }
@@ -237,11 +237,8 @@ impl Pages<'_> {
         self.rows(report, most, command)
     }
 
-    /// The first rows of a table; without rows its notes, which say why.
+    /// The first rows of a table.
     fn rows(&mut self, report: &Report, most: usize, command: &str) -> Result<(), Error> {
-        if report.rows.is_empty() && !report.notes.is_empty() {
-            return self.part(Part::Sentences(&report.notes));
-        }
         self.notes.add(report);
         let top =
             Report { rows: report.rows.iter().take(most).cloned().collect(), notes: Vec::new(), ..report.clone() };
@@ -266,11 +263,11 @@ impl Pages<'_> {
 /// Threads as the events leave them.
 fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
     let columns = [
-        ("thread", Kind::Thread),
-        ("pri", Kind::Count),
-        ("since", Kind::Seq),
-        ("ticks", Kind::Ticks),
-        ("state", Kind::Text),
+        Column::new("thread", Kind::Thread),
+        Column::new("pri", Kind::Count),
+        Column::new("since", Kind::Seq).titled("since event"),
+        Column::new("ticks", Kind::Ticks).titled("for"),
+        Column::new("state", Kind::Text),
     ];
     let row = |thread: LastState| {
         let state = verdict::words(&thread, true, names);
@@ -283,9 +280,8 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
         ]
     };
     Report {
-        name: "threads",
-        columns: columns.map(|(name, kind)| Column { name, kind }).to_vec(),
         rows: made.last_states().map(row).collect(),
         notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
+        ..Report::new("threads", "Threads", columns)
     }
 }

@@ -9,7 +9,7 @@ use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::session::Target;
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
@@ -31,14 +31,9 @@ impl Origin {
     }
 
     fn report(&self) -> Report {
-        let column = |name| Column { name, kind: Kind::Text };
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
         let row = |(what, value): &(&str, String)| vec![Cell::Text((*what).to_owned()), Cell::Text(value.clone())];
-        Report {
-            name: "trace",
-            columns: vec![column("what"), column("value")],
-            rows: self.rows.iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+        Report { rows: self.rows.iter().map(row).collect(), ..Report::new("trace", "Trace", columns) }
     }
 }
 
@@ -79,6 +74,7 @@ pub fn print(
 ) -> Result<(), Error> {
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
+    let shared = take_shared_notes(&mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     if let Some(origin) = origin {
@@ -86,10 +82,11 @@ pub fn print(
     }
     for report in &reports {
         if reports.len() > 1 {
-            writer.heading(report.name)?;
+            writer.heading(report.title)?;
         }
         writer.report(report)?;
     }
+    writer.notes(&shared)?;
     writer.finish(&view.trace.issues)?;
     Ok(())
 }

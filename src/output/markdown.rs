@@ -101,13 +101,14 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
         if !std::mem::replace(&mut self.has_head, false) {
-            self.heading(report.name)?;
+            self.heading(report.title)?;
             self.has_head = false;
         }
         self.words.measure(report);
         let Self { out, words, .. } = self;
-        // A table without rows needs no heads where a note says why.
-        if !report.rows.is_empty() || report.notes.is_empty() {
+        if report.rows.is_empty() {
+            writeln!(out, "\n{}", inline(&escape(report.nothing()), Place::Line))?;
+        } else {
             let heads = report.columns.iter().map(|column| inline(&words.head(column), Place::Cell));
             writeln!(out, "\n{}", row(heads))?;
             let rules = report.columns.iter().map(|c| if c.kind.is_right() { "---:|" } else { "---|" });
@@ -117,11 +118,12 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
             let cells = report.columns.iter().zip(cells);
             writeln!(out, "{}", row(cells.map(|(column, cell)| inline(&words.text(column, cell), Place::Cell))))?;
         }
-        for note in &report.notes {
-            writeln!(out, "\n{}", inline(&escape(note), Place::Line))?;
-        }
         self.any = true;
-        Ok(())
+        self.notes(&report.notes)
+    }
+
+    fn notes(&mut self, notes: &[String]) -> io::Result<()> {
+        notes.iter().try_for_each(|note| writeln!(self.out, "\n{}", inline(&escape(note), Place::Line)))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -12,13 +12,13 @@ impl Notes {
     pub fn add(&mut self, report: &Report) {
         for note in &report.notes {
             match self.0.iter_mut().find(|(known, _)| known == note) {
-                Some((_, tables)) => tables.push(report.name),
-                None => self.0.push((note.clone(), vec![report.name])),
+                Some((_, tables)) => tables.push(report.title),
+                None => self.0.push((note.clone(), vec![report.title])),
             }
         }
     }
 
-    /// What is wrong with the trace, the worst first, then the notes: `profile, stats: ...`.
+    /// What is wrong with the trace, the worst first, then the notes: `Stack, Waits: ...`.
     pub fn sentences(self, issues: &[Issue]) -> Vec<String> {
         let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
         let issues = of(Severity::Lost).chain(of(Severity::Inferred));
