@@ -113,7 +113,8 @@ impl Task for Question {
         if self.names == Names::default() {
             self.names = program.names;
         }
-        let answer = self.read(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        let answer = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let answer = answer.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         print::answer(&answer, &self, &target, output, Sink::over(out), diagnostics)
     }
 }

@@ -351,8 +351,9 @@ fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
         return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
             .hint(format!("a file of this name is ./{text}"));
     }
-    Error::usage(Code::Usage, format!("{name} takes no number: {text}"))
-        .hint(format!("`last {text}` and `show {text}` take numbers; a file of this name is ./{text}"))
+    Error::usage(Code::Usage, format!("{name} takes no number: {text}")).hint(format!(
+        "`last {text}`, `list -n {text}` and `show {text}` take numbers; a file of this name is ./{text}"
+    ))
 }
 
 /// A variable of the environment that is set and not empty.

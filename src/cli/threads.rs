@@ -68,7 +68,7 @@ impl Task for ThreadsTask {
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
-        let found = find(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        let found = find(&mut target).inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         print(&found, &target, self.all, output, Sink::over(out), diagnostics)
     }
 }
@@ -78,7 +78,7 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match target.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
-        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(_) => None,
     };
     let kernel = target.kernel(loaded.as_ref().map(|l| &l.trace))?;
