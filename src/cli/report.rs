@@ -32,6 +32,10 @@ const MOST: usize = 20;
 const TOP: usize = 5;
 /// Rows of threads.
 const THREADS: usize = 100;
+/// Columns of inversions that fit a terminal and a page; `inversions` has all.
+const INVERSIONS: [&str; 9] = ["waiter", "owner", "mutex", "ticks", "ended", "culprit", "culprit_ticks", "from", "to"];
+/// Columns of waits that do; `blocked` has all.
+const WAITS: [&str; 7] = ["thread", "object", "call", "open", "since", "count", "total"];
 
 /// What is read for the document beside the trace.
 pub struct Found {
@@ -132,8 +136,8 @@ impl Document<'_> {
         out.writer.begin(&view)?;
         out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
         out.part(Part::Facts(&self.facts()))?;
-        let inversions = made.report(Name::Inversions, MOST);
-        let blocked = made.report(Name::Blocked, MOST);
+        let mut inversions = made.report(Name::Inversions, MOST);
+        let mut blocked = made.report(Name::Blocked, MOST);
         let mut stack = made.report(Name::Stack, MOST);
         out.part(Part::Section("At the end"))?;
         let verdict = Verdict {
@@ -148,6 +152,8 @@ impl Document<'_> {
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         self.threads(&made, &names, options, &mut out)?;
+        inversions.iter_mut().for_each(|report| only(report, &INVERSIONS));
+        blocked.iter_mut().for_each(|report| only(report, &WAITS));
         out.tables(inversions, "inversions")?;
         out.tables(blocked, "blocked")?;
         out.folded("Latency", made.report(Name::Latency, MOST), "latency")?;
@@ -273,12 +279,23 @@ fn without_empty_columns(report: &mut Report) {
     let is_used = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
     let used: Vec<bool> = (0..report.columns.len()).map(is_used).collect();
     if used.iter().any(|used| *used) {
-        let mut of_columns = used.iter();
-        report.columns.retain(|_| of_columns.next().is_none_or(|used| *used));
-        for row in &mut report.rows {
-            let mut of_cells = used.iter();
-            row.retain(|_| of_cells.next().is_none_or(|used| *used));
-        }
+        keep_columns(report, &used);
+    }
+}
+
+/// Leaves out all but these columns.
+fn only(report: &mut Report, names: &[&str]) {
+    let kept: Vec<bool> = report.columns.iter().map(|column| names.contains(&column.name)).collect();
+    keep_columns(report, &kept);
+}
+
+/// Leaves out the columns that are not kept.
+fn keep_columns(report: &mut Report, kept: &[bool]) {
+    let mut of_columns = kept.iter();
+    report.columns.retain(|_| of_columns.next().is_none_or(|kept| *kept));
+    for row in &mut report.rows {
+        let mut of_cells = kept.iter();
+        row.retain(|_| of_cells.next().is_none_or(|kept| *kept));
     }
 }
 
