@@ -79,7 +79,11 @@ pub fn answer(
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
     let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
     if !format.has_issues() && !is_said {
-        diagnostics.issues(&trace.issues);
+        if found && !matches!(question.ask, Ask::Info) {
+            diagnostics.issues_of_result(&trace.issues);
+        } else {
+            diagnostics.issues(&trace.issues);
+        }
     }
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
 }

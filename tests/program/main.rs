@@ -23,4 +23,5 @@ mod names;
 mod output_files;
 mod plain_hex;
 mod readme;
+mod report_tables;
 mod safety;
