@@ -36,6 +36,8 @@ pub enum Kind {
     Interrupt,
     /// An address in code: a writer that knows functions shows its function.
     Code,
+    /// Threads, and how long each ran.
+    ThreadTimes,
 }
 
 impl Kind {
@@ -111,6 +113,19 @@ pub enum Cell {
     Named(Addr, Option<String>),
     /// An interrupt, with its number where one is known, among threads or other text.
     Isr(Option<u64>),
+    /// Threads, and how long each ran.
+    ThreadTimes(Vec<ThreadTime>),
+}
+
+/// A thread, and how long it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadTime {
+    /// Its control block.
+    pub address: Addr,
+    /// Its name, where one is known. Hostile: escape before printing.
+    pub name: Option<String>,
+    /// How long it ran, in ticks of the trace's clock; `None` where the clock does not measure it.
+    pub ticks: Option<i64>,
 }
 
 /// A named column.

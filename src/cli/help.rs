@@ -46,6 +46,11 @@ pub static TOPICS: &[Topic] = &[
         text: include_str!("../../docs/reports.md"),
     },
     Topic {
+        name: "json-schema",
+        about: "a JSON Schema of the lines of --format json",
+        text: crate::output::JSON_SCHEMA,
+    },
+    Topic {
         name: "exit-codes",
         about: "exit codes, and what messages begin with",
         text: include_str!("help/exit-codes.txt"),
@@ -156,8 +161,8 @@ mod tests {
 
     #[test]
     fn topics_fit_a_terminal() {
-        // Pages of docs/ are Markdown, of any width.
-        for topic in TOPICS.iter().filter(|topic| topic.name != "reports") {
+        // Pages of docs/ are Markdown, of any width; the schema is for programs.
+        for topic in TOPICS.iter().filter(|topic| !matches!(topic.name, "reports" | "json-schema")) {
             assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
             assert!(topic.text.ends_with('\n'), "{}", topic.name);
         }
