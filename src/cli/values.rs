@@ -242,8 +242,9 @@ pub fn listen(text: &str) -> Value<SocketAddr> {
             port.parse().map_err(|_| wrong(Code::Listen, format!("`{port}` is not a port (0 to 65535)")))?;
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let mut found =
-        text.to_socket_addrs().map_err(|e| wrong(Code::Listen, format!("not an address to listen at, such as :3334 or HOST:3334 ({e})")))?;
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|e| wrong(Code::Listen, format!("not an address to listen at, such as :3334 or HOST:3334 ({e})")))?;
     found.next().ok_or_else(|| wrong(Code::Listen, "the host has no address"))
 }
 
