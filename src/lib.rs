@@ -94,6 +94,8 @@ pub mod session;
 pub mod sym;
 #[cfg(feature = "internals")]
 pub mod trace;
+#[cfg(feature = "internals")]
+pub mod unwind;
 
 mod sys;
 
@@ -145,6 +147,8 @@ mod session;
 mod sym;
 #[cfg(not(feature = "internals"))]
 mod trace;
+#[cfg(not(feature = "internals"))]
+mod unwind;
 
 mod library;
 

@@ -1,5 +1,6 @@
 //! A target (memory, symbols, registers) and the trace in it.
 
+mod backtrace;
 mod code;
 pub mod events;
 mod evidence;
@@ -17,6 +18,7 @@ mod stub;
 mod target;
 mod wanted;
 
+pub use backtrace::{Function, ThreadBacktrace};
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::Identity;

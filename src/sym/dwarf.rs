@@ -5,9 +5,13 @@
 //! indexed ahead.
 
 mod budget;
+mod cfi;
 mod enums;
+mod lines;
 
+pub use cfi::{Caller, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
+pub use lines::SourceFrame;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +152,16 @@ impl Dwarf {
     #[must_use]
     pub fn type_size(&self, type_name: &str) -> Option<u64> {
         self.layout(type_name)?.size
+    }
+
+    /// The rules by which callers are found. Reads the headers of all of their entries.
+    #[must_use]
+    pub fn cfi(&self) -> Cfi<'_> {
+        let bytes = |name| {
+            let section = self.elf.section(name).filter(|s| s.flags & SHF_COMPRESSED == 0);
+            section.map_or(&[][..], |s| self.elf.section_slice(&s))
+        };
+        Cfi::new(&self.elf, bytes(".debug_frame"), bytes(".eh_frame"))
     }
 
     fn view(&self) -> View<'_> {

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backtraces;
 mod damage;
 mod differential;
 mod firmware_counts;
