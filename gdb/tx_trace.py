@@ -52,7 +52,7 @@ def find_binary():
         if found:
             return os.path.abspath(found)
         where = "`set tx-trace binary`" if BINARY.value else "TX_TRACE_BIN"
-        raise gdb.GdbError(f"tx-trace: {asked} ({where}) is not a program that can be run")
+        raise gdb.GdbError(f"error: {asked} ({where}) is not a program that can be run")
     for near in ("tx-trace", "../target/release/tx-trace"):
         path = os.path.normpath(os.path.join(HERE, near))
         if HERE and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -61,7 +61,7 @@ def find_binary():
     if found:
         return os.path.abspath(found)
     raise gdb.GdbError(
-        "tx-trace: the program tx-trace is not on the PATH: set its place with "
+        "error: the program tx-trace is not on the PATH: set its place with "
         "`set tx-trace binary FILE`, or set TX_TRACE_BIN before GDB starts"
     )
 
@@ -158,12 +158,12 @@ def check_target():
     if gdb.selected_inferior().pid == 0:
         # GDB would read the program's file, where every variable is still zero.
         raise gdb.GdbError(
-            "tx-trace: there is no process, core or remote target to read: start or attach to one, "
+            "error: there is no process, core or remote target to read: start or attach to one, "
             "or give a file (--core FILE, --image FILE@ADDR)"
         )
     thread = gdb.selected_thread()
     if thread is not None and thread.is_running():
-        raise gdb.GdbError("tx-trace: the target is running: interrupt it first")
+        raise gdb.GdbError("error: the target is running: interrupt it first")
 
 
 def write(text, stream=None):
@@ -299,7 +299,7 @@ class Child:
                 start_new_session=True,
             )
         except OSError as e:
-            raise gdb.GdbError(f"tx-trace: {words[0]} cannot be run: {e.strerror}") from e
+            raise gdb.GdbError(f"error: {words[0]} cannot be run: {e.strerror}") from e
         self.to = self.process.stdin.fileno()
         self.out = self.process.stdout.fileno()
         self.err = self.process.stderr.fileno()
@@ -412,17 +412,8 @@ def receive(fd):
 def failure(diagnostics):
     """Splits the stderr of a child that failed: what came before, and why it failed."""
     lines = diagnostics.rstrip("\n").split("\n")
-    if lines[0].startswith("error: "):
-        # The command line was wrong: the reason, without the usage.
-        reason = ["tx-trace: " + lines[0][len("error: ") :]]
-        for line in lines[1:]:
-            if line.startswith(("Usage:", "For more information")):
-                break
-            if line.strip():
-                reason.append("  " + line.strip())
-        return "", "\n".join(reason)
     start = len(lines) - 1
-    while start > 0 and not lines[start].startswith("tx-trace: "):
+    while start > 0 and not lines[start].startswith("error: "):
         start -= 1
     before = "".join(line + "\n" for line in lines[:start])
     return before, "\n".join(lines[start:])
@@ -457,16 +448,16 @@ def run_binary(words, from_tty):
         raise
     except gdb.error as e:
         # The target is gone, or GDB cannot read it now.
-        raise gdb.GdbError(f"tx-trace: GDB could not go on: {e}") from e
+        raise gdb.GdbError(f"error: GDB could not go on: {e}") from e
     if status < 0:
-        raise gdb.GdbError(f"{diagnostics}tx-trace: {binary} was ended by signal {-status}")
+        raise gdb.GdbError(f"{diagnostics}error: {binary} was ended by signal {-status}")
     set_status(status)
     place, diagnostics = split_place(diagnostics)
     if status >= 2:
         before, reason = failure(diagnostics)
         if before:
             warn(before)
-        raise gdb.GdbError(reason or f"tx-trace: {binary} ended with {status} and no reason")
+        raise gdb.GdbError(reason or f"error: {binary} ended with {status} and no reason")
     if diagnostics:
         warn(diagnostics)
     return place
@@ -542,7 +533,7 @@ def evaluate(expression):
     try:
         return int(gdb.parse_and_eval(expression).cast(gdb.lookup_type("unsigned long")))
     except gdb.error as e:
-        raise gdb.GdbError(f"tx-trace: {expression}: {first_line(e)}") from e
+        raise gdb.GdbError(f"error: {expression}: {first_line(e)}") from e
 
 
 def first_line(error):
@@ -571,7 +562,7 @@ def refuse_macros(names):
     for name in names:
         if "#define" in gdb.execute(f"info macro -a -- {name}", False, True):
             raise gdb.GdbError(
-                f"tx-trace: nothing is called: {name} is a macro in this program; select a frame "
+                f"error: nothing is called: {name} is a macro in this program; select a frame "
                 "of a file that does not define it (frame N)"
             )
 
@@ -584,7 +575,7 @@ def call_kernel(words, from_tty):
     verb, arguments = words[0], [w for w in words[1:] if w != "--yes"]
     fits = len(arguments) in (2, 3) if verb == "enable" else not arguments
     if not fits or any(a.startswith("--") for a in arguments):
-        raise gdb.GdbError(f"tx-trace: {USAGE}")
+        raise gdb.GdbError(f"error: {USAGE}")
     check_target()
     name = f"_tx_trace_{verb}"
     evaluate(f"&'{name}'")
@@ -601,19 +592,19 @@ def call_kernel(words, from_tty):
     set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
     if not yes:
-        raise gdb.GdbError("tx-trace: nothing is called: not a terminal: use --yes")
+        raise gdb.GdbError("error: nothing is called: not a terminal: use --yes")
     refuse_macros(("unsigned", "int", "long", "void"))
     try:
         result = gdb.parse_and_eval(f"((unsigned int (*) ({types})) &'{name}') ({values})")
         status = int(result) & 0xFFFFFFFF
     except gdb.error as e:
-        raise gdb.GdbError(f"tx-trace: the target cannot run {name}: {first_line(e)}") from e
+        raise gdb.GdbError(f"error: the target cannot run {name}: {first_line(e)}") from e
     warn(f"tx-trace: {name} returned {STATUS.get(status, hex(status))}\n")
     if status == 0:
         inserts = pointer_at("_tx_trace_buffer_current_ptr") != 0
         if inserts != (verb == "enable"):
             raise gdb.GdbError(
-                "tx-trace: it returned success, and the kernel's pointer says otherwise"
+                "error: it returned success, and the kernel's pointer says otherwise"
             )
     set_status(0 if status == 0 else 1)
 

@@ -19,7 +19,7 @@ define __tx_trace_memory
   if $_shell_exitcode == 0
     __tx_trace_dump
   else
-    echo tx-trace: GDB has no symbol _tx_trace_header_ptr: no program with symbols is loaded, or its kernel was built without TX_ENABLE_EVENT_TRACE\n
+    echo error: GDB has no symbol _tx_trace_header_ptr: no program with symbols is loaded, or its kernel was built without TX_ENABLE_EVENT_TRACE\n
     set $_tx_trace_exit = 1
   end
 end
@@ -32,7 +32,7 @@ define __tx_trace_dump
   pipe x/xa &'_tx_trace_header_ptr' | cat >/dev/null
   set $_tx_trace_from = $__
   if $_tx_trace_from == 0
-    echo tx-trace: _tx_trace_header_ptr is 0: the trace was never enabled (tx_trace_enable), or there is no process, core or remote target here\n
+    echo error: _tx_trace_header_ptr is 0: the trace was never enabled (tx_trace_enable), or there is no process, core or remote target here\n
     set $_tx_trace_exit = 1
   else
     pipe x/xa &'_tx_trace_buffer_end_ptr' | cat >/dev/null
@@ -46,7 +46,7 @@ define __tx_trace_dump
     set $_tx_trace_pid = $_tx_trace_pid + $_shell_exitcode * 65536
     shell exec /bin/sh -c 'umask 077; d=/tmp/tx-trace-gdb-$PPID; rm -rf "$d" && mkdir "$d"'
     if $_shell_exitcode != 0
-      echo tx-trace: no temporary directory can be made in /tmp\n
+      echo error: no temporary directory can be made in /tmp\n
     else
       # GDB cannot catch its own errors. The reader of this pipe can: it removes the directory when the dumps are not
       # complete.
@@ -86,7 +86,7 @@ define __tx_trace_images
       case $1 in 0x[0-7]???????????????) ;; 0x????????????????*) return 1 ;; 0x?*) ;; *) return 1 ;; esac; \
       case ${1#0x} in *[!0-9a-f]*) return 1 ;; esac; \
     }; \
-    fail() { echo "echo tx-trace: $*\\n" >go.gdb; exit; }; \
+    fail() { echo "echo error: $*\\n" >go.gdb; exit; }; \
     image() { \
       size=$(($2 - $1)); \
       if [ $size -gt $room ] || [ $n -ge 256 ]; then return 1; fi; \
@@ -135,7 +135,7 @@ define tx-trace
     shell exec "${TX_TRACE_BIN:-tx-trace}" --help
   else
     if $argc > @MOST@
-      echo tx-trace: at most @MOST@ words can be passed on without Python\n
+      echo error: at most @MOST@ words can be passed on without Python\n
       set $_tx_trace_exit = 2
     else
       # Only these commands use registers. An option may come before the command.

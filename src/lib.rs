@@ -79,6 +79,8 @@ pub mod kernel;
 #[cfg(feature = "internals")]
 pub mod mem;
 #[cfg(feature = "internals")]
+pub mod near;
+#[cfg(feature = "internals")]
 pub mod output;
 #[cfg(feature = "internals")]
 pub mod query;
@@ -131,6 +133,8 @@ mod format;
 mod kernel;
 #[cfg(not(feature = "internals"))]
 mod mem;
+#[cfg(not(feature = "internals"))]
+mod near;
 #[cfg(not(feature = "internals"))]
 mod output;
 #[cfg(not(feature = "internals"))]

@@ -18,6 +18,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// which may not name each other.
 const ORDER: &[&str] = &[
     "code < error < mem, query, rsp, control, cli",
+    "near < query, session, cli",
     "abi, bytes, code < report, trace < catalogue < query < analysis < output",
     "error < query, output, kernel, format, catalogue",
     "abi, bytes, sys < rsp < mem",
@@ -43,6 +44,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("memmap2", &["sys"]),
     ("signal_hook", &["sys"]),
     ("terminal_size", &["sys"]),
+    ("strsim", &["near"]),
 ];
 
 /// Rooms that name no other crate at all.

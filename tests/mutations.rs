@@ -145,3 +145,20 @@ fn damaged_captures_through_whole_commands() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     tally::judge(&seen);
 }
+
+/// The buffer's end in the header, 256 MB behind its start: the core has a few kilobytes of that, and the ELF the rest of
+/// nothing.
+#[test]
+fn a_read_over_a_gap_between_layers_took_memory_for_all_of_it() {
+    let scratch = std::env::temp_dir().join(format!("tx-trace-end-moved-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let (file, out) = (scratch.join("damaged.core"), scratch.join("out"));
+    let mut core = bytes_of("smp.core");
+    core[0x92A8..0x92AC].copy_from_slice(&0x1000_0000u32.to_le_bytes());
+    std::fs::write(&file, &core).unwrap();
+    let before = heap::start();
+    run("list --format json", "smp.elf {}", &file, &out);
+    let peak = heap::peak_since(before);
+    std::fs::remove_dir_all(&scratch).unwrap();
+    assert!(peak < 24 << 20, "{peak} bytes");
+}

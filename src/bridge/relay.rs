@@ -183,8 +183,7 @@ impl Relay {
                 return self.answer_line(&line, answer);
             }
             if Instant::now() >= deadline {
-                return self
-                    .send_text(b"tx-trace: the stub has not answered yet what it was asked before: try again\n");
+                return self.send_text(b"error: the stub has not answered yet what it was asked before: try again\n");
             }
             self.line = Some((line, deadline));
         }
@@ -318,7 +317,7 @@ impl Relay {
             lock(&self.links).send_to_debugger(b"+").map_err(|_| End::Debugger)?;
         }
         if self.conversation.runs() {
-            return self.send_text(b"tx-trace: the target is running: interrupt it first\n");
+            return self.send_text(b"error: the target is running: interrupt it first\n");
         }
         self.line = Some((line, deadline_in(self.stub.timeout)));
         Ok(())

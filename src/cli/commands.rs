@@ -7,14 +7,15 @@ use std::fmt::Write as _;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
-use super::options::{Bridge, Control, Demo, Dump, Events, Follow, Gdb, Objects, Read, Reports, Serve, Threads};
+use super::options::{
+    Bridge, Control, Demo, Dump, Events, Follow, Gdb, Help, Last, List, Objects, Reports, Serve, Threads, Unfiltered,
+};
 use super::read::Ask;
 use super::request::{self, Request};
-use super::{bridge, control, demo, dump, events, follow, gdb, serve, threads};
+use super::{bridge, control, demo, dump, events, follow, gdb, help, serve, threads};
 use crate::analysis::Name;
 use crate::error::Error;
 use crate::output::Format;
-use crate::query::Amount;
 
 /// One command.
 pub struct Row {
@@ -22,16 +23,59 @@ pub struct Row {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
+    /// Where the help lists it.
+    pub group: Group,
+    /// The words that it takes, and what each means.
+    pub words: &'static [Word],
     /// The reports that it prints.
     pub reports: &'static [Name],
     /// What `--format` may be.
     pub formats: Formats,
     /// A monitor line may ask for it: it only reads, and it ends by itself.
     pub monitor: bool,
+    /// Options that it has from a group and refuses, by their ids: help does not show them.
+    refuses: &'static [&'static str],
     /// Adds its options to the command.
     options: fn(Command) -> Command,
     /// Makes of what was typed what runs.
     request: fn(&Row, &ArgMatches) -> Result<Request, Error>,
+}
+
+/// A word of a command line as usage shows it, and what it means.
+pub type Word = (&'static str, &'static str);
+
+/// A group of commands in the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Lists of events.
+    Events,
+    /// What is known of the target and its kernel.
+    Target,
+    /// Reports.
+    Reports,
+    /// Targets that run.
+    Live,
+    /// Files, and other debuggers.
+    Debuggers,
+    /// Names and help.
+    Help,
+}
+
+impl Group {
+    /// In the order of the help.
+    pub const ALL: [Self; 6] = [Self::Events, Self::Target, Self::Reports, Self::Live, Self::Debuggers, Self::Help];
+
+    /// Its heading.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Events => "What happened",
+            Self::Target => "The target and its kernel",
+            Self::Reports => "Reports",
+            Self::Live => "While it runs",
+            Self::Debuggers => "Files and debuggers",
+            Self::Help => "Names and help",
+        }
+    }
 }
 
 /// What a command prints, which decides its formats.
@@ -56,113 +100,161 @@ impl Formats {
     }
 }
 
-/// The newest events that `last` prints without N.
-const LAST: Amount = Amount::Events(20);
+const N: Word = ("[N]", "how many (20), or how long: 5ms, 1200t");
+const FILES: Word = ("[FILE...]", "ELF, core, dump or trace, recognised by its content; ./50 for a file named 50");
+
+/// Options that only `last`, `list` and `show` take.
+const PREVIOUS: &[&str] = &["previous"];
+/// Options that of the reports only `latency` and `report` take.
+const MEASURES: &[&str] = &["previous", "every", "span"];
 
 /// Every command, in the order of the help.
 pub static COMMANDS: &[Row] = &[
-    read("last", "The newest N events, oldest first", |row, m| request::read(row, take(m)?, Ask::Last(LAST))),
-    read("list", "Every event that the filters keep", |row, m| request::read(row, take(m)?, Ask::List)),
-    read("show", "Events in full, by sequence number; -1 is the newest", |row, m| {
-        request::read(row, take(m)?, Ask::Show(Vec::new()))
-    }),
     Row {
-        formats: Formats::Reports,
-        ..read("info", "What was found: source, layout, clock, kernel, and whether ELF and memory match", |row, m| {
-            request::read(row, take(m)?, Ask::Info)
+        words: &[N, FILES],
+        ..read("last", "The newest N events, oldest first", options::<Last>, |row, m| request::last(row, take(m)?))
+    },
+    read("list", "Every event that the filters keep", options::<List>, |row, m| request::list(row, take(m)?)),
+    Row {
+        words: &[("SEQ...", "sequence numbers; -1 is the newest"), FILES],
+        ..read("show", "Events in full, by sequence number; -1 is the newest", options::<Unfiltered>, |row, m| {
+            request::unfiltered(row, take(m)?, Ask::Show(Vec::new()))
         })
     },
     Row {
+        group: Group::Target,
+        formats: Formats::Reports,
+        refuses: PREVIOUS,
+        ..read(
+            "info",
+            "Source, layout, clock, kernel; whether ELF and memory match",
+            options::<Unfiltered>,
+            |row, m| request::unfiltered(row, take(m)?, Ask::Info),
+        )
+    },
+    Row {
+        group: Group::Target,
         reports: &[Name::Use],
         formats: Formats::Reports,
-        options: options::<Objects>,
-        ..read("objects", "The objects that the trace registered: threads, queues, mutexes and the rest", |row, m| {
-            request::objects(row, take(m)?)
-        })
+        refuses: PREVIOUS,
+        ..read(
+            "objects",
+            "Threads, queues, mutexes and the rest that the trace registered",
+            options::<Objects>,
+            |row, m| request::objects(row, take(m)?),
+        )
     },
     Row {
+        group: Group::Target,
         formats: Formats::Reports,
-        options: options::<Threads>,
+        refuses: PREVIOUS,
         ..read(
             "threads",
-            "Current thread states, read from memory: what each waits for, who holds it, stacks, where it is",
+            "Current thread states, read from memory, and what each waits for",
+            options::<Threads>,
             |row, m| threads::request(row, take(m)?),
         )
     },
     report("profile", "Who had the processor, and for how long", &[Name::Profile]),
-    report(
-        "stats",
-        "Context switches, preemptions, suspensions, interrupts; file system and network where they take part",
-        &[Name::Stats],
-    ),
+    report("stats", "Context switches, preemptions, suspensions, interrupts", &[Name::Stats]),
     report("services", "How often each event was inserted, and by whom", &[Name::Services]),
     report("stack", "The lowest that each thread's stack pointer was seen", &[Name::Stack]),
-    report("inversions", "Priority inversions: who waited for whom, who ran meanwhile, how long", &[Name::Inversions]),
+    report("inversions", "Priority inversions: who waited for whom, and how long", &[Name::Inversions]),
     report("blocked", "How long each thread waited, for what, and who woke it", &[Name::Blocked]),
-    report("latency", "From ready to running, interrupts, repeating events, spans between events", &[Name::Latency]),
-    report("report", "All reports", &Name::ALL),
     Row {
+        refuses: PREVIOUS,
+        ..report("latency", "From ready to running, interrupts, spans between events", &[Name::Latency])
+    },
+    Row { refuses: PREVIOUS, ..report("report", "All reports", &Name::ALL) },
+    Row {
+        words: &[("[EVENT...]", "names, globs, ids or ranges of ids; all without any")],
         formats: Formats::Reports,
-        ..other("events", "The catalogue of events: ids, names, fields", options::<Events>, |_, m| {
+        ..other("events", "The catalogue of events: ids, names, fields", Group::Help, options::<Events>, |_, m| {
             events::request(take(m)?)
         })
     },
     Row {
         reports: &Name::ALL,
+        words: &[("[N]", "begin with the newest N"), FILES],
         formats: Formats::Reports,
+        refuses: &["previous", "from", "to", "around"],
+        ..other("follow", "New events as they come, while the target runs", Group::Live, options::<Follow>, |_, m| {
+            follow::request(take(m)?)
+        })
+    },
+    Row {
+        words: &[FILES],
+        refuses: PREVIOUS,
         ..other(
-            "follow",
-            "New events as they come: while the target runs, or by short halts",
-            options::<Follow>,
-            |_, m| follow::request(take(m)?),
+            "dump",
+            "Saves the trace (-o FILE.trx), or all of one stop (-o FILE.core)",
+            Group::Debuggers,
+            options::<Dump>,
+            |_, m| dump::request(take(m)?),
         )
     },
-    other(
-        "dump",
-        "The trace buffer's bytes, unchanged (`dump -o FILE.trx`), or all of one stop (`dump -o FILE.core`)",
-        options::<Dump>,
-        |_, m| dump::request(take(m)?),
-    ),
-    other(
-        "serve",
-        "Makes a core or a dump the target of a debugger: `(gdb) target remote :3333`",
-        options::<Serve>,
-        |_, m| serve::request(take(m)?),
-    ),
     Row {
+        words: &[FILES],
+        refuses: &["previous", "remote", "timeout", "leave", "max_halt"],
+        ..other(
+            "serve",
+            "Makes a core or a dump the target of a debugger",
+            Group::Debuggers,
+            options::<Serve>,
+            |_, m| serve::request(take(m)?),
+        )
+    },
+    Row {
+        words: &[
+            ("show [FILE...]", "the state of the trace, and which classes of events are inserted"),
+            ("on|off|only CLASS...", "which classes are inserted: control off queue,mutex"),
+            ("pause | resume", "no event is inserted; all are again"),
+            ("mark ID [I1..I4]", "inserts an event of your own: control mark 4096 1 2"),
+            ("enable | disable", "in GDB only: calls the kernel's own functions"),
+        ],
         formats: Formats::Reports,
+        refuses: PREVIOUS,
         ..other(
             "control",
-            "The state of the trace, and the few writes to it: show, on, off, only, pause, resume, mark",
+            "The state of the trace; which events are inserted; pause, resume",
+            Group::Live,
             options::<Control>,
             |_, m| control::request(take(m)?),
         )
     },
-    other(
-        "bridge",
-        "Connects a debugger to a live stub, and answers `monitor tx-trace last 50`",
-        options::<Bridge>,
-        |_, m| bridge::request(take(m)?),
-    ),
+    Row {
+        refuses: &["previous", "leave", "core", "image", "trace", "scan"],
+        ..other(
+            "bridge",
+            "The trace on the link between a debugger and a live stub",
+            Group::Debuggers,
+            options::<Bridge>,
+            |_, m| bridge::request(take(m)?),
+        )
+    },
     Row {
         formats: Formats::Events,
-        ..other("demo", "Reads a built-in dead target, without hardware", options::<Demo>, |row, m| {
+        ..other("demo", "Reads a built-in dead target, without hardware", Group::Help, options::<Demo>, |row, m| {
             demo::request(row, take(m)?)
         })
     },
-    other(
-        "gdb",
-        "Prints the GDB command: `tx-trace gdb > tx_trace.py`, then `(gdb) source tx_trace.py`",
-        options::<Gdb>,
-        |_, m| gdb::request(&take(m)?),
-    ),
+    other("gdb", "Prints or installs the GDB command", Group::Debuggers, options::<Gdb>, |_, m| {
+        gdb::request(&take(m)?)
+    }),
+    Row {
+        words: &[("[COMMAND|TOPIC]", "what to explain; all commands and topics without it")],
+        ..other("help", "Explains a command or a topic", Group::Help, options::<Help>, |_, m| {
+            Ok(help::request(take(m)?))
+        })
+    },
 ];
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 24] = [
+pub const MONITOR_OPTIONS: [&str; 25] = [
     // N, SEQ, or a time; not a file.
     "words",
+    "count",
     "thread",
     "event",
     "class",
@@ -191,22 +283,45 @@ pub const MONITOR_OPTIONS: [&str; 24] = [
 type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;
 
 /// A command that reads a target and prints events.
-const fn read(name: &'static str, about: &'static str, request: ToRequest) -> Row {
-    Row { monitor: true, formats: Formats::Events, ..other(name, about, options::<Read>, request) }
+const fn read(name: &'static str, about: &'static str, options: fn(Command) -> Command, request: ToRequest) -> Row {
+    Row {
+        words: &[FILES],
+        monitor: true,
+        formats: Formats::Events,
+        ..other(name, about, Group::Events, options, request)
+    }
 }
 
 /// A command that prints reports.
 const fn report(name: &'static str, about: &'static str, reports: &'static [Name]) -> Row {
     Row {
+        group: Group::Reports,
         reports,
         formats: Formats::Reports,
-        options: options::<Reports>,
-        ..read(name, about, |row, m| request::reports(row, take(m)?))
+        refuses: MEASURES,
+        ..read(name, about, options::<Reports>, |row, m| request::reports(row, take(m)?))
     }
 }
 
-const fn other(name: &'static str, about: &'static str, options: fn(Command) -> Command, request: ToRequest) -> Row {
-    Row { name, about, reports: &[], formats: Formats::None, monitor: false, options, request }
+const fn other(
+    name: &'static str,
+    about: &'static str,
+    group: Group,
+    options: fn(Command) -> Command,
+    request: ToRequest,
+) -> Row {
+    Row {
+        name,
+        about,
+        group,
+        words: &[],
+        reports: &[],
+        formats: Formats::None,
+        monitor: false,
+        refuses: &[],
+        options,
+        request,
+    }
 }
 
 fn options<A: Args>(command: Command) -> Command {
@@ -219,8 +334,34 @@ fn take<A: Args>(matches: &ArgMatches) -> Result<A, Error> {
 }
 
 impl Row {
-    fn command(&self) -> Command {
+    /// The command with its options, as clap knows it.
+    pub fn command(&self) -> Command {
         (self.options)(Command::new(self.name)).about(self.about)
+    }
+
+    /// The options of its [`Row::command`] that it takes.
+    pub fn shown<'c>(&'c self, command: &'c Command) -> impl Iterator<Item = &'c Arg> {
+        command.get_opts().filter(|arg| !arg.is_hide_set() && !self.refuses.contains(&arg.get_id().as_str()))
+    }
+
+    /// The words that an option takes here; none where it takes any.
+    pub fn values(&self, arg: &Arg) -> Vec<String> {
+        let takes = |name: &str| match Format::parse(name) {
+            Some(format) if arg.get_id() == "format" => self.formats.has(format),
+            _ => true,
+        };
+        let values = arg.get_possible_values();
+        let names = values.iter().map(|value| value.get_name()).filter(|name| takes(name));
+        if arg.get_action().takes_values() { names.map(str::to_owned).collect() } else { Vec::new() }
+    }
+}
+
+/// An option as it is typed: `--thread`, `-n`.
+pub fn typed(arg: &Arg) -> String {
+    match (arg.get_long(), arg.get_short()) {
+        (Some(long), _) => format!("--{long}"),
+        (None, Some(short)) => format!("-{short}"),
+        (None, None) => String::new(),
     }
 }
 
@@ -228,9 +369,6 @@ impl Row {
 pub fn command_line() -> Command {
     Command::new("tx-trace")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Reads an RTOS's event-trace buffer out of a live target, a core file or a memory dump")
-        .after_help("Exit: 0 done; 1 not found; 2 error.")
-        .max_term_width(100)
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -297,21 +435,15 @@ pub fn without_source() -> impl Iterator<Item = &'static Row> {
     COMMANDS.iter().filter(|row| row.command().get_arguments().all(|a| a.get_id() != "remote"))
 }
 
-/// `--name` of every option that is shown.
-fn shown(command: &Command) -> impl Iterator<Item = (&Arg, String)> {
-    command.get_opts().filter(|a| !a.is_hide_set()).filter_map(|a| Some((a, format!("--{}", a.get_long()?))))
-}
-
 /// What GDB completes: a line for each command with what it does, and for each option with the values that it takes.
 pub fn completion() -> String {
     let mut text = String::new();
     for row in COMMANDS {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{}\t{}", row.name, row.about);
-        for (arg, option) in shown(&row.command()) {
-            let values: Vec<String> = arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
-            let values = if arg.get_action().takes_values() { values.join(",") } else { String::new() };
-            let _ = writeln!(text, "{}\t{option}\t{values}", row.name);
+        let command = row.command();
+        for arg in row.shown(&command) {
+            let _ = writeln!(text, "{}\t{}\t{}", row.name, typed(arg), row.values(arg).join(","));
         }
     }
     text
@@ -334,12 +466,13 @@ mod tests {
     fn options_of_all() -> Vec<(Entry, Vec<&'static str>)> {
         let mut all: Vec<(Entry, Vec<&str>)> = Vec::new();
         for row in COMMANDS {
-            for (arg, option) in shown(&row.command()) {
+            let command = row.command();
+            for arg in row.shown(&command) {
                 let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
                 let value = value.map(|v| format!(" {}", v.join(" "))).unwrap_or_default();
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
                 let heading = arg.get_help_heading().unwrap_or("Of single commands");
-                let entry = (heading.to_owned(), format!("{option}{value}"), help);
+                let entry = (heading.to_owned(), format!("{}{value}", typed(arg)), help);
                 match all.iter_mut().find(|(known, _)| *known == entry) {
                     Some((_, commands)) => commands.push(row.name),
                     None => all.push((entry, vec![row.name])),
@@ -376,9 +509,12 @@ mod tests {
             let _ = write!(text, "\n## {heading}\n\nWith {}, where nothing else is named.\n\n", list(most));
             let _ = writeln!(text, "| option | | with |\n|---|---|---|");
             for ((_, option, help), commands) in under {
-                let ids = ["--use", option.split(' ').next().unwrap()];
-                let id = ids[1].trim_start_matches("--").replace('-', "_");
-                let listed = MONITOR_OPTIONS.contains(&id.as_str()) || ids[0] == ids[1];
+                let id = match option.split(' ').next().unwrap() {
+                    "--use" => "usage".to_owned(),
+                    "-n" => "count".to_owned(),
+                    option => option.trim_start_matches("--").replace('-', "_"),
+                };
+                let listed = MONITOR_OPTIONS.contains(&id.as_str());
                 let mark = listed && commands.iter().any(|c| row(c).is_some_and(|r| r.monitor));
                 let with = if commands == most { String::new() } else { list(commands) };
                 let _ =

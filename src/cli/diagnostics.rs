@@ -32,9 +32,19 @@ impl Diagnostics {
         self.buffer.map(RefCell::into_inner).unwrap_or_default()
     }
 
-    /// One sentence on a line of its own. What the target has in it is escaped.
+    /// What was done or seen, in one sentence on a line of its own. What the target has in it is escaped.
     pub fn say(&self, text: impl Display) {
         self.line(format_args!("tx-trace: {text}"));
+    }
+
+    /// Why there is no result, or not all of it.
+    pub fn failed(&self, text: impl Display) {
+        self.line(format_args!("error: {text}"));
+    }
+
+    /// What to do next.
+    pub fn hint(&self, text: impl Display) {
+        self.line(format_args!("hint: {text}"));
     }
 
     /// The same, as it is.
@@ -57,12 +67,12 @@ impl Diagnostics {
 
     /// Why there is no result; gives the exit code.
     pub fn error(&self, error: &Error) -> Outcome {
-        self.say(&error.message);
+        self.failed(&error.message);
         for tried in &error.tried {
-            self.line(format_args!("  tried: {tried}"));
+            self.line(format_args!("tried: {tried}"));
         }
         if !error.hint.is_empty() {
-            self.line(format_args!("  try: {}", error.hint));
+            self.hint(&error.hint);
         }
         if error.is_not_found() { Outcome::NotFound } else { Outcome::Failed }
     }

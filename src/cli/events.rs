@@ -106,7 +106,7 @@ impl Task for Events {
         }
         let report = self.report(&catalogue)?;
         if report.rows.is_empty() {
-            diagnostics.say(self.nothing());
+            diagnostics.failed(self.nothing());
         }
         let mut sink = Sink::open(output, None)?;
         print(&report, output, &mut sink)?;

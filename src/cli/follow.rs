@@ -50,8 +50,8 @@ fn usage(message: &str) -> Error {
 
 /// Of what was typed.
 pub fn request(typed: options::Follow) -> Result<Request, Error> {
-    let options::Follow { mut read, from_start, halt_every, wait, until, limit, report, every, after } = typed;
-    let (first, files) = first(std::mem::take(&mut read.words), from_start)?;
+    let options::Follow { count, mut read, from_start, halt_every, wait, until, limit, report, every, after } = typed;
+    let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;
     let options::Read { source, filters: which, mut clock, output, .. } = read;
     if which.from.is_some() || which.to.is_some() || which.around.is_some() {
         return Err(usage(
@@ -93,9 +93,13 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
 }
 
 /// What to begin with, by N and `--from-start`; and the files among the words.
-fn first(words: Vec<std::ffi::OsString>, from_start: bool) -> Result<(First, Vec<std::path::PathBuf>), Error> {
-    let mut ask = Ask::Last(Amount::Events(0));
-    let files = request::take_words(&mut ask, words)?;
+fn first(
+    count: Option<u64>,
+    words: Vec<std::ffi::OsString>,
+    from_start: bool,
+) -> Result<(First, Vec<std::path::PathBuf>), Error> {
+    let mut ask = Ask::Last(Amount::Events(count.unwrap_or(0)));
+    let files = request::take_words("follow", &mut ask, count.is_some(), words)?;
     let first = match (ask, from_start) {
         (Ask::Last(Amount::Events(0)), true) => First::All,
         (Ask::Last(Amount::Events(0)), false) => First::Now,
@@ -103,7 +107,7 @@ fn first(words: Vec<std::ffi::OsString>, from_start: bool) -> Result<(First, Vec
         (Ask::Last(Amount::Events(_)), true) => {
             return Err(usage("N and --from-start both say where to begin: give one"));
         }
-        _ => return Err(usage("follow begins with a number of events: `follow 20`")),
+        _ => return Err(usage("follow begins with a number of events: follow 20")),
     };
     Ok((first, files))
 }

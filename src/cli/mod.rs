@@ -10,6 +10,7 @@ mod dump;
 mod events;
 mod follow;
 mod gdb;
+mod help;
 mod info;
 mod inputs_kept;
 mod interrupt;
@@ -27,23 +28,21 @@ mod request;
 mod serve;
 mod sink;
 mod threads;
+mod usage;
 mod values;
 mod whole_file;
 
-use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::ErrorKind;
 
-use crate::code::Code;
 use crate::error::Error;
 use crate::output;
 use commands::Typed;
 use diagnostics::Diagnostics;
 use request::Request;
-use values::Wrong;
 
 /// How a run ended: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +55,20 @@ pub enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    /// The exit code.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::NotFound => 1,
+            Self::Failed => 2,
+        }
+    }
+}
+
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
-        Self::from(match outcome {
-            Outcome::Done => 0,
-            Outcome::NotFound => 1,
-            Outcome::Failed => 2,
-        })
+        outcome.code().into()
     }
 }
 
@@ -103,7 +109,7 @@ fn parse(words: &[OsString]) -> Result<Request, Refusal> {
     Ok(Typed::parse(words)?.request()?)
 }
 
-/// Why a command line does not run: a mistake in it, or clap answers it: help, version, and mistakes of clap's own.
+/// Why a command line does not run: a mistake in it, or it asks clap for help or the version.
 enum Refusal {
     Mistake(Error),
     Clap(clap::Error),
@@ -116,60 +122,44 @@ impl From<Error> for Refusal {
 }
 
 impl From<clap::Error> for Refusal {
-    /// What an option does not take is an error of ours, which clap carries with the option and the value.
     fn from(error: clap::Error) -> Self {
-        let context = |kind| match error.get(kind) {
-            Some(ContextValue::String(text)) => text.as_str(),
-            _ => "",
-        };
-        let Some(Wrong { code, why }) = error.source().and_then(|e| e.downcast_ref()) else {
-            return Self::Clap(error);
-        };
-        let option = context(ContextKind::InvalidArg).split(' ').next().unwrap_or_default();
-        let value = context(ContextKind::InvalidValue);
-        Self::Mistake(Error::usage(*code, format!("{option} {value}: {why}")))
+        Self::Clap(error)
     }
 }
 
 impl Refusal {
-    /// In one line.
-    fn message(&self) -> String {
+    /// The error; `None` where help or the version was asked for.
+    fn error(self, words: &[OsString]) -> Option<Error> {
         match self {
-            Self::Mistake(error) => error.message.clone(),
-            Self::Clap(error) => {
-                let text = error.to_string();
-                let line = text.lines().next().unwrap_or_default();
-                line.strip_prefix("error: ").unwrap_or(line).to_owned()
-            }
+            Self::Mistake(error) => Some(error),
+            Self::Clap(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => None,
+            Self::Clap(error) => Some(usage::error(&error, words)),
         }
     }
 
-    /// Prints it: an `error` line for who asked for JSON, and sentences.
+    /// Prints what was asked for, or the error: an `error` line for who asked for JSON, and sentences.
     fn report(self, words: &[OsString], diagnostics: &Diagnostics) -> Outcome {
         let mut out = stdout();
-        match &self {
-            Self::Clap(answer) if !answer.use_stderr() => {
-                // A reader that closes the pipe of `--help` has seen enough.
-                let _ = out.write_all(answer.render().to_string().as_bytes());
-                return Outcome::Done;
-            }
-            _ => {}
+        if let Self::Clap(answer) = &self {
+            let text = match answer.kind() {
+                ErrorKind::DisplayHelp => usage::command(words).map_or_else(help::page::main, help::page::command),
+                ErrorKind::DisplayVersion => answer.to_string(),
+                // Nothing was typed.
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                    diagnostics.write(&help::page::main());
+                    return Outcome::Failed;
+                }
+                _ => String::new(),
+            };
+            // A reader that closes the pipe of `--help` has seen enough.
+            let _ = out.write_all(text.as_bytes());
         }
-        let error = match &self {
-            Self::Mistake(error) => error.clone(),
-            Self::Clap(_) => Error::usage(Code::Usage, self.message()),
-        };
+        let Some(error) = self.error(words) else { return Outcome::Done };
         if wants_json(words) {
             // Who does not read it has the exit code.
             let _ = output::write_error(&mut out, &error);
         }
-        match &self {
-            Self::Mistake(error) => diagnostics.error(error),
-            Self::Clap(error) => {
-                diagnostics.write(&error.render().to_string());
-                Outcome::Failed
-            }
-        }
+        diagnostics.error(&error)
     }
 }
 

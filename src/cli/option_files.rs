@@ -63,7 +63,7 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<Pat
 }
 
 fn relative(dir: &Path, path: &str) -> OsString {
-    if path == "-" { path.into() } else { PathBuf::from(dir).join(path).into_os_string() }
+    if path == "-" || path.starts_with("-@") { path.into() } else { PathBuf::from(dir).join(path).into_os_string() }
 }
 
 /// Splits text into words as a shell does: blanks separate, quotes and a backslash keep them, `#` at the start of a word

@@ -15,14 +15,20 @@ use crate::catalogue::Names;
 use crate::format::Format as TraceFormat;
 use crate::mem::Region;
 use crate::output::Format;
+use crate::query::Amount;
 use crate::rsp::Leave;
 use crate::session::Image;
 use crate::trace::Direction;
 
+/// The group of the options that say where in memory the trace is.
+const PLACE: &str = "Where the trace is";
+/// The group of the options for live targets.
+const LIVE: &str = "Live target";
+
 /// Options of the commands that read a target.
 #[derive(Args)]
 pub struct Read {
-    /// N for `last` (also a time: 5ms), SEQ for `show`, and FILEs, recognised by their content (a file named 50 is ./50)
+    /// N, SEQ and FILEs
     #[arg(value_name = "N|SEQ|FILE", allow_negative_numbers = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]
@@ -35,20 +41,62 @@ pub struct Read {
     pub output: Output,
 }
 
+/// Options of `last`.
+#[derive(Args)]
+pub struct Last {
+    /// How many, or how long: the same as the word N
+    #[arg(short = 'n', value_name = "N", value_parser = values::amount, allow_hyphen_values = true)]
+    pub count: Option<Amount>,
+    #[command(flatten)]
+    pub read: Read,
+}
+
+/// Options of `list`.
+#[derive(Args)]
+pub struct List {
+    /// At most so many: the first that the filters keep (`last` prints the newest)
+    #[arg(short = 'n', value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub count: Option<u64>,
+    #[command(flatten)]
+    pub read: Read,
+}
+
+/// Options of the commands that take no filters.
+#[derive(Args)]
+pub struct Unfiltered {
+    /// SEQ and FILEs
+    #[arg(value_name = "SEQ|FILE", allow_negative_numbers = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub clock: Clock,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Options of `help`.
+#[derive(Args)]
+pub struct Help {
+    /// A command or a topic
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub word: Option<String>,
+}
+
 /// Options of `objects`.
 #[derive(Args)]
 pub struct Objects {
-    #[command(flatten)]
-    pub read: Read,
     /// How each queue, lock, semaphore and pool was used, and its high-water mark as far as the trace shows
     #[arg(long = "use")]
     pub usage: bool,
+    #[command(flatten)]
+    pub read: Read,
 }
 
 /// Options of `threads`.
 #[derive(Args)]
 pub struct Threads {
-    /// FILEs, recognised by their content
+    /// FILEs
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
     /// All objects below the threads, not just what is held, waited for, full or used up
@@ -63,8 +111,6 @@ pub struct Threads {
 /// Options of the reports.
 #[derive(Args)]
 pub struct Reports {
-    #[command(flatten)]
-    pub read: Read,
     /// The numbers that TraceX gives, by its own definitions
     #[arg(long)]
     pub tracex: bool,
@@ -75,6 +121,8 @@ pub struct Reports {
     /// repeatable)
     #[arg(long, value_name = "A..B[:FIELD]", allow_hyphen_values = true)]
     pub span: Vec<String>,
+    #[command(flatten)]
+    pub read: Read,
 }
 
 /// Where the bytes come from.
@@ -84,54 +132,54 @@ pub struct Source {
     /// The program's ELF file: where the trace is, and names
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
-    /// A GDB stub: host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:; memory alone, without a halt:
-    /// openocd:HOST:PORT, qmp:HOST:PORT|PATH
+    /// A live target: a GDB stub (:3333, host:port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:), or memory alone
+    /// without a halt (openocd:HOST:PORT, qmp:HOST:PORT, qmp:PATH)
     #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
     pub remote: Option<String>,
     /// An ELF core file
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// A memory dump, and where its first byte belongs (repeatable)
+    /// A memory dump, and where its first byte belongs; - for standard input (repeatable)
     #[arg(long, value_name = "FILE[@ADDR]", value_parser = OsStringValueParser::new().try_map(values::image))]
     pub image: Vec<Image>,
-    /// A trace buffer alone, - for standard input (repeatable: buffers of one run, oldest first)
+    /// A trace buffer alone; - for standard input (repeatable: buffers of one run, oldest first)
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub trace: Vec<PathBuf>,
     /// The address of a symbol that the ELF does not have (repeatable)
-    #[arg(long, value_name = "NAME=ADDR", value_parser = values::symbol)]
+    #[arg(long, value_name = "NAME=ADDR", value_parser = values::symbol, help_heading = PLACE)]
     pub symbol: Vec<(String, u64)>,
     /// A register of the CPU that stopped, as the crash log printed it: pc=0x8001234 (repeatable)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::register, help_heading = PLACE)]
     pub reg: Vec<(String, u64)>,
     /// A register as the debugger shows it; one that is not known here is left out
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::register, hide = true)]
     pub debugger_reg: Vec<(String, u64)>,
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
-    #[arg(long, value_name = "ADDR", value_parser = values::number)]
+    #[arg(long, value_name = "ADDR", value_parser = values::number, help_heading = PLACE)]
     pub header: Option<u64>,
     /// Search all memory for a trace, whatever the symbols say
-    #[arg(long)]
+    #[arg(long, help_heading = PLACE)]
     pub scan: bool,
     /// The run before the last start, as far as this one has not written over it
-    #[arg(long)]
+    #[arg(long, help_heading = PLACE)]
     pub previous: bool,
     /// Load address minus link address of a position-independent ELF
-    #[arg(long, value_name = "N", value_parser = values::offset)]
+    #[arg(long, value_name = "N", value_parser = values::offset, help_heading = PLACE)]
     pub load_offset: Option<u64>,
     /// The entry point that the debugger sees
-    #[arg(long, value_name = "ADDR", value_parser = values::number, hide = true)]
+    #[arg(long, value_name = "ADDR", value_parser = values::number, hide = true, help_heading = PLACE)]
     pub entry: Option<u64>,
     /// The system that wrote the trace: threadx, uia, qnx
-    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = values::trace_format, help_heading = PLACE)]
     pub format_in: Option<&'static dyn TraceFormat>,
-    /// How long to wait for the connection, and for each reply
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = values::timeout)]
+    /// How long to wait for the connection, and for each reply: 2, 500ms
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = values::timeout, help_heading = LIVE)]
     pub timeout: Duration,
-    /// How to leave a live target: as-found unless TX_TRACE_LEAVE says otherwise
-    #[arg(long, value_name = "HOW", overrides_with = "leave")]
+    /// How to leave it; as-found resumes what connecting halted, and is the default unless TX_TRACE_LEAVE is set
+    #[arg(long, value_name = "HOW", overrides_with = "leave", help_heading = LIVE)]
     pub leave: Option<Leave>,
     /// The longest that a running target may be halted: 50ms, 2s
-    #[arg(long, value_name = "TIME", overrides_with = "max_halt", value_parser = values::time)]
+    #[arg(long, value_name = "TIME", overrides_with = "max_halt", value_parser = values::time, help_heading = LIVE)]
     pub max_halt: Option<Duration>,
 }
 
@@ -152,8 +200,8 @@ impl ValueEnum for Leave {
 }
 
 /// Which events.
-#[derive(Args)]
-#[command(next_help_heading = "Filters (a comma list is or; different filters are and; ! in front excludes)")]
+#[derive(Args, Default)]
+#[command(next_help_heading = "Filters")]
 pub struct Filters {
     /// Events of these threads: names, globs or addresses
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
@@ -380,6 +428,9 @@ pub struct Bridge {
 /// Options of `follow`.
 #[derive(Args)]
 pub struct Follow {
+    /// Begin with the newest N: the same as the word N
+    #[arg(short = 'n', value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Following")]
+    pub count: Option<u64>,
     #[command(flatten)]
     pub read: Read,
     /// Begin with all that is there already (N begins with the newest N)

@@ -49,12 +49,12 @@ pub fn answer(
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
-        Ask::List | Ask::Last(_) => {
+        Ask::List { .. } | Ask::Last(_) => {
             let query = print_notes(query()?, diagnostics);
             let selection = Selection::of(&question.ask, &answer.loaded, &query)?;
             let any = selection.print(&view, format, options.clone(), &mut sink)?;
             if !any {
-                diagnostics.say(none(trace));
+                diagnostics.failed(none(trace));
             }
             any
         }
@@ -106,14 +106,23 @@ struct Selection<'a> {
     loaded: &'a Loaded,
     query: &'a Query<'a>,
     skip: u64,
+    /// So many behind these.
+    most: u64,
     from: i64,
     time: TimeFrom,
 }
 
 impl<'a> Selection<'a> {
     fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
-        let mut selection = Self { loaded, query, skip: 0, from: i64::MIN, time: TimeFrom::Origin };
-        let Ask::Last(amount) = ask else { return Ok(selection) };
+        let mut selection = Self { loaded, query, skip: 0, most: u64::MAX, from: i64::MIN, time: TimeFrom::Origin };
+        let amount = match ask {
+            Ask::Last(amount) => amount,
+            Ask::List { most } => {
+                selection.most = most.unwrap_or(u64::MAX);
+                return Ok(selection);
+            }
+            _ => return Ok(selection),
+        };
         selection.time = TimeFrom::Newest(loaded.trace.newest().map_or(0, |e| e.ticks));
         match amount {
             Amount::Events(n) => {
@@ -134,7 +143,7 @@ impl<'a> Selection<'a> {
 
     fn visit(&self, each: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
         let all = self.query.keeps_all();
-        let mut skip = self.skip;
+        let (mut skip, mut left) = (self.skip, self.most);
         self.loaded.trace.visit(|event| {
             if !all && self.query.is_past(event) {
                 return ControlFlow::Break(());
@@ -146,6 +155,10 @@ impl<'a> Selection<'a> {
                 skip = skip.saturating_sub(1);
                 return ControlFlow::Continue(());
             }
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            left = left.saturating_sub(1);
             each(event)
         });
     }
@@ -223,7 +236,7 @@ fn show(
     drop(writer);
     let held = view.trace.about.held;
     for position in &missing {
-        diagnostics.say(format_args!(
+        diagnostics.failed(format_args!(
             "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
             held.saturating_sub(1)
         ));

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
-use super::request::{Clock, Output, Task};
+use super::request::{self, Clock, Output, Task};
 use super::sink::Sink;
 use super::{Outcome, info, live, print, reports, threads};
 use crate::analysis::ReportRequest;
@@ -35,8 +35,11 @@ pub struct Question {
 pub enum Ask {
     /// The newest events.
     Last(Amount),
-    /// All events.
-    List,
+    /// All events, or the first so many that the filters keep.
+    List {
+        /// How many.
+        most: Option<u64>,
+    },
     /// These events in full.
     Show(Vec<Position>),
     /// What is known of the source and the trace.
@@ -72,6 +75,9 @@ impl Task for Question {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.inputs);
+        if matches!(self.ask, Ask::Last(_)) {
+            request::refuse_neither(&inputs.files)?;
+        }
         let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
         let read = |target: &mut Target<'static>| {
             let mut answer = self.read(target)?;
@@ -123,7 +129,7 @@ impl Reader<'_, '_> {
 
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         Ok(match ask {
-            Ask::List | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
             Ask::Last(amount) => self.newest(*amount)?.into(),
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {

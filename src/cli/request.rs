@@ -184,11 +184,23 @@ impl Clock {
         let mut options = self.options;
         if let Some(symbol) = &self.hz_symbol {
             #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
-            let hz = target.variable(symbol)? as f64;
+            let hz = target.variable(symbol).map_err(|e| no_rate(symbol, e))? as f64;
             options.hz = Some(hz).filter(|hz| *hz > 0.0);
         }
         Ok(options)
     }
+}
+
+/// `--hz` with a word that is no symbol.
+fn no_rate(symbol: &str, error: Error) -> Error {
+    if error.code != Code::NoSuchSymbol {
+        return error;
+    }
+    Error::failed(
+        Code::NoSuchSymbol,
+        format!("--hz {symbol}: neither a rate nor a symbol of this program"),
+        "a rate is 72000000, 72M or 32.768k ticks a second; a symbol is a variable that holds it: SystemCoreClock",
+    )
 }
 
 impl From<options::Clock> for Clock {
@@ -203,19 +215,49 @@ impl From<options::Clock> for Clock {
     }
 }
 
+/// The newest events that `last` prints without N.
+const LAST: Amount = Amount::Events(20);
+
+/// `last`
+pub fn last(row: &Row, typed: options::Last) -> Result<Request, Error> {
+    let options::Last { count, read: options } = typed;
+    match count {
+        Some(amount) => question(row, options, Ask::Last(amount), true),
+        None => question(row, options, Ask::Last(LAST), false),
+    }
+}
+
+/// `list`
+pub fn list(row: &Row, typed: options::List) -> Result<Request, Error> {
+    read(row, typed.read, Ask::List { most: typed.count })
+}
+
+/// The commands that take no filters.
+pub fn unfiltered(row: &Row, typed: options::Unfiltered, ask: Ask) -> Result<Request, Error> {
+    let options::Unfiltered { words, source, clock, output } = typed;
+    let filters = options::Filters::default();
+    read(row, options::Read { words, source, filters, clock, output }, ask)
+}
+
 /// A question of the commands that read.
-pub fn read(row: &Row, typed: options::Read, mut ask: Ask) -> Result<Request, Error> {
+fn read(row: &Row, typed: options::Read, ask: Ask) -> Result<Request, Error> {
+    question(row, typed, ask, false)
+}
+
+/// The same; `counted`: N was given by `-n`.
+fn question(row: &Row, typed: options::Read, mut ask: Ask, counted: bool) -> Result<Request, Error> {
     let options::Read { words, source, filters: which, mut clock, output } = typed;
-    let files = take_words(&mut ask, words)?;
+    let files = take_words(row.name, &mut ask, counted, words)?;
+    if ask == Ask::Last(Amount::Events(0)) {
+        return Err(Error::not_found(Code::NothingMatches, "`last 0` prints no event", "N is 1 or more: last 50"));
+    }
     if ask == Ask::Show(Vec::new()) {
-        return Err(Error::usage(
-            Code::Usage,
-            "show which event? Give its sequence number: `tx-trace show 42`, -1 is the newest",
-        ));
+        return Err(Error::usage(Code::Usage, "show needs the sequence number of an event")
+            .hint("tx-trace show 42; -1 is the newest event, and `list` prints the numbers"));
     }
     let output = Output::of(row, output)?;
     let previous = source.previous;
-    if previous && !matches!(ask, Ask::Last(_) | Ask::List | Ask::Show(_)) {
+    if previous && !matches!(ask, Ask::Last(_) | Ask::List { .. } | Ask::Show(_)) {
         return Err(previous_refused());
     }
     let names = clock.netx;
@@ -249,29 +291,21 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     read(row, options, Ask::Reports(ReportRequest { names: row.reports.to_vec(), tracex, every, spans }))
 }
 
-/// Takes N or SEQ out of the words; the rest are files.
-pub fn take_words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
+/// Takes N or SEQ out of the words of this command; the rest are files. `counted`: N was given already.
+pub fn take_words(name: &str, ask: &mut Ask, mut counted: bool, words: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
-    let mut counted = false;
     for word in words {
         let is_number = values::is_number(&word);
         // A name of a file need not be text; a number is.
         match (&mut *ask, word.to_str()) {
             (Ask::Show(positions), Some(text)) if is_number => {
-                positions.push(Position::parse(text).map_err(|e| Error::usage(Code::Position, e.to_string()))?);
+                positions.push(Position::parse(text).map_err(|e| of_word(name, text, e))?);
             }
             (Ask::Last(amount), Some(text)) if !counted && (is_number || is_amount(text)) => {
-                *amount = Amount::parse(text).map_err(|e| Error::usage(Code::Position, e.to_string()))?;
+                *amount = Amount::parse(text).map_err(|e| of_word(name, text, e))?;
                 counted = true;
             }
-            (_, Some(text)) if is_number => {
-                return Err(Error::usage(
-                    Code::Usage,
-                    format!(
-                        "what does {text} mean here? A file of that name is ./{text}; `last {text}` and `show {text}` take numbers"
-                    ),
-                ));
-            }
+            (_, Some(text)) if is_number => return Err(stray_number(name, ask, text)),
             _ => files.push(PathBuf::from(word)),
         }
     }
@@ -281,6 +315,42 @@ pub fn take_words(ask: &mut Ask, words: Vec<OsString>) -> Result<Vec<PathBuf>, E
 /// `5ms`, `1200t`
 fn is_amount(text: &str) -> bool {
     text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) && Amount::parse(text).is_ok()
+}
+
+/// An error with the word of the command line in front.
+fn of_word(name: &str, text: &str, error: Error) -> Error {
+    let hint = match text.strip_prefix('-').filter(|n| Amount::parse(n).is_ok()) {
+        Some(n) if name != "show" => format!("did you mean `{name} {n}`?"),
+        _ => error.hint,
+    };
+    Error::usage(Code::Position, format!("{name} {text}: {}", error.message)).hint(hint)
+}
+
+/// Fails for a word of `last` that is no file, and could be meant as N: `5min`, `five`.
+pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
+    let is_digit_first = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let like_n = |text: &str| {
+        let number = is_digit_first(text);
+        text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || number && matches!(c, '.' | ','))
+    };
+    match files.iter().find(|file| file.to_str().is_some_and(like_n) && !file.exists()) {
+        Some(file) => Err(Error::usage(
+            if file.to_str().is_some_and(is_digit_first) { Code::Position } else { Code::File },
+            format!("last {}: neither a number of events nor a time, and not a file", file.display()),
+        )
+        .hint("N is 50 (events), 1200t (ticks) or 5ms (time in ns, us, ms, s)")),
+        None => Ok(()),
+    }
+}
+
+/// A number that the command does not take.
+fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
+    if matches!(ask, Ask::Last(_)) {
+        return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
+            .hint(format!("a file of this name is ./{text}"));
+    }
+    Error::usage(Code::Usage, format!("{name} takes no number: {text}"))
+        .hint(format!("`last {text}` and `show {text}` take numbers; a file of this name is ./{text}"))
 }
 
 /// A variable of the environment that is set and not empty.
@@ -347,7 +417,8 @@ fn remote(
     leave: Option<Leave>,
     max_halt: Option<std::time::Duration>,
 ) -> Result<RemoteInput, Error> {
-    let endpoint = Endpoint::parse(endpoint)?;
+    let endpoint =
+        Endpoint::parse(endpoint).map_err(|e| Error::from(e).hint("`tx-trace help endpoints` lists the forms"))?;
     let leave = match leave {
         // Where memory is read without a halt there is nothing to leave.
         Some(Leave::Running | Leave::Halted) if !endpoint.is_rsp() => {
@@ -378,10 +449,14 @@ pub fn enum_names(options: &[String]) -> Vec<String> {
     options.iter().flat_map(|o| o.split(',')).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
 
+/// An error of an option's value, with both in front.
+fn of_option(option: &str, value: &str, error: Error) -> Error {
+    Error::usage(Code::Filter, format!("{option} {value}: {}", error.message)).hint(error.hint)
+}
+
 /// Which events.
 pub fn filters(f: options::Filters) -> Result<Filters, Error> {
     let mut all = Filters::default();
-    let wrong = |e: Error| Error::usage(Code::Filter, e.message);
     for (key, values) in [
         (Key::Thread, f.thread),
         (Key::Event, f.event),
@@ -392,13 +467,25 @@ pub fn filters(f: options::Filters) -> Result<Filters, Error> {
         (Key::Arg, f.arg),
     ] {
         for value in values {
-            all.add(key, &value).map_err(wrong)?;
+            all.add(key, &value).map_err(|e| of_option(key.option(), &value, e))?;
         }
     }
-    all.from = f.from.as_deref().map(Position::parse).transpose().map_err(wrong)?;
-    all.to = f.to.as_deref().map(Position::parse).transpose().map_err(wrong)?;
+    let position = |option: &str, text: &Option<String>| match text {
+        Some(text) => Position::parse(text).map(Some).map_err(|e| of_option(option, text, e)),
+        None => Ok(None),
+    };
+    (all.from, all.to) = (position("--from", &f.from)?, position("--to", &f.to)?);
+    if let (Some(from), Some(to)) = (&f.from, &f.to)
+        && all.from.zip(all.to).is_some_and(|(first, last)| first.is_after(last))
+    {
+        return Err(Error::usage(
+            Code::Filter,
+            format!("--from {from} lies behind --to {to}: no event is between them"),
+        )
+        .hint(format!("did you mean --from {to} --to {from}?")));
+    }
     if let Some(around) = &f.around {
-        all.add_around(around).map_err(wrong)?;
+        all.add_around(around).map_err(|e| of_option("--around", around, e))?;
     }
     Ok(all)
 }

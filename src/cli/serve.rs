@@ -26,7 +26,7 @@ pub struct ServeTask {
 /// Of what was typed: files, and nothing live.
 pub fn request(typed: options::Serve) -> Result<Request, Error> {
     let options::Serve { words, listen, stdio, once, source, mut clock } = typed;
-    let inputs = request::inputs(source, request::take_words(&mut Ask::Info, words)?)?;
+    let inputs = request::inputs(source, request::take_words("serve", &mut Ask::Info, false, words)?)?;
     if inputs.is_remote() {
         return Err(Error::usage(
             Code::Usage,
@@ -87,7 +87,7 @@ mod served {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
-                    diagnostics.say(format_args!("the debugger's link: {e}"));
+                    diagnostics.failed(format_args!("the debugger's link: {e}"));
                     Ok(Outcome::Failed)
                 }
                 _ => Ok(Outcome::Done),

@@ -43,7 +43,7 @@ pub struct Found {
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
     let options::Threads { words, all, source, output } = typed;
-    let inputs = request::inputs(source, request::take_words(&mut Ask::Info, words)?)?;
+    let inputs = request::inputs(source, request::take_words("threads", &mut Ask::Info, false, words)?)?;
     Ok(Request::new(ThreadsTask { inputs, all }, Output::of(row, output)?))
 }
 

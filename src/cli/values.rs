@@ -8,11 +8,12 @@ use std::time::Duration;
 use crate::analysis::Name;
 use crate::catalogue::Names;
 use crate::code::Code;
+use crate::error::Error;
 use crate::follow::Saved;
 use crate::format::{self, Format};
 use crate::mem::Region;
 use crate::mem::image;
-use crate::query::Position;
+use crate::query::{Amount, Position};
 use crate::session::Image;
 use crate::trace::Direction;
 
@@ -24,12 +25,21 @@ pub struct Wrong {
     pub code: Code,
     /// What is wrong, or what the option takes.
     pub why: String,
+    /// What to type instead; empty where that says it.
+    pub hint: String,
 }
 
 type Value<T> = Result<T, Wrong>;
 
 fn wrong(code: Code, why: impl Into<String>) -> Wrong {
-    Wrong { code, why: why.into() }
+    Wrong { code, why: why.into(), hint: String::new() }
+}
+
+impl From<Error> for Wrong {
+    /// Without the value, which the caller puts in front.
+    fn from(error: Error) -> Self {
+        Self { code: error.code, why: error.message, hint: error.hint }
+    }
 }
 
 /// `--hz`: ticks in a second, or a variable that holds them.
@@ -50,9 +60,22 @@ pub enum Place {
     Saved(Saved),
 }
 
+/// `50`, `1200t`, `5ms`: how much of the newest.
+pub fn amount(text: &str) -> Value<Amount> {
+    Ok(Amount::parse(text)?)
+}
+
+/// `50`: how many events.
+pub fn count(text: &str) -> Value<u64> {
+    match Amount::parse(text) {
+        Ok(Amount::Events(n)) => Ok(n),
+        _ => Err(wrong(Code::Position, "a number of events such as 50 is wanted")),
+    }
+}
+
 /// `4096`, `0x1000`.
 pub fn number(text: &str) -> Value<u64> {
-    image::parse_number(text).ok_or_else(|| wrong(Code::Number, "a number such as 4096 or 0x20000000 is wanted"))
+    image::parse_number(text).ok_or_else(|| wrong(Code::Number, "not a number: 4096 or 0x20000000"))
 }
 
 /// A number that may be negative: a dump linked high and loaded low.
@@ -106,7 +129,7 @@ pub fn range(text: &str) -> Value<Region> {
 pub fn time(text: &str) -> Value<Duration> {
     match Position::parse(text) {
         Ok(Position::Time(seconds)) if (0.001..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(wrong(Code::Usage, "a time such as 500ms or 2s, a millisecond at least")),
+        _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, a millisecond at least)")),
     }
 }
 
@@ -117,7 +140,9 @@ pub fn timeout(text: &str) -> Value<Duration> {
         _ => text.parse().ok(),
     };
     let seconds = seconds.filter(|s| (0.001..=3600.0).contains(s));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| wrong(Code::Usage, "seconds (2, 2s, 500ms), from 0.001 to 3600"))
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| wrong(Code::Usage, "not a time: 2 (seconds), 2s or 500ms, from a millisecond to an hour"))
 }
 
 /// `72000000`, `72M`, `32.768k`, or a symbol.
@@ -133,8 +158,10 @@ pub fn rate(text: &str) -> Value<Rate> {
     };
     match digits.filter(|d| d.starts_with(|c: char| c.is_ascii_digit())).and_then(|d| d.parse::<f64>().ok()) {
         Some(n) if n > 0.0 && (n * factor).is_finite() => Ok(Rate::Hz(n * factor)),
-        Some(_) => Err(wrong(Code::Clock, "ticks in a second, more than none")),
-        None => Err(wrong(Code::Clock, "a rate is 72000000, 72M, 32.768k, or a symbol that holds it")),
+        _ => Err(wrong(
+            Code::Clock,
+            "not a rate in ticks a second: 72000000, 72M, 32.768k, or a symbol that holds it (SystemCoreClock)",
+        )),
     }
 }
 
@@ -143,7 +170,7 @@ pub fn direction(text: &str) -> Value<Direction> {
     match text {
         "up" => Ok(Direction::Up),
         "down" => Ok(Direction::Down),
-        _ => Err(wrong(Code::Clock, "up or down")),
+        _ => Err(wrong(Code::Clock, "not a direction: up or down")),
     }
 }
 
@@ -160,7 +187,7 @@ pub fn netx(text: &str) -> Value<Names> {
     match text {
         "duo" => Ok(Names::Duo),
         "classic" => Ok(Names::Classic),
-        _ => Err(wrong(Code::Netx, "duo or classic")),
+        _ => Err(wrong(Code::Netx, "not a NetX: duo or classic")),
     }
 }
 
@@ -175,14 +202,14 @@ pub fn qnx_release(text: &str) -> Value<u16> {
     release
         .map(|(major, minor)| major.saturating_mul(10).saturating_add(*minor))
         .filter(|r| (60..90).contains(r))
-        .ok_or_else(|| wrong(Code::Usage, "a release such as 6.4, 7.1 or 8.0"))
+        .ok_or_else(|| wrong(Code::Usage, "not a release of QNX: 6.4, 7.1, 8.0"))
 }
 
 /// The name of a trace format.
 pub fn trace_format(text: &str) -> Value<&'static dyn Format> {
     format::ALL.iter().find(|f| f.name() == text).copied().ok_or_else(|| {
         let all: Vec<&str> = format::ALL.iter().map(|f| f.name()).collect();
-        wrong(Code::FormatIn, format!("formats are {}", all.join(", ")))
+        wrong(Code::FormatIn, format!("not a format of traces: {}", all.join(", ")))
     })
 }
 
@@ -190,14 +217,14 @@ pub fn trace_format(text: &str) -> Value<&'static dyn Format> {
 pub fn report(text: &str) -> Value<Name> {
     Name::ALL.into_iter().find(|name| name.name() == text).ok_or_else(|| {
         let all: Vec<&str> = Name::ALL.iter().map(|name| name.name()).collect();
-        wrong(Code::Usage, format!("reports are {}", all.join(", ")))
+        wrong(Code::Usage, format!("not a report: {}", all.join(", ")))
     })
 }
 
 /// Columns of a table.
 pub fn width(text: &str) -> Value<usize> {
     let columns = text.parse().ok().filter(|w| (20..=10_000).contains(w));
-    columns.ok_or_else(|| wrong(Code::Usage, "columns, from 20 to 10000"))
+    columns.ok_or_else(|| wrong(Code::Usage, "not a number of columns from 20 to 10000"))
 }
 
 /// `now`, or what `follow` printed as the place where it ended.

@@ -121,6 +121,21 @@ fn at_region(regions: &[Region], at: Addr) -> (bool, u64) {
     }
 }
 
+impl Overlay<'_> {
+    /// The first address of a range that no layer has, of those layers that know what they have.
+    fn missing(&self, addr: Addr, len: usize) -> Option<Addr> {
+        let (mut here, mut rest) = (addr, len as u64);
+        while rest > 0 {
+            let rooms = self.layers.iter().filter_map(|l| Some(at_region(l.known.as_ref()?, here)));
+            let Some(room) = rooms.filter(|(inside, _)| *inside).map(|(_, room)| room).max() else { return Some(here) };
+            rest = rest.saturating_sub(room);
+            let Some(next) = here.checked_add(room).or((rest == 0).then_some(here)) else { return Some(Addr::MAX) };
+            here = next;
+        }
+        None
+    }
+}
+
 impl Memory for Overlay<'_> {
     fn changes(&self) -> bool {
         self.layers.iter().any(|l| l.memory.changes())
@@ -184,10 +199,16 @@ fn union(all: impl Iterator<Item = Option<Vec<Region>>>) -> Option<Vec<Region>> 
 impl Overlay<'_> {
     /// The first layer failed with `error` on the whole range: it is put together from all of them.
     fn put_together(&mut self, addr: Addr, len: usize, error: ReadError) -> Result<Bytes, ReadError> {
-        let Some((top, below)) = self.layers.split_first_mut() else { return Err(error) };
-        if below.is_empty() {
+        if self.layers.len() < 2 {
             return Err(error);
         }
+        // Before memory is asked for: a read of a gigabyte of which a part is missing costs nothing.
+        if self.layers.iter().all(|l| l.known.is_some())
+            && let Some(missing) = self.missing(addr, len)
+        {
+            return Err(ReadError::unmapped(missing, len));
+        }
+        let Some((top, below)) = self.layers.split_first_mut() else { return Err(error) };
         let mut buf = vec![0; len];
         match &top.known {
             None => patch(top, below, addr, &mut buf, error),

@@ -1,12 +1,12 @@
 //! `--arg NAME=VALUE`: comparisons of payload words, compiled for each definition.
 
 use super::Terms;
-use super::glob::nearest;
 use super::select::{Scope, addresses, no_object, number, passes};
 use super::wrong_filter;
 use crate::abi::Endian;
 use crate::catalogue::{ArgKind, EventDef, FieldDef, Takes};
 use crate::error::Error;
+use crate::near::{did_you_mean, nearest};
 use crate::trace::DefId;
 
 /// How a word is compared.
@@ -36,8 +36,8 @@ impl Op {
 /// `NAME=VALUE`, taken apart.
 pub(super) fn parse(text: &str) -> Result<(&str, Op, &str), Error> {
     let wrong = || {
-        wrong_filter(format!("'{text}' compares nothing"))
-            .hint("NAME=VALUE, or != < > <= >= between them; NAME is a field or i1..i4")
+        wrong_filter("not a comparison of an argument with a value")
+            .hint("NAME=VALUE, with = != < > <= or >=; NAME is an argument's name or i1 to i4 (tx-trace help filters)")
     };
     let at = text.find(['=', '!', '<', '>']).ok_or_else(wrong)?;
     let (name, rest) = text.split_at_checked(at).ok_or_else(wrong)?;
@@ -212,10 +212,10 @@ pub(super) fn fields(def: &EventDef) -> impl Iterator<Item = (usize, &FieldDef)>
 fn no_field(name: &str, scope: &Scope<'_>) -> Error {
     let all = scope.catalogue.iter().flat_map(fields).flat_map(|(_, f)| [f.name.as_str(), f.label.as_str()]);
     let near = nearest(name, all);
-    wrong_filter(format!("no event has a field '{name}'")).hint(if near.is_empty() {
-        "`tx-trace events` lists the fields of each event; i1..i4 are the words themselves".to_owned()
+    wrong_filter(format!("no event has an argument '{name}'")).hint(if near.is_empty() {
+        "`tx-trace events` lists the arguments of each event; i1 to i4 are the words themselves".to_owned()
     } else {
-        format!("did you mean {}?", near.join(", "))
+        did_you_mean(&near, "")
     })
 }
 
@@ -230,9 +230,9 @@ fn no_value(name: &str, text: &str, scope: &Scope<'_>) -> Error {
         .collect();
     words.sort_unstable();
     words.dedup();
-    wrong_filter(format!("'{text}' is no value of '{name}'")).hint(if words.is_empty() {
-        "a number, decimal or behind 0x".to_owned()
+    wrong_filter(format!("'{text}' is not a value of the argument '{name}'")).hint(if words.is_empty() {
+        "a value is a number: 4096, 0x1000".to_owned()
     } else {
-        format!("a number, or one of {}", words.join(", "))
+        format!("a value is a number, or one of {}", words.join(", "))
     })
 }

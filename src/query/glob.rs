@@ -117,48 +117,6 @@ fn set<'a>(text: &'a str, low: &dyn Fn(char) -> char) -> Option<(Part, &'a str)>
     Some((Part::Set { not, ranges }, after.get(1..)?))
 }
 
-/// The names nearest to `text`, best first: a few, for a hint.
-#[must_use]
-pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let text = text.to_ascii_lowercase();
-    let bound = text.chars().count().div_euclid(3).clamp(1, 4);
-    let mut found: Vec<(usize, &str)> = Vec::new();
-    for name in names {
-        let low = name.to_ascii_lowercase();
-        let cost = distance(&text, &low);
-        let near = cost <= bound;
-        // Part of a name is no slip of the finger but a name half remembered.
-        let part = text.len() >= 3 && low.contains(&text);
-        if near || part {
-            found.push((if near { cost } else { bound.saturating_add(low.len()) }, name));
-        }
-    }
-    found.sort();
-    found.dedup();
-    found.into_iter().take(5).map(|(_, name)| name).collect()
-}
-
-/// Edits from one text to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i.saturating_add(1);
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, cb) in row.iter_mut().skip(1).zip(&b) {
-            let best =
-                diagonal.saturating_add(usize::from(ca != *cb)).min(left.saturating_add(1)).min(cell.saturating_add(1));
-            diagonal = *cell;
-            *cell = best;
-            left = best;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,13 +142,5 @@ mod tests {
         let text = "a".repeat(2000);
         assert!(!Glob::new(&"*a".repeat(200).replace("*a", "*a*"), false).fits("b"));
         assert!(!Glob::new(&format!("{}b", "*a".repeat(200)), false).fits(&text));
-    }
-
-    #[test]
-    fn near_names_come_best_first() {
-        let names = ["tx_queue_send", "tx_queue_receive", "tx_mutex_get"];
-        assert_eq!(nearest("tx_queue_sned", names.into_iter()), ["tx_queue_send"]);
-        assert_eq!(nearest("mutex", names.into_iter()), ["tx_mutex_get"]);
-        assert!(nearest("zebra", names.into_iter()).is_empty());
     }
 }

@@ -7,7 +7,7 @@ mod position;
 mod select;
 mod set;
 
-pub use glob::{Glob, is_pattern, nearest};
+pub use glob::{Glob, is_pattern};
 pub use position::{Amount, Bound, Edge, Position};
 pub use set::{EventField, EventSet};
 
@@ -90,6 +90,22 @@ pub struct Filters {
     pub reach: Option<u64>,
 }
 
+impl Key {
+    /// The option that is typed.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Thread => "--thread",
+            Self::Event => "--event",
+            Self::Class => "--class",
+            Self::Object => "--object",
+            Self::Context => "--context",
+            Self::Core => "--core-id",
+            Self::Arg => "--arg",
+        }
+    }
+}
+
 impl Filters {
     /// Adds what an option says: one term or a list with commas (`\,` is a comma that belongs to a name).
     ///
@@ -100,7 +116,7 @@ impl Filters {
             match key {
                 Key::Context => drop(select::context_kind(&term.text)?),
                 Key::Core => drop(select::number_range(&term.text).ok_or_else(|| {
-                    wrong_filter(format!("'{}' is not the number of a core", term.text)).hint("--core-id 0")
+                    wrong_filter("not the number of a core").hint("numbers count from 0: --core-id 0, --core-id 0-1")
                 })?),
                 Key::Arg => drop(arg::parse(&term.text)?),
                 Key::Thread | Key::Event | Key::Class | Key::Object => {}
@@ -168,7 +184,9 @@ fn terms(text: &str) -> Result<Terms, Error> {
                 None => (false, part.strip_prefix("\\!").map_or(part, |_| part.get(1..).unwrap_or(part))),
             };
             if text.is_empty() {
-                return Err(wrong_filter("a filter has an empty term"));
+                return Err(
+                    wrong_filter("a name is empty").hint("names are separated by commas; a comma in a name is \\,")
+                );
             }
             Ok(Term { exclude, text: text.to_owned() })
         })

@@ -90,8 +90,23 @@ impl Position {
         if let Some(s) = seconds(body) {
             return Ok(if back { Self::TimeBack(s) } else { Self::Time(s) });
         }
-        Err(wrong_filter(format!("'{text}' is not a position in the trace"))
-            .hint("a sequence number (123), -N from the newest (-1), ticks (1200t, -1200t) or time (1.5ms, -20us)"))
+        Err(wrong_filter("not a position in the trace").hint(
+            "a position is 123 (sequence number), -1 (the newest), 1200t (ticks) or 1.5ms (time in ns, us, ms, s)",
+        ))
+    }
+
+    /// True where no trace has an event from this place to the other.
+    #[must_use]
+    pub fn is_after(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Seq(a), Self::Seq(b)) => a > b,
+            (Self::Newest(a), Self::Newest(b)) => a < b,
+            (Self::Ticks(a), Self::Ticks(b)) => a > b,
+            (Self::TicksBack(a), Self::TicksBack(b)) => a < b,
+            (Self::Time(a), Self::Time(b)) => a > b,
+            (Self::TimeBack(a), Self::TimeBack(b)) => a < b,
+            _ => false,
+        }
     }
 
     /// Makes the place definite.
@@ -139,8 +154,8 @@ impl Amount {
             Ok(Position::Seq(n)) => Ok(Self::Events(n)),
             Ok(Position::Ticks(t)) => Ok(Self::Ticks(t)),
             Ok(Position::Time(s)) => Ok(Self::Time(s)),
-            _ => Err(wrong_filter(format!("'{text}' is not an amount of events or time"))
-                .hint("a number of events (50), ticks (1200t) or time (5ms, 20us)")),
+            _ => Err(wrong_filter("neither a number of events nor a time")
+                .hint("N is 50 (events), 1200t (ticks) or 5ms (time in ns, us, ms, s)")),
         }
     }
 
@@ -170,12 +185,12 @@ fn whole(ticks: f64, edge: Edge) -> i64 {
 
 fn rate(trace: &Trace) -> Result<f64, Error> {
     if !trace.clock.runs() {
-        return Err(wrong_filter("the clock of this trace does not run, so a time says nothing")
+        return Err(wrong_filter("a time means nothing here: the clock of this trace does not run")
             .hint("give a number of events (50), or a sequence number (123)"));
     }
     trace.clock.hz.filter(|hz| *hz > 0.0).ok_or_else(|| {
-        wrong_filter("the clock's rate is not known, so a time says nothing")
-            .hint("give the rate with --hz 72M, or the position in ticks (1200t)")
+        wrong_filter("a time means nothing here: the clock's rate is not known")
+            .hint("give the rate (--hz 72M), or ticks in place of time (1200t)")
     })
 }
 

@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::glob::{Glob, is_pattern, nearest};
+use super::glob::{Glob, is_pattern};
 use super::{AddressOf, Term, Terms, context_name};
 use super::{not_in_trace, wrong_filter};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, EventDef, Product};
 use crate::error::Error;
+use crate::near::{did_you_mean, nearest};
 use crate::trace::{ContextKind, DefId, Trace};
 
 /// What filters are held against.
@@ -41,7 +42,16 @@ pub(super) fn context_kind(text: &str) -> Result<ContextKind, Error> {
     [ContextKind::Thread, ContextKind::Isr, ContextKind::Init, ContextKind::Idle, ContextKind::Unknown]
         .into_iter()
         .find(|k| k.name().eq_ignore_ascii_case(text))
-        .ok_or_else(|| wrong_filter(format!("'{text}' is no kind of context")).hint("thread, isr, init or idle"))
+        .ok_or_else(|| {
+            let hint = match text.to_ascii_lowercase().as_str() {
+                "irq" | "interrupt" | "int" | "exception" | "handler" => {
+                    "did you mean isr? Kinds are thread, isr, init, idle"
+                }
+                "task" | "tasks" | "threads" => "did you mean thread? Kinds are thread, isr, init, idle",
+                _ => "kinds are thread, isr, init, idle",
+            };
+            wrong_filter("not a kind of context").hint(hint)
+        })
 }
 
 /// Numbers that pass.
@@ -177,10 +187,10 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
         return Ok(all);
     }
     let near = nearest(text, catalogue.iter().map(|d| d.name.as_str()));
-    Err(wrong_filter(format!("there is no event '{text}'")).hint(if near.is_empty() {
-        "`tx-trace events` lists their names; '*' and '?' make a pattern".to_owned()
+    Err(wrong_filter(format!("no catalogue has an event '{text}'")).hint(if near.is_empty() {
+        "`tx-trace events` lists the names; your application's: `tx-trace help events`".to_owned()
     } else {
-        format!("did you mean {}?", near.join(", "))
+        did_you_mean(&near, "")
     }))
 }
 
@@ -331,12 +341,18 @@ fn no_thread(text: &str, scope: &Scope<'_>) -> Error {
         .filter(|(_, c)| c.kind == ContextKind::Thread)
         .map(|(_, c)| context_name(c))
         .collect();
-    error.hint(list("threads that inserted events", &names))
+    error.hint(names_near(text, "threads that inserted events", &names))
+}
+
+/// The names near to one that was typed; without any, the first of all.
+fn names_near(text: &str, what: &str, names: &[String]) -> String {
+    let near = nearest(text, names.iter().map(String::as_str));
+    if near.is_empty() { list(what, names) } else { did_you_mean(&near, "'") }
 }
 
 /// Names in a row, cut where they become too many.
 fn list(what: &str, names: &[String]) -> String {
-    const MOST: usize = 12;
+    const MOST: usize = 6;
     if names.is_empty() {
         return format!("{what}: none");
     }
@@ -406,7 +422,7 @@ pub(super) fn no_object(text: &str, scope: &Scope<'_>) -> Error {
     } else {
         not_among(&format!("object '{text}'"), scope)
     };
-    not_in_trace(said).hint(list("objects", &names))
+    not_in_trace(said).hint(names_near(text, "objects", &names))
 }
 
 pub(super) fn objects(terms: &Terms, scope: &Scope<'_>, notes: &mut Vec<String>) -> Result<Option<Objects>, Error> {

@@ -13,7 +13,7 @@ pub type Answer<'a> = dyn FnMut(&str, &mut dyn Memory, &mut dyn Write) + 'a;
 const CHUNK: usize = 1024;
 
 /// The answer to every command that would change the target.
-pub(super) const CANNOT: &str = "tx-trace: this is a post-mortem image; it cannot run.\n";
+pub(super) const CANNOT: &str = "error: this is a post-mortem image; it cannot run.\n";
 
 const HELP: &str = "monitor tx-trace COMMAND ...   every command that reads: monitor tx-trace help\n\
                     monitor help                   this\n";
@@ -33,7 +33,7 @@ pub(super) fn run(line: &[u8], memory: &mut dyn Memory, answer: Option<&mut Answ
         ("reset" | "halt" | "resume" | "arm" | "flash" | "load", _) => out.write_all(CANNOT.as_bytes()),
         (other, _) => {
             let other: String = crate::output::escape(other).chars().take(80).collect();
-            writeln!(out, "tx-trace: no monitor command `{other}`; `monitor help` lists them")
+            writeln!(out, "error: no monitor command `{other}`; `monitor help` lists them")
         }
     };
     // The console takes everything.

@@ -107,7 +107,7 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     };
     let mut line = [0u8; NAME + 128];
     let named = slot.name.iter().take(slot.name_len.load(Ordering::Relaxed)).map(|b| b.load(Ordering::Relaxed));
-    let text = b"tx-trace: ".iter().copied().chain(named).chain(TAIL.iter().copied());
+    let text = b"error: ".iter().copied().chain(named).chain(TAIL.iter().copied());
     let mut len: usize = 0;
     for (to, from) in line.iter_mut().zip(text) {
         *to = from;
@@ -172,7 +172,7 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         assert_eq!(code, Some(2), "{text}");
         assert!(text.contains("tx-trace-cut?short was cut short while it was being read; copy it first"), "{text}");
-        assert_eq!(text.lines().filter(|l| l.starts_with("tx-trace: ")).count(), 1, "{text}");
+        assert_eq!(text.lines().filter(|l| l.starts_with("error: ")).count(), 1, "{text}");
     }
 
     #[test]

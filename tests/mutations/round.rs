@@ -132,7 +132,7 @@ pub fn round(task: &Task, all: &[Task], seed: u64, dir: &Path) -> Result<Seen, S
         if peak > MOST_HEAP + HEAP_PER_BYTE * task.whole.len() {
             return Err(format!("{what}: `{command}` held {peak} bytes at once"));
         }
-        if outcome == tx_trace::cli::Outcome::Failed && !said.lines().any(|l| l.starts_with("tx-trace: ")) {
+        if outcome == tx_trace::cli::Outcome::Failed && !said.lines().any(|l| l.starts_with("error: ")) {
             return Err(format!("{what}: `{command}` failed and says {said:?}"));
         }
         if said.chars().any(|c| c.is_control() && c != '\n') {

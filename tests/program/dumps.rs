@@ -234,7 +234,7 @@ fn what_is_packed_otherwise_is_refused_with_what_to_do() {
     assert!(err(&got).contains("is compressed (kdump); only gzip is unpacked here"), "{}", err(&got));
     assert!(err(&got).contains("dump-guest-memory FILE"), "{}", err(&got));
     fs::write(&path, b"\xFD7zXZ\0\0\0").unwrap();
-    assert!(err(&tx_trace(&["last", &path])).contains(&format!("try: unxz -k {path}")));
+    assert!(err(&tx_trace(&["last", &path])).contains(&format!("hint: unxz -k {path}")));
 }
 
 fn sample(base: u64, thread: &str) -> Buffer {
@@ -435,7 +435,7 @@ fn hostile_files_end_in_a_sentence() {
             let got = tx_trace(&[&["last"], door.as_slice()].concat());
             let code = got.status.code();
             assert!(matches!(code, Some(1 | 2)), "{code:?} {:?} {}", &case[..case.len().min(40)], err(&got));
-            assert!(err(&got).starts_with("tx-trace: ") || err(&got).contains("\ntx-trace: "), "{}", err(&got));
+            assert!(err(&got).starts_with("error: ") || err(&got).contains("\nerror: "), "{}", err(&got));
         }
     }
 }

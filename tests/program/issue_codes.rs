@@ -66,8 +66,7 @@ fn is_error(line: &str, out: &Output, exit: i32, code: &str, sentence: &str) {
     let message = only["message"].as_str().unwrap();
     assert!(message.contains(sentence), "{line}: {message}");
     assert_eq!(out.status.code(), Some(exit), "{line}: {message}");
-    // clap puts its own words around the sentence.
-    assert!(code == "usage" || talk(out).contains(&format!("tx-trace: {message}\n")), "{line}: {}", talk(out));
+    assert!(talk(out).contains(&format!("error: {message}\n")), "{line}: {}", talk(out));
 }
 
 /// The run has a result, and this issue beside it.
@@ -134,23 +133,23 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn what_was_typed() {
     let s = "cm3.elf cm3.core";
     for (line, code, sentence) in [
-        (format!("show {s}"), "usage", "show which event?"),
-        (format!("last --width 3 {s}"), "usage", "--width 3: columns, from 20 to 10000"),
-        (format!("last --qnx-version x {s}"), "usage", "a release such as 6.4"),
-        (format!("last --nonsense {s}"), "usage", "unexpected argument '--nonsense'"),
+        (format!("show {s}"), "usage", "show needs the sequence number"),
+        (format!("last --width 3 {s}"), "usage", "--width 3: not a number of columns from 20 to 10000"),
+        (format!("last --qnx-version x {s}"), "usage", "--qnx-version x: not a release of QNX: 6.4"),
+        (format!("last --nonsense {s}"), "usage", "last has no option --nonsense"),
         (format!("info --previous {s}"), "usage", "--previous goes with last, list and show"),
         (format!("last --core cm3.core --trace {}", "cm3.trx"), "usage", "--core and --trace name different sources"),
         (format!("last cm3.trx {s}"), "usage", "a core and a trace buffer are different sources"),
         ("last --remote nonsense".to_owned(), "bad-endpoint", "`nonsense` is no endpoint"),
-        (format!("last --header 0xgg {s}"), "number", "--header 0xgg: a number such as 4096 or 0x20000000 is wanted"),
+        (format!("last --header 0xgg {s}"), "number", "--header 0xgg: not a number: 4096 or 0x20000000"),
         (format!("last --symbol nonsense {s}"), "symbol", "NAME=ADDR is wanted"),
         (format!("show 99999999999999999999999 {s}"), "position", "99999999999999999999999"),
         (format!("last --from soon {s}"), "filter", "soon"),
         (format!("last 5ms {s}"), "filter", "the clock's rate is not known"),
-        (format!("last --direction sideways {s}"), "clock", "--direction sideways: up or down"),
-        (format!("last --netx trio {s}"), "netx", "--netx trio: duo or classic"),
-        (format!("last --format-in ctf {s}"), "format-in", "--format-in ctf: formats are threadx"),
-        (format!("last --hz SystemCoreClok {s}"), "no-such-symbol", "no symbol SystemCoreClok"),
+        (format!("last --direction sideways {s}"), "clock", "--direction sideways: not a direction: up or down"),
+        (format!("last --netx trio {s}"), "netx", "--netx trio: not a NetX: duo or classic"),
+        (format!("last --format-in ctf {s}"), "format-in", "--format-in ctf: not a format of traces: threadx"),
+        (format!("last --hz SystemCoreClok {s}"), "no-such-symbol", "--hz SystemCoreClok: neither a rate nor a symbol"),
         ("last @nofile".to_owned(), "option-file", "option file nofile: No such file"),
     ] {
         error(&line, 2, code, sentence);
@@ -170,7 +169,7 @@ fn names_of_the_applications_events() {
     // This format is no JSON: its sentence tells.
     let (out, code) = (run("events --user --format tsv"), "no-user-events");
     assert_eq!(out.status.code(), Some(1), "{code}");
-    assert!(talk(&out).starts_with("tx-trace: no event of the application is known\n"), "{}", talk(&out));
+    assert!(talk(&out).starts_with("error: no event of the application is known\n"), "{}", talk(&out));
 }
 
 // Files.
@@ -180,7 +179,7 @@ fn files_that_are_not_what_they_should_be() {
     let files = Files::new("files");
     error("last", 2, "no-source", "nothing to read");
     error("last cm3.elf", 2, "no-source", "an ELF program holds no RAM");
-    error("last nofile", 2, "file", "nofile does not exist");
+    error("last nofile", 2, "file", "last nofile: neither a number of events nor a time, and not a file");
     error("last --elf cm3.ram.bin cm3.core", 2, "not-elf", "cm3.ram.bin: not an ELF file");
     error("last --core cm3.elf", 2, "not-a-core", "this is an ELF program");
     error("last --elf cm3.elf --core host.core", 2, "core-mismatch", "do not match");
@@ -299,7 +298,7 @@ fn a_trace_in_pieces_is_no_single_file() {
         let out = run(&format!("dump -o {} {source}", files.path("x.trx")));
         // `dump` has no JSON: its sentence tells.
         let code = "in-pieces";
-        let sentence = "tx-trace: this trace lies in 3 pieces: a .trx holds one\n";
+        let sentence = "error: this trace lies in 3 pieces: a .trx holds one\n";
         assert!(talk(&out).contains(sentence), "{code}: {}", talk(&out));
         assert_eq!(out.status.code(), Some(2));
         assert!(!Path::new(&files.path("x.trx")).exists());
@@ -502,8 +501,8 @@ fn links_that_take_nothing() {
 fn output_that_goes_nowhere() {
     // Neither has a place for JSON: "output" is told by its sentence.
     for (out, sentence) in [
-        (run("last cm3.trx --format json -o no/such/dir/x"), "tx-trace: no/such/dir/x: No such file"),
-        (run("dump cm3.trx -o no/such/dir/x.trx"), "tx-trace: no/such/dir/x.trx: No such file"),
+        (run("last cm3.trx --format json -o no/such/dir/x"), "error: no/such/dir/x: No such file"),
+        (run("dump cm3.trx -o no/such/dir/x.trx"), "error: no/such/dir/x.trx: No such file"),
     ] {
         assert!(talk(&out).contains(sentence), "{}", talk(&out));
         assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "output");
@@ -523,11 +522,7 @@ fn output_that_goes_nowhere() {
 fn no_place_to_install_to_and_no_port_to_serve_at() {
     let out = program().args(["gdb", "--install"]).env_remove("HOME").env_remove("XDG_DATA_HOME").output().unwrap();
     assert_eq!(out.status.code(), Some(2), "install");
-    assert!(
-        talk(&out).starts_with("tx-trace: neither HOME nor XDG_DATA_HOME says where to install\n"),
-        "{}",
-        talk(&out)
-    );
+    assert!(talk(&out).starts_with("error: neither HOME nor XDG_DATA_HOME says where to install\n"), "{}", talk(&out));
     // No descriptor beyond three: libraries are loaded by the first, which is closed; the listener's is one too many.
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 0<&-; ulimit -n 3; exec \"$0\" demo --format json", env!("CARGO_BIN_EXE_tx-trace")]);

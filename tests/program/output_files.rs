@@ -55,7 +55,7 @@ fn an_old_file_was_replaced_by_the_line_of_an_error() {
             for file in [&old, &new] {
                 let out = command(line).args(["--format", format]).arg(&trace).arg("-o").arg(file).output().unwrap();
                 assert!(matches!(out.status.code(), Some(1 | 2)), "{line}: {}", said(&out));
-                assert!(said(&out).contains("tx-trace: "), "{line}: the reason goes to stderr");
+                assert!(said(&out).contains("error: "), "{line}: the reason goes to stderr");
                 assert!(out.stdout.is_empty(), "{line}");
                 assert_eq!(said(&out).contains("old is left as it was"), *file == old, "{line}: {}", said(&out));
             }

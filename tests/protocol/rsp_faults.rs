@@ -88,7 +88,7 @@ fn session(upstream: SocketAddr, elf: &Path, script: &Script, truth: &[Vec<Strin
     let leave = if COMMANDS[which] == FOLLOW { "running" } else { "halted" };
     let more = [&more[..], &[timeout.as_ref(), "--leave".as_ref(), leave.as_ref()]].concat();
     let (outcome, said, events) = run(COMMANDS[which], &more, out);
-    let errors: Vec<&str> = said.lines().filter(|l| l.starts_with("tx-trace: ")).collect();
+    let errors: Vec<&str> = said.lines().filter(|l| l.starts_with("error: ")).collect();
     let tell = |what: &str| {
         let log = proxy.log.lock().unwrap();
         format!(
@@ -164,7 +164,7 @@ fn judge(what: &str, ends: &[End]) -> f64 {
     let mut told: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
     for end in ends {
         if let End::Told(why) = end {
-            let error = why.rsplit("tx-trace: ").next().unwrap_or_default();
+            let error = why.rsplit("error: ").next().unwrap_or_default();
             let error = error.split("\\n").next().unwrap_or_default();
             // Behind the endpoint, whose port differs.
             let words = error.rsplit("127.0.0.1:").next().and_then(|e| e.split_once(": ")).map_or(error, |(_, e)| e);

@@ -260,6 +260,6 @@ fn what_cannot_be_followed_says_why() {
     ] {
         let output = tx_trace(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
-        assert!(stderr(&output).starts_with("tx-trace: "), "{words:?}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with("error: "), "{words:?}: {}", stderr(&output));
     }
 }

@@ -278,7 +278,7 @@ fn nothing_is_asked_of_a_running_target() {
     let mut rig = Rig::peeking(PATIENCE).without_acks();
     rig.passes(&frame("vCont;c"), "");
     rig.debugger.say(line("tx-trace 0"));
-    let runs = "tx-trace: the target is running: interrupt it first\n";
+    let runs = "error: the target is running: interrupt it first\n";
     rig.debugger.hears([console(runs), frame("OK")].concat());
     rig.debugger.say([3]);
     rig.stub.hears([3]);

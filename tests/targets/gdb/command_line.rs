@@ -21,7 +21,7 @@ fn without_a_process_it_says_so() {
     let done = batch("gdb-multiarch", &[&fixture("cm3.elf")], &commands);
     let lines = ours(&done);
     assert_eq!(lines.len(), 1, "{}", done.err);
-    assert!(lines[0].starts_with("tx-trace: there is no process, core or remote target to read"), "{}", lines[0]);
+    assert!(lines[0].starts_with("error: there is no process, core or remote target to read"), "{}", lines[0]);
     assert!(done.out.starts_with("$1 = 2\n") && done.out.contains("tx_time_get"), "{}", done.out);
     assert!(done.out.ends_with("$2 = 0\n"), "{}", done.out);
 }
@@ -35,7 +35,7 @@ fn running_target_is_left_alone() {
         let mode = format!("set non-stop {mode}");
         let commands = [&*mode, "run 60 &", "tx-trace last 5", "p $_tx_trace_exit", "set confirm off", "kill"];
         let done = batch("gdb", &["/bin/sleep"], &commands);
-        assert_eq!(ours(&done), ["tx-trace: the target is running: interrupt it first"], "{}", done.err);
+        assert_eq!(ours(&done), ["error: the target is running: interrupt it first"], "{}", done.err);
         assert!(done.out.contains("$1 = 2\n"), "{}", done.out);
     }
 }
@@ -59,9 +59,9 @@ fn status_and_failures() {
     }
     let lines = ours(&done);
     assert_eq!(lines.len(), 4, "{}", done.err);
-    assert!(lines[0].starts_with("tx-trace: there is no event 9999"));
-    assert_eq!(lines[1], "tx-trace: unrecognized subcommand 'lats'");
-    assert!(lines[2].starts_with("tx-trace: --width none"));
+    assert!(lines[0].starts_with("error: there is no event 9999"));
+    assert_eq!(lines[1], "error: `lats` is not a command");
+    assert!(lines[2].starts_with("error: --width none"));
     assert!(lines[3].contains("/nowhere/x.core"));
     assert!(!done.err.contains("Traceback") && !done.err.contains("Python Exception"), "{}", done.err);
 }
@@ -86,7 +86,7 @@ fn json_has_its_error_line() {
     let done = batch("gdb-multiarch", &[&elf], &commands);
     let line: serde_json::Value = serde_json::from_str(done.part("json")).unwrap();
     assert_eq!((&line["type"], &line["code"]), (&"error".into(), &"never-enabled".into()));
-    assert!(done.out.contains("$1 = 1") && done.err.contains("tx-trace: "), "{}", done.err);
+    assert!(done.out.contains("$1 = 1") && done.err.contains("error: "), "{}", done.err);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn program_that_is_not_there() {
     let done = batch("gdb-multiarch", &[], &commands);
     let lines = ours(&done);
     assert_eq!(lines.len(), 3, "{}", done.err);
-    assert_eq!(lines[0], "tx-trace: /nowhere/tx-trace (`set tx-trace binary`) is not a program that can be run");
+    assert_eq!(lines[0], "error: /nowhere/tx-trace (`set tx-trace binary`) is not a program that can be run");
     assert!(lines[1].contains("ended with 7"), "{}", lines[1]);
     assert!(lines[2].contains("ended by signal 9"), "{}", lines[2]);
     assert!(done.out.contains("$1 = 7"));

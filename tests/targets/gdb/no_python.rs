@@ -191,10 +191,10 @@ fn what_is_not_there() {
     }
     let commands = ["tx-trace last", "p $_tx_trace_exit"];
     let done = plain(without_modules("gdb-multiarch"), &[&fixture("cm3-never.elf")], &commands);
-    assert!(done.out.contains("tx-trace: _tx_trace_header_ptr is 0"), "{}\n{}", done.out, done.err);
+    assert!(done.out.contains("error: _tx_trace_header_ptr is 0"), "{}\n{}", done.out, done.err);
     assert!(done.out.contains("$1 = 1"));
     let done = plain(without_modules("gdb-multiarch"), &[&fixture("cm3-notrace.elf")], &commands);
-    assert!(done.out.contains("tx-trace: GDB has no symbol _tx_trace_header_ptr"), "{}\n{}", done.out, done.err);
+    assert!(done.out.contains("error: GDB has no symbol _tx_trace_header_ptr"), "{}\n{}", done.out, done.err);
 }
 
 /// A line feed in a section's name makes lines of its own in `info files`.

@@ -212,7 +212,7 @@ fn nothing_runs() {
     image.serve_pipe(input.as_slice(), &mut output).unwrap();
     let answers = bodies(&output);
     let sentence: String =
-        "tx-trace: this is a post-mortem image; it cannot run.\n".bytes().map(|b| format!("{b:02x}")).collect();
+        "error: this is a post-mortem image; it cannot run.\n".bytes().map(|b| format!("{b:02x}")).collect();
     let refused = [format!("O{sentence}"), "T00thread:20000020;".to_owned()];
     let wanted: Vec<&str> =
         ["OK", "OK"].into_iter().chain(refused.iter().map(|s| &**s).cycle().take(6)).chain(["OK", "OK"]).collect();
@@ -223,7 +223,7 @@ fn nothing_runs() {
 #[test]
 fn packets_that_should_never_happen_are_answered() {
     let sentence: String =
-        "tx-trace: this is a post-mortem image; it cannot run.\n".bytes().map(|b| format!("{b:02x}")).collect();
+        "error: this is a post-mortem image; it cannot run.\n".bytes().map(|b| format!("{b:02x}")).collect();
     let sentence = format!("O{sentence}");
     for refused in [
         "T0",
