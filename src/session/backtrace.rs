@@ -2,9 +2,10 @@
 
 use super::Target;
 use crate::abi::{Addr, Region};
-use crate::cpu::CodeRanges;
+use crate::cpu::{CodeRanges, Registers};
 use crate::kernel::{Kernel, Thread};
-use crate::sym::dwarf::SourceFrame;
+use crate::mem::Memory;
+use crate::sym::dwarf::{Cfi, SourceFrame};
 use crate::sym::{ElfSymbols, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
@@ -52,24 +53,8 @@ impl Target<'_> {
         let entry = symbols.lookup(ENTRY);
         // On ARM bit 0 means Thumb state.
         let entry = entry.map(|s| Region { start: s.address & !1, len: s.size.max(1) });
-        let found: Vec<Backtrace> = threads
-            .iter()
-            .map(|thread| {
-                let Some(registers) = &thread.position.registers else {
-                    return Backtrace { frames: Vec::new(), end: End::NoRegisters };
-                };
-                let unwinder = Unwinder {
-                    architecture: registers.architecture(),
-                    endian: kernel.layout.shape.endian,
-                    cfi: cfi.as_ref(),
-                    load_offset: offset,
-                    code: &code,
-                    entry,
-                };
-                let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
-                unwinder.backtrace(registers, &stacks, memory)
-            })
-            .collect();
+        let frames = Stopped { kernel, cfi: cfi.as_ref(), load_offset: offset, code: &code, entry };
+        let found: Vec<Backtrace> = threads.iter().map(|thread| frames.backtrace(thread, memory)).collect();
         let linked = |frame: &Frame| match &program {
             Some(program) => program.elf().width().moved_back(frame.address(), offset),
             None => frame.address(),
@@ -83,6 +68,49 @@ impl Target<'_> {
             ThreadBacktrace { thread: thread.address, functions: functions.collect(), end }
         })
         .collect()
+    }
+}
+
+/// What the backtraces of one kernel have in common.
+struct Stopped<'a> {
+    kernel: &'a Kernel,
+    cfi: Option<&'a Cfi<'a>>,
+    load_offset: u64,
+    code: &'a CodeRanges,
+    entry: Option<Region>,
+}
+
+impl Stopped<'_> {
+    /// From the registers of the thread's CPU through its exceptions to the thread itself.
+    fn backtrace(&self, thread: &Thread, memory: &mut dyn Memory) -> Backtrace {
+        let Some(registers) = self.kernel.registers_of(thread) else {
+            return Backtrace { frames: Vec::new(), end: End::NoRegisters };
+        };
+        let mut all = self.unwind(thread, &registers, memory);
+        // What the exception pushed is known also where no unwind information leads from its handler to it.
+        let own = thread.position.registers.as_ref().filter(|own| own.pc() != registers.pc());
+        if let Some(own) = own.filter(|own| !all.frames.iter().any(|f| Some(f.pc) == own.pc())) {
+            let below = self.unwind(thread, own, memory);
+            all.frames.retain(|f| f.origin != Origin::Found);
+            let first = all.frames.len();
+            all.frames.extend(below.frames);
+            all.frames.get_mut(first).into_iter().for_each(|frame| frame.origin = Origin::Exception);
+            all.end = below.end;
+        }
+        all
+    }
+
+    fn unwind(&self, thread: &Thread, registers: &Registers, memory: &mut dyn Memory) -> Backtrace {
+        let unwinder = Unwinder {
+            architecture: registers.architecture(),
+            endian: self.kernel.layout.shape.endian,
+            cfi: self.cfi,
+            load_offset: self.load_offset,
+            code: self.code,
+            entry: self.entry,
+        };
+        let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
+        unwinder.backtrace(registers, &stacks, memory)
     }
 }
 

@@ -217,11 +217,10 @@ impl Walk<'_, '_> {
                 None => return self.go_back_by_link().ok_or(end),
             },
         };
-        let sp = self.stack_pointer();
-        if !self.may_follow(sp, caller.cfa) {
+        let to = self.return_address(&caller)?;
+        if !self.may_follow(self.stack_pointer(), caller.cfa) {
             return Err(End::OutsideStack(caller.cfa));
         }
-        let to = self.return_address(&caller)?;
         self.enter(&caller);
         if unwinder.architecture == Architecture::CortexM && cortex_m::is_exc_return(to) {
             return self.leave_exception(to, caller.cfa, system).map(|()| Origin::Exception);
@@ -318,3 +317,7 @@ impl Walk<'_, '_> {
         self.values.get(&sp).copied()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests;

@@ -3,7 +3,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod backtraces;
 mod damage;
 mod differential;
 mod firmware_counts;

@@ -101,6 +101,11 @@ impl<'a> Cfi<'a> {
         Self { debug, eh, bases, mask: elf.width().max(), entries }
     }
 
+    /// The first addresses of the functions that it covers, in order.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> + '_ {
+        self.entries.iter().map(|e| e.start)
+    }
+
     /// The caller of the function at `pc`, an address as linked, whose registers are `values`. `read` reads a word of memory of
     /// so many bytes.
     ///

@@ -30,6 +30,10 @@ impl Dwarf {
 
 fn frames(context: &addr2line::Context<super::Slice<'_>>, address: Addr) -> Vec<SourceFrame> {
     let mut found = Vec::new();
+    // addr2line adds 1 to it.
+    if address == Addr::MAX {
+        return found;
+    }
     let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return found };
     while let Ok(Some(frame)) = frames.next() {
         let name = frame.function.as_ref().and_then(|f| f.raw_name().ok()).map(|n| super::budget::name(n.as_bytes()));
