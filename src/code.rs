@@ -237,6 +237,7 @@ codes! {
         FilteredEventsOverwrite "filtered-events-overwrite": Inferred;
         PreviousRun "previous-run": Inferred;
         JoinedGap "joined-gap": Lost;
+        SameBuffer "same-buffer": Note;
         CoresInferred "cores-inferred": Inferred;
         RegistryFull "registry-full": Note;
         RegistryUnreadable "registry-unreadable": Lost;

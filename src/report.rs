@@ -1,4 +1,7 @@
 //! A report: named columns of typed cells, and notes. Says what was found; `output` prints it.
+//!
+//! What a program reads has a name that never changes (`max_seq`); what people read has a title in words (`longest at
+//! event`). Both are in the same place: the declaration of the report, the column or the term.
 
 use crate::abi::Addr;
 
@@ -17,6 +20,10 @@ pub enum Kind {
     Flag,
     /// A number with a fraction, to so many decimals.
     Real(u8),
+    /// Part of a whole in percent. CSV has it to so many decimals; people see one and the sign.
+    Percent(u8),
+    /// A word of a fixed list: programs read it as it is, people with spaces for its underscores.
+    Word,
     /// A thread: its address and name.
     Thread,
     /// An object: its address and name.
@@ -41,8 +48,42 @@ impl Kind {
     /// True where the column is aligned to the right.
     #[must_use]
     pub const fn is_right(self) -> bool {
-        matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Seq)
+        matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
     }
+}
+
+/// A word of a fixed list, with what people read for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// Stable name, for programs: `context_switches`.
+    pub name: &'static str,
+    /// The same in words: `Context switches`.
+    pub title: &'static str,
+}
+
+impl Term {
+    /// A term of this name and title.
+    #[must_use]
+    pub const fn new(name: &'static str, title: &'static str) -> Self {
+        Self { name, title }
+    }
+}
+
+/// What a thread does, as far as a reader looks for it: a terminal shows each in a colour of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateKind {
+    /// It has a core.
+    Running,
+    /// It could run.
+    Ready,
+    /// It waits for an object, or for time to pass.
+    Blocked,
+    /// It is suspended: another thread has to resume it.
+    Suspended,
+    /// It has completed, or was terminated.
+    Ended,
+    /// None of these is known.
+    Unknown,
 }
 
 /// One cell.
@@ -52,6 +93,10 @@ pub enum Cell {
     Empty,
     /// Text. Hostile: escape before printing.
     Text(String),
+    /// A word of a fixed list.
+    Term(Term),
+    /// The state of a thread, in words. Hostile: escape before printing.
+    State(StateKind, String),
     /// A count.
     Count(u64),
     /// Ticks.
@@ -73,8 +118,25 @@ pub enum Cell {
 pub struct Column {
     /// Stable name: JSON's key, CSV's head.
     pub name: &'static str,
+    /// The head that people read.
+    pub title: &'static str,
     /// What it holds.
     pub kind: Kind,
+}
+
+impl Column {
+    /// A column whose name is a word that people read as well.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, title: name, kind }
+    }
+
+    /// The same with another head for people.
+    #[must_use]
+    pub const fn titled(mut self, title: &'static str) -> Self {
+        self.title = title;
+        self
+    }
 }
 
 /// Rows under named columns.
@@ -82,18 +144,64 @@ pub struct Column {
 pub struct Report {
     /// Stable name of the report.
     pub name: &'static str,
+    /// What people read above it.
+    pub title: &'static str,
     /// Columns from left to right.
     pub columns: Vec<Column>,
     /// Rows; each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
-    /// What the reader should know, one sentence each.
+    /// Why there are no rows: one sentence, without a full stop.
+    pub nothing: String,
+    /// What is special about this trace, and changes how the rows are to be read: one line each. What a column means is
+    /// in `docs/reports.md`. Hostile: escape before printing.
     pub notes: Vec<String>,
 }
 
 impl Report {
+    /// A report without rows and notes.
+    #[must_use]
+    pub fn new(name: &'static str, title: &'static str, columns: impl Into<Vec<Column>>) -> Self {
+        Self { name, title, columns: columns.into(), ..Self::default() }
+    }
+
+    /// What people read in place of a table without rows.
+    #[must_use]
+    pub fn nothing(&self) -> &str {
+        if self.nothing.is_empty() { "nothing" } else { &self.nothing }
+    }
+
     /// Drops all but the first columns: what a narrow line has no room for.
     pub fn truncate_columns(&mut self, most: usize) {
         self.columns.truncate(most);
         self.rows.iter_mut().for_each(|row| row.truncate(most));
+    }
+}
+
+/// Takes the notes that several of the reports have out of them, and returns each once, in the order of their coming.
+#[must_use]
+pub fn take_shared_notes(reports: &mut [Report]) -> Vec<String> {
+    let mut shared: Vec<String> = Vec::new();
+    for (at, report) in reports.iter().enumerate() {
+        let others = || reports.iter().skip(at.saturating_add(1));
+        let is_shared = |note: &&String| others().any(|other| other.notes.contains(note));
+        let new: Vec<String> = report.notes.iter().filter(is_shared).filter(|n| !shared.contains(n)).cloned().collect();
+        shared.extend(new);
+    }
+    reports.iter_mut().for_each(|report| report.notes.retain(|note| !shared.contains(note)));
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_several_reports_share_is_taken_out_of_all() {
+        let report =
+            |notes: &[&str]| Report { notes: notes.iter().map(|n| (*n).to_owned()).collect(), ..Report::default() };
+        let mut all = [report(&["a", "own"]), report(&["b", "a"]), report(&["b"]), report(&["other"])];
+        assert_eq!(take_shared_notes(&mut all), ["a", "b"]);
+        let left: Vec<Vec<String>> = all.into_iter().map(|r| r.notes).collect();
+        assert_eq!(left, [vec!["own".to_owned()], vec![], vec![], vec!["other".to_owned()]]);
     }
 }

@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 
 use super::scope::Scope;
 use super::tracker::{Call, Change, Ending, ObjectNo, Step, System, ThreadNo, Who};
-use super::{Changes, Making, Needs, Of, columns, many, object_cell, thread_cell, word};
+use super::{Changes, Making, Needs, Of, many, object_cell, thread_cell, word};
 use crate::catalogue::Effect;
 use crate::error::Error;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{DefId, Event, Interner};
 
 /// The most kinds of waits that are counted apart: a damaged trace may name any number of objects.
@@ -227,9 +227,7 @@ impl Making for Blocked {
             .map(|(no, _)| ThreadNo(no))
             .filter_map(|no| Some((no, self.take_open(no)?)))
             .collect();
-        let mut any = false;
         for (thread, open) in still.iter().filter(|(_, o)| o.kept) {
-            any = true;
             if let Some(row) = self.row(Key { thread: *thread, what: open.what }) {
                 row.call = row.call.or(open.call);
                 row.open = Some((to.saturating_sub(open.from), open.seq));
@@ -240,30 +238,39 @@ impl Making for Blocked {
             (row.open.is_none(), Reverse(row.open.map(|(t, _)| t)), Reverse(row.total), key.thread)
         });
         let report = Report {
-            name: "blocked",
-            columns: columns(&COLUMNS),
             rows: rows.into_iter().map(|(key, row)| cells(key, row, system)).collect(),
-            notes: self.notes(scope, any, system),
+            nothing: nothing(system).to_owned(),
+            notes: self.notes(scope, system),
+            ..Report::new("blocked", "Waits", COLUMNS)
         };
         vec![report]
     }
 }
 
-const COLUMNS: [(&str, Kind); 13] = [
-    ("thread", Kind::Thread),
-    ("object", Kind::Object),
-    ("call", Kind::Event),
-    ("open", Kind::Ticks),
-    ("since", Kind::Seq),
-    ("count", Kind::Count),
-    ("total", Kind::Ticks),
-    ("woken_by", Kind::Thread),
-    ("max", Kind::Ticks),
-    ("max_seq", Kind::Seq),
-    ("timeouts", Kind::Count),
-    ("min", Kind::Ticks),
-    ("woken", Kind::Count),
+const COLUMNS: [Column; 13] = [
+    Column::new("thread", Kind::Thread),
+    Column::new("object", Kind::Object).titled("object or state"),
+    Column::new("call", Kind::Event),
+    Column::new("open", Kind::Ticks).titled("still waiting"),
+    Column::new("since", Kind::Seq).titled("since event"),
+    Column::new("count", Kind::Count).titled("waits over"),
+    Column::new("total", Kind::Ticks),
+    Column::new("woken_by", Kind::Thread).titled("main waker"),
+    Column::new("max", Kind::Ticks),
+    Column::new("max_seq", Kind::Seq).titled("max from event"),
+    Column::new("timeouts", Kind::Count),
+    Column::new("min", Kind::Ticks),
+    Column::new("woken", Kind::Count).titled("wakes by main waker"),
 ];
+
+/// Why there is no row.
+fn nothing(system: &System<'_>) -> &'static str {
+    if system.catalogue.has_effect(Effect::Block) {
+        "no thread waits"
+    } else {
+        "waits: not recorded; no event of this system says that a thread blocks"
+    }
+}
 
 fn cells(key: &Key, row: &Row, system: &System<'_>) -> Vec<Cell> {
     let object = match key.what {
@@ -303,43 +310,17 @@ impl Blocked {
         place(&mut self.met, thread.index(), false).is_some_and(|met| std::mem::replace(met, true))
     }
 
-    fn notes(&self, scope: &Scope<'_>, still: bool, system: &System<'_>) -> Vec<String> {
+    fn notes(&self, scope: &Scope<'_>, system: &System<'_>) -> Vec<String> {
         let mut notes = scope.notes();
-        if scope.filtered {
-            notes.push(
-                "a wait is listed where the filters keep the call, the event that blocks or the event that wakes; \
-                 its time is whole"
-                    .to_owned(),
-            );
-        }
-        if still {
-            notes.push(
-                "open: ticks from the event that blocks (since) to the last one; not in count, total, min and max"
-                    .to_owned(),
-            );
-        }
-        if !system.catalogue.has_effect(Effect::Block) {
-            notes.push(
-                "waits: not recorded in this trace; no event of this system says that a thread blocks".to_owned(),
-            );
-        } else if self.rows.iter().any(|(_, r)| r.count > 0) && !system.states_waits() {
-            notes.push("timeouts: not recorded in this trace; no event says how long a caller will wait".to_owned());
-        }
-        if self.rows.iter().any(|(_, r)| r.timeouts > 0) {
-            notes.push(
-                "timeouts: waits with a limit that ended although nobody acted on the object or aborted them"
-                    .to_owned(),
-            );
+        if self.rows.iter().any(|(_, r)| r.count > 0) && !system.states_waits() {
+            notes.push("timeouts: not recorded; no event says how long a caller will wait".to_owned());
         }
         if self.earlier > 0 {
             notes.push(format!("waits that began before the window: {}; their time is whole", self.earlier));
         }
         if self.before > 0 {
-            notes.push(format!(
-                "threads that were made ready by their first event: {}; they waited since before the trace, or are new, and \
-                 are not counted",
-                self.before
-            ));
+            let threads = many(self.before, "thread was made ready by its", "threads were made ready by their");
+            notes.push(format!("{threads} first event: a wait before it is not counted"));
         }
         if self.cut > 0 {
             notes.push(format!(
@@ -372,5 +353,5 @@ fn silent(system: &System<'_>) -> Option<String> {
     }
     let more = silent.count();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("in no event, so that nothing is known of their waits: {}{more}", names.join(", ")))
+    Some(format!("in no event, and their waits not known: {}{more}", names.join(", ")))
 }

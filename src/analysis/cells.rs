@@ -2,17 +2,7 @@
 
 use super::tracker::{ObjectNo, System, ThreadNo, Who};
 use crate::abi::Addr;
-use crate::report::{Cell, Column, Kind};
-
-/// A column.
-pub(super) const fn column(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind }
-}
-
-/// Columns by name and kind.
-pub(super) fn columns(list: &[(&'static str, Kind)]) -> Vec<Column> {
-    list.iter().map(|(name, kind)| column(name, *kind)).collect()
-}
+use crate::report::Cell;
 
 /// So many of something.
 pub(super) fn many(n: u64, one: &str, more: &str) -> String {

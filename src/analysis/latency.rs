@@ -67,7 +67,7 @@ impl Making for Latency {
     fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = vec![self.threads.report(scope, system), self.interrupts.report(scope, system)];
         all.extend(self.every.map(|e| e.report(scope, system)));
-        all.extend(self.spans.map(|s| s.report(scope, system)));
+        all.extend(self.spans.map(|s| s.report(scope)));
         all
     }
 }

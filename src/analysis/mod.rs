@@ -6,6 +6,7 @@ mod blocked;
 mod cells;
 pub mod histogram;
 mod inversions;
+mod last_states;
 mod latency;
 mod outcome;
 mod profile;
@@ -27,10 +28,12 @@ use crate::report::Report;
 use crate::trace::{DefId, Event, Trace};
 
 pub use cells::share;
+pub use last_states::{LastState, LastWait, Place};
 pub use outcome::{Outcome, Outcomes, Waker};
+pub use times::length;
 pub use tracker::{Consumer, Tracker};
 
-use cells::{address_cell, columns, many, object_cell, thread_cell, who_cell, word};
+use cells::{address_cell, many, object_cell, thread_cell, who_cell, word};
 use scope::Scope;
 use tracker::{Span, Step, System, Wants};
 
@@ -253,27 +256,68 @@ pub fn reports(
     if request.tracex {
         return tracex::reports(trace, catalogue, query, &request.names);
     }
-    let of = Of { trace, catalogue, request };
-    let needs = || request.names.iter().map(|name| name.needs());
-    let wants = Wants { changes: needs().any(|n| n.changes != Changes::None), calls: needs().any(|n| n.calls) };
-    let is_tracked = wants.changes || needs().any(|n| n.spans);
-    let mut all = Reports::new(Scope::new(trace, query), &of)?;
-    let mut tracker = Tracker::new(trace, catalogue, wants);
-    trace.visit(|event| {
-        if is_tracked {
-            tracker.event(event, &mut all);
-        } else {
-            all.step(&Step { event, spans: &[], changes: &[] }, tracker.system());
-        }
-        ControlFlow::Continue(())
-    });
-    tracker.finish(&mut all);
-    let mut reports: Vec<Report> = Vec::new();
-    for name in &request.names {
-        reports.extend(all.finish(*name, tracker.system()));
+    let mut made = Made::of(trace, catalogue, query, request)?;
+    Ok(request.names.iter().flat_map(|name| made.report(*name)).collect())
+}
+
+/// What one pass over the events found. Each report is made when it is asked for: who prints them one by one needs room
+/// for one.
+pub struct Made<'a> {
+    reports: Reports<'a>,
+    tracker: Tracker<'a>,
+    /// Ticks of the latest event.
+    end: i64,
+}
+
+impl<'a> Made<'a> {
+    /// Looks at all events for the reports of a request.
+    ///
+    /// # Errors
+    /// Where the request names what is not there.
+    pub fn of(
+        trace: &'a Trace,
+        catalogue: &'a Catalogue,
+        query: &'a Query<'a>,
+        request: &ReportRequest,
+    ) -> Result<Self, Error> {
+        let of = Of { trace, catalogue, request };
+        let needs = || request.names.iter().map(|name| name.needs());
+        let wants = Wants { changes: needs().any(|n| n.changes != Changes::None), calls: needs().any(|n| n.calls) };
+        let is_tracked = wants.changes || needs().any(|n| n.spans);
+        let mut reports = Reports::new(Scope::new(trace, query), &of)?;
+        let mut tracker = Tracker::new(trace, catalogue, wants);
+        let mut end = i64::MIN;
+        trace.visit(|event| {
+            end = end.max(event.ticks);
+            if is_tracked {
+                tracker.event(event, &mut reports);
+            } else {
+                reports.step(&Step { event, spans: &[], changes: &[] }, tracker.system());
+            }
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut reports);
+        Ok(Self { reports, tracker, end })
     }
-    times::judge(&mut reports, &trace.clock);
-    Ok(reports)
+
+    /// A report of the request, with those that belong to it; nothing where it was asked for before.
+    pub fn report(&mut self, name: Name) -> Vec<Report> {
+        let mut reports = self.reports.finish(name, self.tracker.system());
+        times::judge(&mut reports, &self.tracker.system().trace.clock);
+        reports
+    }
+
+    /// What the last events leave each thread doing, whatever the filters keep. Waits are known where the request has a
+    /// report of waits or locks.
+    pub fn last_states(&self) -> impl Iterator<Item = LastState> + '_ {
+        last_states::last_states(self.system(), self.end)
+    }
+
+    /// What is known after the last event, whatever the filters keep.
+    #[must_use]
+    pub const fn system(&self) -> &System<'a> {
+        self.tracker.system()
+    }
 }
 
 impl Consumer for Reports<'_> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
 use super::tracker::{Span, System, ThreadNo, Who};
-use super::{Making, Needs, Of, address_cell, columns, many, share, who_cell, word};
+use super::{Making, Needs, Of, address_cell, many, share, who_cell, word};
 use crate::abi::Addr;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -108,10 +108,10 @@ impl Profile {
 }
 
 /// The columns of a profile, with the core in front where there are several.
-fn profile_columns(first: &[(&'static str, Kind)], scope: &Scope<'_>) -> Vec<Column> {
-    let core = (scope.cores > 1).then_some(("core", Kind::Count));
-    let time = [("ticks", Kind::Ticks), ("share", Kind::Real(2))];
-    columns(&core.into_iter().chain(first.iter().copied()).chain(time).collect::<Vec<_>>())
+fn profile_columns(first: &[Column], scope: &Scope<'_>) -> Vec<Column> {
+    let core = (scope.cores > 1).then_some(Column::new("core", Kind::Count));
+    let time = [Column::new("ticks", Kind::Ticks).titled("time"), Column::new("share", Kind::Percent(2))];
+    core.into_iter().chain(first.iter().copied()).chain(time).collect()
 }
 
 impl Profile {
@@ -139,17 +139,10 @@ impl Profile {
     }
 
     fn threads(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let first = [("who", Kind::Thread), ("kind", Kind::Text)];
+        let first = [Column::new("who", Kind::Thread), Column::new("kind", Kind::Text)];
         let cells = |who| vec![who_cell(who, system), Cell::Text(word(who).to_owned())];
         let rows = self.rows(self.all().collect(), cells, scope);
         let mut notes = scope.notes();
-        if self.all().any(|(_, who, ticks)| who == Who::Unknown && ticks > 0) {
-            notes.push(
-                "unknown: no event shows who had the core; such time ends where a thread is found running that no event \
-                 started, or where an interrupt begins that found a switch still to be done, or acts without having begun"
-                    .to_owned(),
-            );
-        }
         let gaps = system.trace.gaps.len() as u64;
         if gaps > 0 {
             notes.push(format!("events are missing at {}: the time across is unknown", many(gaps, "place", "places")));
@@ -157,7 +150,10 @@ impl Profile {
         if self.all().next().is_some() {
             notes.extend(interrupted_time(system));
         }
-        Report { name: "profile", columns: profile_columns(&first, scope), rows, notes }
+        let nothing = "no event shows who had the processor".to_owned();
+        let mut report = Report::new("profile", "Processor time", profile_columns(&first, scope));
+        (report.rows, report.notes, report.nothing) = (rows, notes, nothing);
+        report
     }
 
     /// The same by process; the other rows are as they are.
@@ -168,7 +164,11 @@ impl Profile {
             *sum = sum.saturating_add(ticks);
             *threads += 1;
         }
-        let first = [("process", Kind::Object), ("kind", Kind::Text), ("threads", Kind::Count)];
+        let first = [
+            Column::new("process", Kind::Object),
+            Column::new("kind", Kind::Text),
+            Column::new("threads", Kind::Count),
+        ];
         let cells = |(party, threads)| match party {
             Party::Process(address) => {
                 vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
@@ -176,13 +176,8 @@ impl Profile {
             Party::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
         };
         let list = by.iter().map(|((core, party), (ticks, n))| (*core, (*party, *n), *ticks)).collect();
-        let mut notes = scope.notes();
-        notes.push("threads: how many of the process had the processor".to_owned());
-        Report {
-            name: "profile_processes",
-            columns: profile_columns(&first, scope),
-            rows: self.rows(list, cells, scope),
-            notes,
-        }
+        let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
+        (report.rows, report.notes) = (self.rows(list, cells, scope), scope.notes());
+        report
     }
 }

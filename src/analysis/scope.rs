@@ -22,8 +22,6 @@ pub(super) struct Scope<'q> {
     pub begun: Option<i64>,
     /// True where filters leave something out: reports say so.
     pub filtered: bool,
-    /// True where the trace has lost its beginning: states before the first event that shows them are unknown.
-    pub wrapped: bool,
     /// Number of cores.
     pub cores: u16,
     /// True where the filters keep the event that is looked at.
@@ -45,7 +43,6 @@ impl<'q> Scope<'q> {
             span: None,
             begun: None,
             filtered: !query.keeps_all(),
-            wrapped: trace.about.wrapped,
             cores: trace.about.cores,
             keeps: true,
             inside: true,
@@ -130,5 +127,5 @@ impl<'q> Scope<'q> {
 /// Whose the time of an interrupt is that no event announces; `None` where all are announced.
 pub(super) fn interrupted_time(system: &System<'_>) -> Option<String> {
     let missing = system.announced().missing()?;
-    Some(format!("{missing}: their time counts as that of the thread (or idle time) that they interrupt, or wake"))
+    Some(format!("{missing}: their time counts as that of the thread that they interrupt or wake"))
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use super::scope::Scope;
 use super::tracker::System;
-use super::{Making, Needs, Of, columns, share};
+use super::{Making, Needs, Of, share};
 use crate::catalogue::Role;
 use crate::error::Error;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{ContextId, ContextKind, DefId, Event, Interner, Trace};
 
 /// Definitions to a page.
@@ -172,14 +172,22 @@ impl Services {
             let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
             take(ContextId(half(key >> 32)), system.catalogue.made_up_name(half(*key)), *n);
         }
-        let numbers = [("event", Kind::Event), ("count", Kind::Count), ("share", Kind::Real(2))];
-        let by_thread: Vec<_> = [("thread", Kind::Thread)].into_iter().chain(numbers).collect();
-        let report = |name, list: &[_]| Report { name, columns: columns(list), notes: scope.notes(), rows: Vec::new() };
-        let mut services = report("services", &numbers);
+        let numbers = [
+            Column::new("event", Kind::Event),
+            Column::new("count", Kind::Count),
+            Column::new("share", Kind::Percent(2)),
+        ];
+        let by_thread: Vec<_> = [Column::new("thread", Kind::Thread)].into_iter().chain(numbers).collect();
+        let report = |name, title, columns: Vec<Column>| Report {
+            notes: scope.notes(),
+            nothing: "no events".to_owned(),
+            ..Report::new(name, title, columns)
+        };
+        let mut services = report("services", "Events", numbers.into());
         for (name, n) in sorted(all) {
             services.rows.push(vec![Cell::Text(name), Cell::Count(n), ratio(n, scope.kept)]);
         }
-        let mut threads = report("services_threads", &by_thread);
+        let mut threads = report("services_threads", "Events by thread", by_thread);
         let mut groups: Vec<(u64, Cell, ByName)> =
             by.into_values().map(|(cell, own)| (own.values().fold(0, |s, n| n.saturating_add(s)), cell, own)).collect();
         // The map was in order of names: those with as many events stay so.
@@ -189,7 +197,6 @@ impl Services {
                 threads.rows.push(vec![cell.clone(), Cell::Text(name), Cell::Count(n), ratio(n, total)]);
             }
         }
-        threads.notes.push("share: of the events of that thread".to_owned());
         if self.left_out > 0 {
             let note = format!(
                 "events with ids that no definition has, left out as there are too many ids: {}",

@@ -5,11 +5,11 @@
 use super::scope::Scope;
 use super::services::context_cell;
 use super::tracker::System;
-use super::{Making, Needs, Of, columns, share};
+use super::{Making, Needs, Of, share};
 use crate::abi::Addr;
 use crate::catalogue::{Role, Word, registered_stack};
 use crate::error::Error;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{ContextId, ContextKind, DefId, Event};
 
 /// What the events of one context show.
@@ -98,36 +98,20 @@ impl Stack {
     }
 
     fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = columns(&[
-            ("thread", Kind::Thread),
-            ("size", Kind::Count),
-            ("available", Kind::Count),
-            ("used", Kind::Real(1)),
-            ("seq", Kind::Seq),
-            ("pointers", Kind::Count),
-            ("remark", Kind::Text),
-        ]);
-        let mut report = Report { name: "stack", columns, notes: scope.notes(), ..Report::default() };
+        let columns = [
+            Column::new("thread", Kind::Thread),
+            Column::new("size", Kind::Count),
+            Column::new("available", Kind::Count).titled("least free"),
+            Column::new("used", Kind::Percent(1)).titled("most used"),
+            Column::new("seq", Kind::Seq).titled("at event"),
+            Column::new("pointers", Kind::Count).titled("pointers seen"),
+            Column::new("remark", Kind::Text),
+        ];
+        let mut report = Report { notes: scope.notes(), ..Report::new("stack", "Stack", columns) };
         let mut rows = self.rows(system);
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         report.rows = rows.iter().map(Row::cells).collect();
-        if rows.is_empty() {
-            report.notes.push("neither stacks nor stack pointers are recorded in this trace".to_owned());
-        } else {
-            report.notes.push(
-                "available: the least that stack pointers in events left; between events, and in threads without any, \
-                 more may have been in use"
-                    .to_owned(),
-            );
-        }
-        if rows.iter().any(|r| r.seen.inside == 0 && r.seen.outside > 0) {
-            report.notes.push(
-                "not measurable here: no stack pointer of the thread lies in the stack that it is registered with; so \
-                 it is where threads run on stacks of a host system, and for threads of ThreadX Modules, which enter the \
-                 kernel on a stack of their own there"
-                    .to_owned(),
-            );
-        }
+        report.nothing = "neither stacks nor stack pointers are recorded in this trace".to_owned();
         report
     }
 }

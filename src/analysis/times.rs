@@ -1,12 +1,20 @@
 //! What the clock counts decides what a report can say of time: the reason is the first note of every report that has any.
+//! Where it measures time, and its rate is not known, a note says how to get units.
 
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Counts};
 
 /// Removes from reports what the clock does not measure, and says why.
 pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
-    let Some(why) = why(clock.counts) else { return };
-    for report in reports.iter_mut().filter(|r| r.columns.iter().any(|c| c.kind == Kind::Ticks)) {
+    let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| c.kind == Kind::Ticks));
+    let Some(why) = why(clock.counts) else {
+        if clock.hz.is_none() {
+            let shows = |r: &&mut Report| r.rows.iter().flatten().any(|cell| matches!(cell, Cell::Ticks(_)));
+            timed.filter(shows).for_each(|report| report.notes.push(RATELESS.to_owned()));
+        }
+        return;
+    };
+    for report in timed {
         let unknown: Vec<bool> = report.columns.iter().map(|c| is_unknown(c, clock.counts)).collect();
         for row in &mut report.rows {
             let cells = row.iter_mut().zip(&unknown).filter(|(_, unknown)| **unknown);
@@ -16,23 +24,24 @@ pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
     }
 }
 
+/// What to do where ticks are all that is known.
+const RATELESS: &str = "times are in ticks of the trace's clock: --hz RATE converts them";
+
 /// Why ticks are not time; `None` where they are.
 pub(super) const fn why(counts: Counts) -> Option<&'static str> {
     match counts {
         Counts::Time => None,
-        Counts::AwakeTime => Some(
-            "the clock stops while the processor sleeps: idle time, and every wait that idle time is part of, was longer than \
-             shown, and shares of the whole were smaller",
-        ),
-        Counts::Events(_) => Some(
-            "the clock counts events, each the same number of ticks after the one before: how long anything took is not known",
-        ),
+        Counts::AwakeTime => {
+            Some("the clock stops while the processor sleeps: idle time, and waits across it, were longer than shown")
+        }
+        Counts::Events(_) => Some("the clock counts events, not time: how long anything took is not known"),
         Counts::Nothing => Some("the clock stands still: how long anything took is not known"),
     }
 }
 
 /// How long something took, for a sentence; `None` where the clock does not measure it.
-pub(super) fn length(clock: &Clock, ticks: i64) -> Option<String> {
+#[must_use]
+pub fn length(clock: &Clock, ticks: i64) -> Option<String> {
     number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
 }
 

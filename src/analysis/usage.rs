@@ -5,15 +5,30 @@
 
 use super::scope::Scope;
 use super::tracker::{Call, Change, Step, System, ThreadState};
-use super::{Changes, Making, Needs, Of, columns};
+use super::{Changes, Making, Needs, Of};
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
 use crate::error::Error;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{ContextKind, DefId, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 16;
+
+/// The columns of the report.
+const COLUMNS: [Column; 11] = [
+    Column::new("object", Kind::Object),
+    Column::new("object_type", Kind::Word).titled("type"),
+    Column::new("puts", Kind::Count),
+    Column::new("gets", Kind::Count),
+    Column::new("waits", Kind::Count),
+    Column::new("waited", Kind::Ticks),
+    Column::new("waiting", Kind::Count).titled("waiting now"),
+    Column::new("most", Kind::Count).titled("fullest"),
+    Column::new("capacity", Kind::Count),
+    Column::new("threads", Kind::Count),
+    Column::new("contended", Kind::Count),
+];
 
 /// How one object was used.
 #[derive(Debug, Clone, Default)]
@@ -228,9 +243,7 @@ impl Use {
         let about = &trace.about;
         let pointer = bytes(about.pointer.unwrap_or(about.word));
         let all = std::mem::take(&mut self.all);
-        let any = !all.is_empty();
         let mut rows = Vec::with_capacity(all.len());
-        let (mut shown, mut hidden, mut waiting) = (false, false, false);
         for one in all {
             // What was once a thread's address is no thread now.
             let object = trace.objects.at(one.address).filter(|o| !o.is_thread);
@@ -241,9 +254,6 @@ impl Use {
                 (None, Some(free)) => capacity.and_then(|c| c.checked_sub(free)),
                 (None, None) => None,
             };
-            shown |= most.is_some();
-            hidden |= most.is_none();
-            waiting |= one.waiting > 0;
             let label = || one.def.and_then(|def| self.of(def)).map_or("", |used| &used.label);
             let kind = object.and_then(|o| o.type_name).unwrap_or_else(label);
             let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
@@ -264,59 +274,18 @@ impl Use {
         }
         rows.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
         Report {
-            name: "use",
-            columns: columns(&[
-                ("object", Kind::Object),
-                ("object_type", Kind::Text),
-                ("puts", Kind::Count),
-                ("gets", Kind::Count),
-                ("waits", Kind::Count),
-                ("waited", Kind::Ticks),
-                ("waiting", Kind::Count),
-                ("most", Kind::Count),
-                ("capacity", Kind::Count),
-                ("threads", Kind::Count),
-                ("contended", Kind::Count),
-            ]),
             rows: rows.into_iter().map(|(_, row)| row).collect(),
-            notes: self.notes(scope, system, any, (shown, hidden, waiting)),
+            nothing: "no event puts anything into an object, or asks one for anything".to_owned(),
+            notes: self.notes(scope),
+            ..Report::new("use", "Use of objects", COLUMNS)
         }
     }
 
-    fn notes(
-        &self,
-        scope: &Scope<'_>,
-        system: &System<'_>,
-        any: bool,
-        (shown, hidden, waiting): (bool, bool, bool),
-    ) -> Vec<String> {
+    fn notes(&self, scope: &Scope<'_>) -> Vec<String> {
         let mut notes = scope.notes();
-        if !any {
-            notes.push("no event puts anything into an object, or asks one for anything".to_owned());
-        } else {
-            let unit = if system.trace.clock.hz.is_none() { ", in ticks of the trace's clock" } else { "" };
-            notes.push(format!(
-                "waited: how long threads were blocked in calls on it{unit}; threads: how many called it; contended: \
-                 calls that found the lock taken"
-            ));
-        }
-        if waiting {
-            notes.push("waiting: threads that are blocked on it at the end (waited counts them up to then)".to_owned());
-        }
-        if shown {
-            notes.push(
-                "most: the fullest that an event shows, in messages, counts, or blocks, packets and bytes in use; events \
-                 show what was there before the call, so it was at least as full"
-                    .to_owned(),
-            );
-        }
-        if hidden {
-            notes.push("most is empty where no event shows it or the size is not known".to_owned());
-        }
         if self.unnamed > 0 {
             notes.push(format!(
-                "{} calls on what is known by a number or an address within a process are left out: the same number \
-                 means another thing in another process",
+                "{} calls are left out: their objects have a number that counts within a process",
                 self.unnamed
             ));
         }

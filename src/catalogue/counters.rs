@@ -3,21 +3,23 @@
 use std::sync::OnceLock;
 
 use super::table::{number, rows};
+use crate::report::Term;
 
 /// A counter that an event feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     /// The report that contains it.
-    pub report: &'static str,
-    /// Its name.
-    pub name: &'static str,
+    pub report: Term,
+    /// What programs and people call it.
+    pub term: Term,
     /// The event's name.
     pub event: &'static str,
     /// What an event adds.
     pub adds: Adds,
-    /// What a reader of the number should know; empty where nothing.
-    pub note: &'static str,
 }
+
+/// The reports of counters.
+const REPORTS: [Term; 2] = [Term::new("filex", "FileX"), Term::new("netx", "NetX")];
 
 /// What an event adds to a counter. Words are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,8 +83,9 @@ pub fn counters() -> &'static [Counter] {
 }
 
 fn read(row: &[&'static str]) -> Option<Counter> {
-    let [report, name, event, how, note] = row else { return None };
-    Some(Counter { report, name, event, adds: Adds::parse(how)?, note })
+    let [report, name, title, event, how] = row else { return None };
+    let report = REPORTS.into_iter().find(|r| r.name == *report)?;
+    Some(Counter { report, term: Term { name, title }, event, adds: Adds::parse(how)? })
 }
 
 #[cfg(test)]
@@ -93,14 +96,14 @@ mod tests {
     #[test]
     fn every_row_is_read_and_its_event_is_there() {
         assert_eq!(rows(include_str!("counters.tsv")).count(), counters().len());
-        let count = |report| counters().iter().filter(|c| c.report == report).count();
+        let count = |report| counters().iter().filter(|c| c.report.name == report).count();
         assert_eq!((count("filex"), count("netx")), (14, 24));
         for names in [Names::Duo, Names::Classic] {
             let all = Catalogue::threadx(names);
             for c in counters() {
                 let def = all.named(c.event).unwrap_or_else(|| panic!("no event {}", c.event));
                 if let Adds::Word(n) = c.adds {
-                    assert!(def.field(n).is_some(), "{}", c.name);
+                    assert!(def.field(n).is_some(), "{}", c.term.name);
                 }
             }
         }

@@ -20,7 +20,7 @@ pub use classes::{classes, mask_names, mask_text};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};
-pub use objects::{ObjectType, Show, capacity, registered_stack, threadx_object};
+pub use objects::{ObjectType, Show, capacity, registered_stack, threadx_object, threadx_object_named};
 pub use qnx::{QnxEvents, looks_like_text, qnx_events};
 pub use role::{Role, Roles, Word};
 pub use table::{Catalogue, Names, Ways};

@@ -65,6 +65,12 @@ pub fn threadx_object(code: u32) -> Option<&'static ObjectType> {
     types().iter().find(|t| t.code == code)
 }
 
+/// The type of this name in a ThreadX registry.
+#[must_use]
+pub fn threadx_object_named(name: &str) -> Option<&'static ObjectType> {
+    types().iter().find(|t| t.name == name)
+}
+
 /// Start and size of a thread's stack, where its registration has them.
 #[must_use]
 pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {

@@ -11,20 +11,23 @@ use crate::output::{self, Styles};
 use crate::trace::Issue;
 
 /// Where diagnostics go.
+#[derive(Default)]
 pub struct Diagnostics {
     /// Kept in place of being printed on stderr.
     buffer: Option<RefCell<String>>,
+    /// What comes below an error.
+    below: RefCell<Vec<Issue>>,
 }
 
 impl Diagnostics {
     /// To our stderr.
-    pub const fn stderr() -> Self {
-        Self { buffer: None }
+    pub fn stderr() -> Self {
+        Self::default()
     }
 
     /// Into memory.
     pub fn buffer() -> Self {
-        Self { buffer: Some(RefCell::default()) }
+        Self { buffer: Some(RefCell::default()), ..Self::default() }
     }
 
     /// What came into memory.
@@ -65,6 +68,11 @@ impl Diagnostics {
         }
     }
 
+    /// Issues of a run that fails: they are printed below its error, which is the more likely cause.
+    pub fn issues_of_failure(&self, issues: &[Issue]) {
+        self.below.borrow_mut().extend_from_slice(issues);
+    }
+
     /// Why there is no result; gives the exit code.
     pub fn error(&self, error: &Error) -> Outcome {
         self.failed(&error.message);
@@ -74,6 +82,7 @@ impl Diagnostics {
         if !error.hint.is_empty() {
             self.hint(&error.hint);
         }
+        self.issues(&self.below.take());
         if error.is_not_found() { Outcome::NotFound } else { Outcome::Failed }
     }
 

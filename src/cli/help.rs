@@ -26,7 +26,7 @@ pub struct Topic {
 pub static TOPICS: &[Topic] = &[
     Topic {
         name: "sources",
-        about: "where the bytes come from: cores, dumps, trace buffers, live targets",
+        about: "where the bytes come from: cores, dumps, live targets",
         text: include_str!("help/sources.txt"),
     },
     Topic { name: "endpoints", about: "what --remote takes", text: include_str!("help/endpoints.txt") },

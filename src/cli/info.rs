@@ -53,11 +53,8 @@ impl Info {
         view: &View<'_>,
         options: &TableOptions,
     ) -> io::Result<()> {
-        let mut report = Report {
-            name: "info",
-            columns: vec![Column { name: "what", kind: Kind::Text }, Column { name: "value", kind: Kind::Text }],
-            ..Report::default()
-        };
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
+        let mut report = Report::new("info", "Trace", columns);
         for (what, value) in self.rows(view) {
             report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
         }
@@ -151,7 +148,8 @@ fn clock(trace: &Trace) -> String {
     format!("counts {way} ({how}: {}), mask {:#x}{period}, {rate}", clock.reason, clock.mask)
 }
 
-fn fill(trace: &Trace) -> String {
+/// How much of the buffer holds events, and how long they lasted.
+pub fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
     let ticks = trace.newest().map_or(0, |e| e.ticks);

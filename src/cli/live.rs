@@ -27,9 +27,9 @@ pub fn run<T, R>(
     let stdio = inputs.is_stdio();
     let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
     let mut target = open(inputs, diagnostics)?;
-    let found = read(&mut target);
+    let found = read(&mut target).map_err(|error| target.with_cause(error));
     if found.is_err() {
-        diagnostics.issues(target.issues());
+        diagnostics.issues_of_failure(target.issues());
     }
     let mut client = target.disconnect();
     if let Some(client) = client.take_if(|client| !stdio && !client.must_stay()) {

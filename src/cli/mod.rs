@@ -23,6 +23,7 @@ mod option_files;
 mod options;
 mod print;
 mod read;
+mod report;
 mod reports;
 mod request;
 mod serve;

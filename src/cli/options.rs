@@ -140,7 +140,7 @@ pub struct Source {
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
     /// A memory dump, and where its first byte belongs; - for standard input (repeatable)
-    #[arg(long, value_name = "FILE[@ADDR]", value_parser = OsStringValueParser::new().try_map(values::image))]
+    #[arg(long, value_name = "FILE[@ADDR]", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(values::image))]
     pub image: Vec<Image>,
     /// A trace buffer alone; - for standard input (repeatable: buffers of one run, oldest first)
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::read::{Answer, Ask, Question, start_of};
+use super::report::Document;
 use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
@@ -41,6 +42,18 @@ pub fn answer(
             if let Some(info) = &answer.info {
                 info.print(format, &mut sink, &view, &options)?;
             }
+            true
+        }
+        Ask::Document(request) => {
+            let query = print_notes(query()?, diagnostics);
+            let document = Document {
+                loaded: &answer.loaded,
+                found: answer.document.as_ref(),
+                query: &query,
+                names: &names,
+                target,
+            };
+            document.print(request, format, &options, &mut sink)?;
             true
         }
         Ask::Reports(request) => {
@@ -102,7 +115,7 @@ fn event_writer<'w>(
 }
 
 /// The events that `last` and `list` print: those that the query keeps, without the first few, from some ticks on.
-struct Selection<'a> {
+pub struct Selection<'a> {
     loaded: &'a Loaded,
     query: &'a Query<'a>,
     skip: u64,
@@ -113,7 +126,8 @@ struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
+    /// Of what was asked.
+    pub fn of(ask: &Ask, loaded: &'a Loaded, query: &'a Query<'a>) -> Result<Self, Error> {
         let mut selection = Self { loaded, query, skip: 0, most: u64::MAX, from: i64::MIN, time: TimeFrom::Origin };
         let amount = match ask {
             Ask::Last(amount) => amount,
@@ -164,7 +178,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Prints them; false where there is none.
-    fn print(
+    pub fn print(
         &self,
         view: &View<'_>,
         format: Format,

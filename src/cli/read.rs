@@ -6,7 +6,7 @@ use super::diagnostics::Diagnostics;
 use super::monitor::Program;
 use super::request::{self, Clock, Output, Task};
 use super::sink::Sink;
-use super::{Outcome, info, live, print, reports, threads};
+use super::{Outcome, info, live, print, report, reports, threads};
 use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::code::Code;
@@ -48,6 +48,8 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
+    /// All of them in one document for people.
+    Document(ReportRequest),
 }
 
 /// What was read for a question.
@@ -58,13 +60,15 @@ pub struct Answer {
     pub info: Option<info::Info>,
     /// What a report in a file says of its source.
     pub origin: Option<reports::Origin>,
+    /// What a document has beside the trace.
+    pub document: Option<report::Found>,
     /// The objects' current states.
     pub states: Vec<output::InMemory>,
 }
 
 impl From<Loaded> for Answer {
     fn from(loaded: Loaded) -> Self {
-        Self { loaded, info: None, origin: None, states: Vec::new() }
+        Self { loaded, info: None, origin: None, document: None, states: Vec::new() }
     }
 }
 
@@ -78,9 +82,17 @@ impl Task for Question {
         if matches!(self.ask, Ask::Last(_)) {
             request::refuse_neither(&inputs.files)?;
         }
-        let is_report = matches!(self.ask, Ask::Reports(_)) && output.format.reader() == output::Reader::Page;
+        let is_page = output.format.reader() == output::Reader::Page;
+        let is_report = matches!(self.ask, Ask::Reports(_)) && is_page;
+        let dated = report::dated(&inputs);
         let read = |target: &mut Target<'static>| {
             let mut answer = self.read(target)?;
+            if let Some(document) = &mut answer.document {
+                document.date(dated(target));
+                if is_page {
+                    document.digest(target);
+                }
+            }
             answer.origin = is_report.then(|| reports::Origin::of(target));
             Ok(answer)
         };
@@ -101,7 +113,8 @@ impl Task for Question {
         if self.names == Names::default() {
             self.names = program.names;
         }
-        let answer = self.read(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        let answer = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let answer = answer.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         print::answer(&answer, &self, &target, output, Sink::over(out), diagnostics)
     }
 }
@@ -130,6 +143,11 @@ impl Reader<'_, '_> {
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         Ok(match ask {
             Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
+            Ask::Document(_) => {
+                let mut loaded = self.load(Extent::All)?;
+                let document = Some(report::read(self.target, &mut loaded)?);
+                Answer { document, ..loaded.into() }
+            }
             Ask::Last(amount) => self.newest(*amount)?.into(),
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {

@@ -9,7 +9,7 @@ use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::output::{Format, TableOptions, View, report_writer};
 use crate::query::Query;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::session::Target;
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
@@ -20,22 +20,9 @@ pub struct Origin {
 impl Origin {
     /// Names the source, the trace's bytes and the program.
     pub fn of(target: &mut Target) -> Self {
-        let hex = |bytes: &[u8]| {
-            bytes.iter().fold(String::new(), |mut text, b| {
-                // Writing into a string does not fail.
-                let _ = write!(text, "{b:02x}");
-                text
-            })
-        };
         let source = if target.name() == "stdio:" { super::info::DEBUGGER } else { target.name() };
         let mut rows = vec![("source", source.to_owned())];
-        if let Ok(raw) = target.raw() {
-            let digest = Sha256::digest(raw.bytes.as_slice());
-            rows.push((
-                "trace",
-                format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)),
-            ));
-        }
+        rows.extend(digest(target).map(|digest| ("trace", digest)));
         if let Some(elf) = target.elf() {
             rows.push(("ELF", elf.describe()));
             rows.push(("build id", elf.build_id().map_or("none".to_owned(), |id| hex(&id))));
@@ -44,15 +31,25 @@ impl Origin {
     }
 
     fn report(&self) -> Report {
-        let column = |name| Column { name, kind: Kind::Text };
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
         let row = |(what, value): &(&str, String)| vec![Cell::Text((*what).to_owned()), Cell::Text(value.clone())];
-        Report {
-            name: "trace",
-            columns: vec![column("what"), column("value")],
-            rows: self.rows.iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+        Report { rows: self.rows.iter().map(row).collect(), ..Report::new("trace", "Trace", columns) }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
+}
+
+/// The bytes of the trace: how many, where, and what they are.
+pub fn digest(target: &mut Target<'_>) -> Option<String> {
+    let raw = target.raw().ok()?;
+    let digest = Sha256::digest(raw.bytes.as_slice());
+    Some(format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)))
 }
 
 /// Notes below each table of times that not all of the trace's time is known.
@@ -77,6 +74,7 @@ pub fn print(
 ) -> Result<(), Error> {
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
+    let shared = take_shared_notes(&mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     if let Some(origin) = origin {
@@ -84,10 +82,11 @@ pub fn print(
     }
     for report in &reports {
         if reports.len() > 1 {
-            writer.heading(report.name)?;
+            writer.heading(report.title)?;
         }
         writer.report(report)?;
     }
+    writer.notes(&shared)?;
     writer.finish(&view.trace.issues)?;
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::Format;
+use crate::output::{Format, Reader};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -288,7 +288,9 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     if measures && !row.reports.contains(&Name::Latency) {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
-    read(row, options, Ask::Reports(ReportRequest { names: row.reports.to_vec(), tracex, every, spans }))
+    let is_document = row.reports == Name::ALL && !tracex && options.output.format.reader() != Reader::Program;
+    let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans };
+    read(row, options, if is_document { Ask::Document(request) } else { Ask::Reports(request) })
 }
 
 /// Takes N or SEQ out of the words of this command; the rest are files. `counted`: N was given already.
@@ -349,8 +351,9 @@ fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
         return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
             .hint(format!("a file of this name is ./{text}"));
     }
-    Error::usage(Code::Usage, format!("{name} takes no number: {text}"))
-        .hint(format!("`last {text}` and `show {text}` take numbers; a file of this name is ./{text}"))
+    Error::usage(Code::Usage, format!("{name} takes no number: {text}")).hint(format!(
+        "`last {text}`, `list -n {text}` and `show {text}` take numbers; a file of this name is ./{text}"
+    ))
 }
 
 /// A variable of the environment that is set and not empty.

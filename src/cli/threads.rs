@@ -68,7 +68,7 @@ impl Task for ThreadsTask {
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
-        let found = find(&mut target).inspect_err(|_| diagnostics.issues(target.issues()))?;
+        let found = find(&mut target).inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         print(&found, &target, self.all, output, Sink::over(out), diagnostics)
     }
 }
@@ -78,7 +78,7 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match target.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
-        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(_) => None,
     };
     let kernel = target.kernel(loaded.as_ref().map(|l| &l.trace))?;
@@ -91,6 +91,20 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
+}
+
+/// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where
+/// no kernel can be read.
+pub fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
+    let kernel = match target.kernel(Some(trace)) {
+        Ok(kernel) => kernel,
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let live = target.is_live();
+    trace.issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
+    trace.issues.extend(kernel.issues.iter().cloned());
+    Ok(Some(kernel))
 }
 
 /// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.

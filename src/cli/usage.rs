@@ -37,7 +37,8 @@ pub fn error(error: &clap::Error, words: &[OsString]) -> Error {
         ErrorKind::InvalidValue => unknown_value(&option, &value, &contexts(error, ContextKind::ValidValue)),
         ErrorKind::MissingRequiredArgument => {
             let missing = contexts(error, ContextKind::InvalidArg).join(" ").replace(['<', '>'], "");
-            usage(format!("{} needs {missing}", command(words).map_or("this command", |row| row.name)))
+            let name = command(words).map_or("this command", |row| row.name);
+            usage(format!("{name} needs {missing}")).hint(format!("see `tx-trace help {name}`"))
         }
         ErrorKind::ArgumentConflict => {
             let prior = contexts(error, ContextKind::PriorArg).iter().map(|arg| without_value(arg)).collect::<Vec<_>>();

@@ -12,27 +12,19 @@ const NAME: &str = "control";
 pub fn written(changes: &[Change]) -> Report {
     let row =
         |c: &Change| vec![Cell::Address(c.address), Cell::Count(c.bytes.len() as u64), Cell::Text(c.what.clone())];
-    let columns = [("address", Kind::Address), ("bytes", Kind::Count), ("what", Kind::Text)];
-    Report {
-        name: NAME,
-        columns: columns.map(|(name, kind)| Column { name, kind }).into(),
-        rows: changes.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let columns =
+        [Column::new("address", Kind::Address), Column::new("bytes", Kind::Count), Column::new("what", Kind::Text)];
+    Report { rows: changes.iter().map(row).collect(), ..Report::new(NAME, "Written", columns) }
 }
 
 impl State {
     /// The state, as rows of name and value.
     #[must_use]
     pub fn report(&self) -> Report {
-        let column = |name| Column { name, kind: Kind::Text };
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
         let row = |(what, value): (&str, String)| vec![Cell::Text(what.to_owned()), Cell::Text(value)];
-        Report {
-            name: NAME,
-            columns: vec![column("what"), column("value")],
-            rows: facts(self).into_iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+        let rows = facts(self).into_iter().map(row).collect();
+        Report { rows, ..Report::new(NAME, "State of the trace", columns) }
     }
 }
 

@@ -31,7 +31,7 @@ pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;
 pub use object::Object;
 pub use position::{Position, Stop};
-pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, version};
+pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, pointer_width, version};
 pub use registry::{registered, registered_blocks};
 pub use report::{Detail, reports};
 pub use roots::Root;

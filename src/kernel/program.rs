@@ -54,6 +54,31 @@ pub fn enable_bits(memory: &mut dyn Memory, symbols: &dyn Symbols, endian: Endia
     endian.word(width, &memory.read_bytes(symbol.address, width.bytes()).ok()?, 0)
 }
 
+/// The width of the pointers in the threads' control blocks, by their stacks: behind id, run count and stack pointer the
+/// kernel stores start, end and size, and the end is the last byte. `None` where no block shows one width and no other.
+pub fn pointer_width(memory: &mut dyn Memory, trace: &Trace) -> Option<Width> {
+    let (endian, word) = (trace.about.endian, trace.about.word);
+    let shows = |block: &Bytes, pointer: Width| {
+        let at = |n: usize| word.bytes().saturating_mul(2).saturating_add(pointer.bytes().saturating_mul(n));
+        let start = endian.word(pointer, block, at(1))?;
+        let end = endian.word(pointer, block, at(2))?;
+        let size = endian.word(word, block, at(3))?;
+        (size > 0 && start > 0 && start.checked_add(size)?.checked_sub(1)? == end).then_some(())
+    };
+    let threads = trace.objects.iter().filter(|o| o.is_thread && !o.deleted).take(MAX_THREADS);
+    let wanted: Vec<(Addr, usize)> = threads.map(|o| (o.address, BLOCK)).collect();
+    let blocks: Vec<Bytes> = memory.read_batch(&wanted).into_iter().filter_map(Result::ok).collect();
+    let mut is_block = blocks.iter().filter(|block| endian.word(word, block, 0) == Some(THREAD_ID)).peekable();
+    is_block.peek()?;
+    let blocks: Vec<&Bytes> = is_block.collect();
+    let shown = |pointer| blocks.iter().any(|block| shows(block, pointer).is_some());
+    match (shown(Width::W4), shown(Width::W8)) {
+        (true, false) => Some(Width::W4),
+        (false, true) => Some(Width::W8),
+        _ => None,
+    }
+}
+
 /// Thread control blocks point to their names, which lie in the program's constants: under the ELF of another build
 /// they read as something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,10 +39,6 @@ pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     }
 }
 
-const fn column(name: &'static str, kind: CellKind) -> Column {
-    Column { name, kind }
-}
-
 fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }
@@ -112,27 +108,25 @@ impl Kernel {
 /// The threads, as wide as a terminal.
 fn summary(kernel: &Kernel, wide: bool) -> Report {
     let system = kernel.threads.iter().any(|t| t.pthread.is_some());
-    let only_if = |shown: bool, name, kind| shown.then_some(column(name, kind));
+    let only_if = |shown: bool, name, kind| shown.then_some(Column::new(name, kind));
     let columns = [
-        Some(column("thread", CellKind::Text)),
+        Some(Column::new("thread", CellKind::Text)),
         only_if(wide, "address", CellKind::Address),
-        Some(column("pri", CellKind::Text)),
-        Some(column("stack", CellKind::Text)),
-        Some(column("high", CellKind::Count)),
-        Some(column("runs", CellKind::Count)),
+        Some(Column::new("pri", CellKind::Text)),
+        Some(Column::new("stack", CellKind::Text)),
+        Some(Column::new("high", CellKind::Count)),
+        Some(Column::new("runs", CellKind::Count)),
         only_if(wide, "entry", CellKind::Code),
         only_if(wide, "owns", CellKind::Text),
         only_if(wide && system, "lwp", CellKind::Count),
-        Some(column("at", CellKind::Code)),
-        // The last one: where it does not fit it goes on in the next line.
-        Some(column("state", CellKind::Text)),
+        Some(Column::new("at", CellKind::Code)),
+        Some(Column::new("state", CellKind::Text)),
     ];
     let row = |thread| summary_row(kernel, thread, wide, system);
     Report {
-        name: "threads",
-        columns: columns.into_iter().flatten().collect(),
         rows: kernel.in_order().map(row).collect(),
         notes: summary_notes(kernel, system),
+        ..Report::new("threads", "Threads", columns.into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
@@ -154,20 +148,16 @@ fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool) -> Ve
         wide.then(|| text(kernel.owned(thread))),
         (wide && system).then(|| count(thread.lwp())),
         Some(at),
-        Some(text(kernel.doing(thread))),
+        Some(Cell::State(thread.state_kind(), kernel.doing(thread))),
     ];
     cells.into_iter().flatten().collect()
 }
 
 fn summary_notes(kernel: &Kernel, system: bool) -> Vec<String> {
     let mut notes = without_threads(kernel);
-    if kernel.threads.iter().any(|t| t.inherits().is_some()) {
-        notes.push("priority: what a thread runs at, and in brackets its own where it inherited another".to_owned());
-    }
     if system {
         notes.push(
-            "stack: these threads run on stacks of the operating system, not on those in their control blocks"
-                .to_owned(),
+            "these threads run on stacks of the operating system, not on those in their control blocks".to_owned(),
         );
     }
     for thread in kernel.threads.iter().filter(|t| t.core.is_some() && !t.position.how.is_empty()) {
@@ -215,15 +205,15 @@ fn without_threads(kernel: &Kernel) -> Vec<String> {
 
 /// What each CPU does, where that is known.
 fn cpus(kernel: &Kernel) -> Option<Report> {
-    let columns = vec![
-        column("core", CellKind::Count),
-        column("state", CellKind::Text),
-        column("thread", CellKind::Thread),
-        column("exception", CellKind::Count),
-        column("exception_name", CellKind::Text),
-        column("under", CellKind::Text),
-        column("next", CellKind::Thread),
-        column("at", CellKind::Code),
+    let columns = [
+        Column::new("core", CellKind::Count),
+        Column::new("state", CellKind::Text),
+        Column::new("thread", CellKind::Thread),
+        Column::new("exception", CellKind::Count),
+        Column::new("exception_name", CellKind::Text).titled("exception name"),
+        Column::new("under", CellKind::Text),
+        Column::new("next", CellKind::Thread),
+        Column::new("at", CellKind::Code),
     ];
     let row = |(core, cpu): (usize, &Cpu)| {
         let (thread, next) = match cpu.under {
@@ -252,7 +242,7 @@ fn cpus(kernel: &Kernel) -> Option<Report> {
         ]
     };
     let rows: Vec<_> = kernel.cpus.iter().enumerate().map(row).collect();
-    (!rows.is_empty()).then(|| Report { name: "cpus", columns, rows, notes: Vec::new() })
+    (!rows.is_empty()).then(|| Report { rows, ..Report::new("cpus", "CPUs", columns) })
 }
 
 /// All objects, or those that a thread holds or waits for, or that are used up.
@@ -260,20 +250,18 @@ fn held(kernel: &Kernel, all: bool) -> Report {
     let row = |object: &Object| {
         vec![text(object.kind.name()), text(object.label()), text(kernel.state(object)), text(kernel.waiting(object))]
     };
-    Report {
-        name: "held",
-        columns: vec![
-            column("object", CellKind::Text),
-            column("name", CellKind::Text),
-            column("state", CellKind::Text),
-            column("waiting", CellKind::Text),
-        ],
-        rows: kernel.objects.iter().filter(|o| all || o.matters()).map(row).collect(),
-        notes: Vec::new(),
-    }
+    let columns = [
+        Column::new("object", CellKind::Text),
+        Column::new("name", CellKind::Text),
+        Column::new("state", CellKind::Text),
+        Column::new("waiting", CellKind::Text).titled("threads waiting"),
+    ];
+    let title = if all { "Objects" } else { "Objects that are held, waited for or used up" };
+    let rows = kernel.objects.iter().filter(|o| all || o.matters()).map(row).collect();
+    Report { rows, ..Report::new("held", title, columns) }
 }
 
-/// The columns of the full report of threads.
+/// The columns of the full report of threads, which only programs read.
 const THREADS: [(&str, CellKind); 28] = [
     ("thread", CellKind::Thread),
     ("running", CellKind::Flag),
@@ -308,8 +296,8 @@ const THREADS: [(&str, CellKind); 28] = [
 /// Threads with all that is known of them.
 fn threads(kernel: &Kernel) -> Report {
     let rows = kernel.in_order().map(|thread| thread_row(kernel, thread)).collect();
-    let columns = THREADS.map(|(name, kind)| column(name, kind)).into();
-    Report { name: "threads", columns, rows, notes: Vec::new() }
+    let columns = THREADS.map(|(name, kind)| Column::new(name, kind));
+    Report { rows, ..Report::new("threads", "Threads", columns) }
 }
 
 /// One thread, with the cells of [`THREADS`].
@@ -389,18 +377,18 @@ const fn members(kind: Kind) -> &'static [(&'static str, &'static str, CellKind)
     }
 }
 
-/// All objects of one kind.
+/// All objects of one kind, for programs.
 fn objects(kernel: &Kernel, kind: Kind) -> Report {
-    let mut columns = vec![column("object", CellKind::Object), column("state", CellKind::Text)];
+    let mut columns = vec![Column::new("object", CellKind::Object), Column::new("state", CellKind::Text)];
     if kind == Kind::Mutex {
-        columns.push(column("owner", CellKind::Thread));
+        columns.push(Column::new("owner", CellKind::Thread));
     }
     if kind == Kind::Timer {
-        columns.push(column("active", CellKind::Flag));
+        columns.push(Column::new("active", CellKind::Flag));
     }
-    columns.extend(members(kind).iter().map(|(name, _, of)| column(name, *of)));
+    columns.extend(members(kind).iter().map(|(name, _, of)| Column::new(name, *of)));
     if kind != Kind::Timer {
-        columns.push(column("waiting", CellKind::Text));
+        columns.push(Column::new("waiting", CellKind::Text));
     }
     let row = |object: &Object| {
         let mut cells = vec![kernel.named(object.address), text(kernel.state(object))];
@@ -422,5 +410,5 @@ fn objects(kernel: &Kernel, kind: Kind) -> Report {
         cells
     };
     let rows = kernel.objects.iter().filter(|o| o.kind == kind).map(row).collect();
-    Report { name: kind.report(), columns, rows, notes: Vec::new() }
+    Report { rows, ..Report::new(kind.report(), kind.report(), columns) }
 }

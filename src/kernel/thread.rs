@@ -9,6 +9,7 @@ use super::stack::Stack;
 use super::walk::Node;
 use crate::abi::Addr;
 use crate::mem::Memory;
+use crate::report::StateKind;
 
 /// What a thread does: the kernel's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,6 +328,19 @@ impl Thread {
     pub fn inherits(&self) -> Option<u32> {
         let (now, own) = (self.priority?, self.own_priority?);
         (now != own).then_some(now)
+    }
+
+    /// What kind of state it is in.
+    #[must_use]
+    pub fn state_kind(&self) -> StateKind {
+        match self.state {
+            Some(State::READY) if self.core.is_some() => StateKind::Running,
+            Some(State::READY) => StateKind::Ready,
+            Some(State(1 | 2)) => StateKind::Ended,
+            Some(State(3)) => StateKind::Suspended,
+            Some(State(4..=14)) => StateKind::Blocked,
+            _ => StateKind::Unknown,
+        }
     }
 
     /// What it does, in words: `mutex bus_mutex of low_task`.

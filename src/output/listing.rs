@@ -4,13 +4,9 @@ use std::io::{self, Write};
 
 use super::{Format, Reader, TableOptions, View, report_writer};
 use crate::abi::Addr;
-use crate::catalogue::{Catalogue, Show};
+use crate::catalogue::{Catalogue, Show, threadx_object_named};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Object};
-
-const fn column(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind }
-}
 
 /// An object as memory has it, beside the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +60,13 @@ pub fn objects(
 fn not_registered(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     let text = |text: &str| Cell::Text(text.to_owned());
     let row = |s: &InMemory| vec![Cell::Named(s.address, s.name.clone()), text(&s.object_type), text(&s.state)];
-    Report {
-        name: "unregistered",
-        columns: vec![column("object", Kind::Object), column("object_type", Kind::Text), column("now", Kind::Text)],
-        rows: unregistered(view, in_memory).map(row).collect(),
-        ..Report::default()
-    }
+    let columns = [
+        Column::new("object", Kind::Object),
+        Column::new("object_type", Kind::Word).titled("type"),
+        Column::new("now", Kind::Text),
+    ];
+    let rows = unregistered(view, in_memory).map(row).collect();
+    Report { rows, ..Report::new("unregistered", "Objects that are not in the registry", columns) }
 }
 
 fn type_name(object: &Object) -> Cell {
@@ -106,34 +103,34 @@ fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
             Cell::Text(s.state.clone()),
         ]
     });
-    Report {
-        name: "objects",
-        columns: vec![
-            column("address", Kind::Address),
-            column("object_type", Kind::Text),
-            column("name", Kind::Text),
-            column("deleted", Kind::Flag),
-            column("priority", Kind::Count),
-            column("param1", Kind::Address),
-            column("param2", Kind::Address),
-            column("now", Kind::Text),
-        ],
-        rows: view.trace.objects.iter().map(row).chain(besides).collect(),
-        ..Report::default()
-    }
+    let columns = [
+        Column::new("address", Kind::Address),
+        Column::new("object_type", Kind::Word).titled("type"),
+        Column::new("name", Kind::Text),
+        Column::new("deleted", Kind::Flag),
+        Column::new("priority", Kind::Count),
+        Column::new("param1", Kind::Address),
+        Column::new("param2", Kind::Address),
+        Column::new("now", Kind::Text),
+    ];
+    let rows = view.trace.objects.iter().map(row).chain(besides).collect();
+    Report { rows, ..Report::new("objects", "Objects", columns) }
 }
 
-/// The registry as people read it: what has no name of its own is called by its variable, and parameters say what they
+/// The registry as people read it, by type and name, what is deleted last: what has no name of its own is called by its variable, and parameters say what they
 /// are. That an object is deleted is shown there as well: it must not get lost where a long name is cut.
 fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
-    let row = |object: &Object| {
+    let named = |object: &Object| {
         let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
+        symbol().unwrap_or_else(|| object.name.clone())
+    };
+    let row = |object: &Object, name: String| {
         let mut words = if object.deleted { vec!["deleted".to_owned()] } else { Vec::new() };
         words.extend(parameters(view, object));
         vec![
             Cell::Address(object.address),
             type_name(object),
-            Cell::Text(symbol().unwrap_or_else(|| object.name.clone())),
+            Cell::Text(name),
             priority(object),
             Cell::Text(words.join(" ")),
             Cell::Text(now(object, in_memory).unwrap_or_default().to_owned()),
@@ -141,28 +138,35 @@ fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     };
     let besides = unregistered(view, in_memory).map(|s| {
         let name = s.name.clone().or_else(|| view.names.object(s.address)).unwrap_or_default();
-        vec![
+        let row = vec![
             Cell::Address(s.address),
             Cell::Text(s.object_type.clone()),
-            Cell::Text(name),
+            Cell::Text(name.clone()),
             Cell::Empty,
             Cell::Text("not in the registry".to_owned()),
             Cell::Text(s.state.clone()),
-        ]
+        ];
+        let code = threadx_object_named(&s.object_type).map_or(u32::MAX, |t| t.code);
+        ((code, s.object_type.clone(), false, name, s.address), row)
     });
-    let mut report = Report {
-        name: "objects",
-        columns: vec![
-            column("address", Kind::Address),
-            column("type", Kind::Text),
-            column("name", Kind::Text),
-            column("pri", Kind::Count),
-            column("parameters", Kind::Text),
-            column("now", Kind::Text),
-        ],
-        rows: view.trace.objects.iter().map(row).chain(besides).collect(),
-        ..Report::default()
-    };
+    let registered = view.trace.objects.iter().map(|object| {
+        let name = named(object);
+        let kind = object.type_name.unwrap_or_default().to_owned();
+        ((object.type_code, kind, object.deleted, name.clone(), object.address), row(object, name))
+    });
+    let mut rows: Vec<_> = registered.chain(besides).collect();
+    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let columns = [
+        Column::new("address", Kind::Address),
+        Column::new("type", Kind::Word),
+        Column::new("name", Kind::Text),
+        Column::new("pri", Kind::Count),
+        Column::new("parameters", Kind::Text),
+        Column::new("now", Kind::Text),
+    ];
+    let mut report = Report::new("objects", "Objects", columns);
+    report.rows = rows.into_iter().map(|(_, row)| row).collect();
+    report.nothing = "no object is registered".to_owned();
     if in_memory.is_empty() {
         report.truncate_columns(5);
     }
@@ -189,19 +193,16 @@ fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.
 #[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> Report {
-    let mut report = Report {
-        name: "events",
-        columns: vec![
-            column("id", Kind::Count),
-            column("name", Kind::Event),
-            column("fields", Kind::Text),
-            column("class", Kind::Text),
-            column("product", Kind::Text),
-            column("effects", Kind::Text),
-            column("macro", Kind::Text),
-        ],
-        ..Report::default()
-    };
+    let columns = [
+        Column::new("id", Kind::Count),
+        Column::new("name", Kind::Event),
+        Column::new("fields", Kind::Text),
+        Column::new("class", Kind::Text),
+        Column::new("product", Kind::Text),
+        Column::new("effects", Kind::Text),
+        Column::new("macro", Kind::Text),
+    ];
+    let mut report = Report::new("events", "Events that are known", columns);
     for def in catalogue.iter() {
         let fields: Vec<String> = def
             .fields

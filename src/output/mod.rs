@@ -4,6 +4,7 @@
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
 mod csv;
+mod document;
 mod escape;
 mod issues;
 mod json;
@@ -11,6 +12,7 @@ mod line;
 mod listing;
 mod markdown;
 mod report;
+mod report_table;
 mod row;
 mod scale;
 mod schema;
@@ -23,6 +25,7 @@ mod window;
 use std::io::{self, BufWriter, Write};
 
 pub use csv::Csv;
+pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
@@ -34,7 +37,8 @@ pub use table::{Table, TableOptions, TimeFrom, WIDEST};
 pub use window::Window;
 
 use markdown::MdReports;
-use report::{CsvReports, JsonReports, TableReports};
+use report::{CsvReports, JsonReports};
+use report_table::TableReports;
 
 use crate::abi::{Addr, Width};
 use crate::catalogue::Catalogue;
@@ -166,12 +170,30 @@ pub trait ReportWriter {
         Ok(false)
     }
 
-    /// The name of the report that follows, where there are several and the format does not show it by itself.
+    /// The title of the report that follows, where there are several and the format does not show it by itself.
     ///
     /// # Errors
     /// Where the writer fails.
-    fn heading(&mut self, name: &str) -> io::Result<()> {
-        let _ = name;
+    fn heading(&mut self, title: &str) -> io::Result<()> {
+        let _ = title;
+        Ok(())
+    }
+
+    /// What is true of several of the reports that came: once, below all of them. Formats of data alone ignore it.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn notes(&mut self, notes: &[String]) -> io::Result<()> {
+        let _ = notes;
+        Ok(())
+    }
+
+    /// A part of a document that is no table; formats for programs have none.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        let _ = part;
         Ok(())
     }
 

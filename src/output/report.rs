@@ -1,4 +1,4 @@
-//! Reports to text: a table, JSON rows, comma-separated values.
+//! Cells of reports as text, and reports as JSON rows and comma-separated values.
 
 #![allow(clippy::arithmetic_side_effects, reason = "columns and rows of a report")]
 
@@ -8,12 +8,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::json::Hex;
-use super::line::{Line, width_of, wrap};
 use super::listing::now;
 use super::scale::Scale;
-use super::styles::Style;
 use super::text::hex;
-use super::{InMemory, ReportWriter, Resolve, TableOptions, View, csv, digits, escape, json};
+use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Clock, Issue};
@@ -27,6 +25,9 @@ pub(super) struct Words<'w> {
     /// The unit of the report that is being written.
     scale: Scale,
 }
+
+/// The title of a column that has nothing but a time: where there is no unit of time, the unit says more.
+const TIME: &str = "time";
 
 /// Digits before the point that a time may take before a coarser unit is chosen.
 const DIGITS: u32 = 6;
@@ -48,21 +49,30 @@ impl<'w> Words<'w> {
         self.scale = self.clock.as_ref().map_or(Scale::TICKS, |clock| Scale::of(clock, most, DIGITS));
     }
 
-    /// The head of a column: its name, and the unit that its times are in.
+    /// The head of a column for people: its title, and the unit that its times are in.
     pub(super) fn head(&self, column: &Column) -> String {
-        match (column.kind, column.name) {
-            (Kind::Ticks, "ticks") => self.scale.unit.to_owned(),
-            (Kind::Ticks, name) if self.scale != Scale::TICKS => format!("{name} {}", self.scale.unit),
-            (_, name) => name.to_owned(),
+        match (column.kind, column.title) {
+            (Kind::Ticks, TIME) if !self.scale.is_time() => self.scale.unit.to_owned(),
+            (Kind::Ticks, title) if self.scale != Scale::TICKS => format!("{title} {}", self.scale.unit),
+            (_, title) => title.to_owned(),
         }
+    }
+
+    /// A cell with the unit that a head would have, where the cell stands alone.
+    pub(super) fn text_and_unit(&self, column: &Column, cell: &Cell) -> String {
+        let text = self.text(column, cell);
+        if matches!(cell, Cell::Ticks(_)) { format!("{text} {}", self.scale.unit) } else { text }
     }
 
     /// A cell as people read it; escaped.
     pub(super) fn text(&self, column: &Column, cell: &Cell) -> String {
         match cell {
-            Cell::Empty | Cell::Flag(false) => String::new(),
+            Cell::Empty => String::new(),
             Cell::Flag(true) => "yes".to_owned(),
-            Cell::Text(text) => escape(text),
+            Cell::Flag(false) => "no".to_owned(),
+            Cell::Text(word) if column.kind == Kind::Word => escape(&word.replace('_', " ")),
+            Cell::Text(text) | Cell::State(_, text) => escape(text),
+            Cell::Term(term) => term.title.to_owned(),
             Cell::Count(n) => {
                 let name = self.exception(*n).filter(|_| column.kind == Kind::Interrupt);
                 name.map_or_else(|| n.to_string(), |name| escape(&name))
@@ -72,6 +82,7 @@ impl<'w> Words<'w> {
                 let name = self.function(column, *address).or_else(|| self.variable(column, *address));
                 name.map_or_else(|| hex(*address, self.digits), |name| escape(&name))
             }
+            Cell::Real(n) if matches!(column.kind, Kind::Percent(_)) => percent(*n),
             Cell::Real(n) => real(column, *n),
             Cell::Named(_, Some(name)) if !name.is_empty() => escape(name),
             Cell::Named(address, _) => {
@@ -112,6 +123,7 @@ impl<'w> Words<'w> {
             Cell::Isr(number) => (None, Some(isr(*number))),
             Cell::Address(address) => (Some(*address), self.function(column, *address)),
             Cell::Text(name) => (None, Some(name.clone())),
+            Cell::Term(term) => (None, Some(term.name.to_owned())),
             _ => (None, None),
         }
     }
@@ -129,161 +141,16 @@ fn isr(number: Option<u64>) -> String {
 
 /// A number with the decimals that its column asks for.
 fn real(column: &Column, n: f64) -> String {
-    let decimals = if let Kind::Real(decimals) = column.kind { decimals } else { 3 };
+    let decimals = if let Kind::Real(decimals) | Kind::Percent(decimals) = column.kind { decimals } else { 3 };
     if n.is_finite() { format!("{n:.*}", usize::from(decimals)) } else { String::new() }
 }
 
-/// Writes reports for people.
-pub(super) struct TableReports<'w, W: Write> {
-    out: BufWriter<W>,
-    options: TableOptions,
-    words: Words<'w>,
-    any: bool,
-}
-
-impl<'w, W: Write> TableReports<'w, W> {
-    /// Tables that are written to `out`.
-    pub(super) fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
-        Self { out: BufWriter::new(out), options, words: Words::new(word, names), any: false }
-    }
-}
-
-/// What a column of text is cut to before the columns at the end are left out.
-const READABLE: usize = 17;
-/// The least that a column of text is cut to before the line itself is cut.
-const NARROW: usize = 12;
-/// Columns that are shown in any case: who, and what of it.
-const LEAST: usize = 3;
-
-/// Widths of as many columns as a line has room for. The widest text gives way first; what has no room at the end is left
-/// out whole, as half a number would be another number. The last of all may be narrow: it goes on below itself.
-fn fit(columns: &[Column], heads: &[String], rows: &[Vec<String>], most: usize) -> Vec<usize> {
-    let head = |at: usize| heads.get(at).map_or(0, |h| width_of(h));
-    let widest = |at: usize| rows.iter().filter_map(|r| r.get(at)).map(|c| width_of(c)).max().unwrap_or(0);
-    let natural: Vec<usize> = (0..columns.len()).map(|i| head(i).max(widest(i))).collect();
-    // Where no name is known a cell of code, a thread or an object is an address.
-    let bare = |cell: &&String| cell.strip_prefix("0x").is_some_and(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
-    let addresses = columns.iter().enumerate().map(|(at, column)| {
-        let cells = rows.iter().filter(|_| column.kind.is_named()).filter_map(|r| r.get(at));
-        cells.filter(bare).map(String::len).max().unwrap_or(0)
-    });
-    let addresses: Vec<usize> = addresses.collect();
-    let least = |at: usize, text: usize| {
-        let text = text.max(addresses.get(at).copied().unwrap_or(0));
-        // Half an address is another address, as half a number is another number.
-        let is_text = columns.get(at).is_some_and(|c| !c.kind.is_right() && c.kind != Kind::Address);
-        let folds = at + 1 == columns.len() && at > 0;
-        let floor = if folds { NARROW } else { text }.max(head(at));
-        natural.get(at).map_or(0, |n| if is_text { (*n).min(floor) } else { *n })
-    };
-    let total = |count: usize, width: &dyn Fn(usize) -> usize| {
-        (0..count).fold(count.saturating_sub(1) * 2, |all, i| all + width(i))
-    };
-    let mut count = columns.len();
-    // What goes on below itself is the point of its row: it stays as long as other text can give way.
-    let folds = columns.last().is_some_and(|c| !c.kind.is_right()) && total(count, &|i| least(i, NARROW)) <= most;
-    while !folds && count > LEAST && total(count, &|i| least(i, READABLE)) > most {
-        count -= 1;
-    }
-    let floor = if total(count, &|i| least(i, READABLE)) > most { NARROW } else { READABLE };
-    let mut widths: Vec<usize> = natural.iter().copied().take(count).collect();
-    loop {
-        let all = total(count, &|i| widths.get(i).copied().unwrap_or(0));
-        if all <= most {
-            return widths;
-        }
-        let spare = |(i, w): &(usize, &mut usize)| w.saturating_sub(least(*i, floor));
-        let wide = widths.iter_mut().enumerate().filter(|at| spare(at) > 0).max_by_key(|(_, w)| **w);
-        let Some((at, width)) = wide else { return widths };
-        *width = width.saturating_sub(4.min(all - most)).max(least(at, floor));
-    }
-}
-
-impl<W: Write> ReportWriter for TableReports<'_, W> {
-    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        self.words.begin(&view.trace.clock);
-        Ok(())
-    }
-
-    fn heading(&mut self, name: &str) -> io::Result<()> {
-        if std::mem::replace(&mut self.any, false) {
-            writeln!(self.out)?;
-        }
-        writeln!(self.out, "{}", self.options.styles.text(Style::Bold, &escape(name)))
-    }
-
-    fn report(&mut self, report: &Report) -> io::Result<()> {
-        if std::mem::replace(&mut self.any, true) {
-            writeln!(self.out)?;
-        }
-        self.words.measure(report);
-        let text = |row: &Vec<Cell>| report.columns.iter().zip(row).map(|(c, cell)| self.words.text(c, cell)).collect();
-        let rows: Vec<Vec<String>> = report.rows.iter().map(text).collect();
-        let heads: Vec<String> = report.columns.iter().map(|c| self.words.head(c)).collect();
-        let widths = fit(&report.columns, &heads, &rows, self.options.width);
-        let fits = widths.len();
-        let mut line = Line::new(self.options.width);
-        // A table without rows needs no heads where a note says why.
-        if !rows.is_empty() || report.notes.is_empty() {
-            let (on, off) = self.options.styles.around(Style::Head);
-            line.mark(on);
-            put(&mut line, heads.iter().map(String::as_str), &report.columns, &widths);
-            line.unmark(off);
-            line.end(&mut self.out)?;
-        }
-        for row in &rows {
-            let row = row.get(..fits).unwrap_or(row);
-            for part in folded(row, report.columns.get(..fits).unwrap_or(&report.columns), &widths) {
-                put(&mut line, part.iter().map(String::as_str), &report.columns, &widths);
-                line.end(&mut self.out)?;
-            }
-        }
-        let left = heads.get(fits..).filter(|h| !h.is_empty() && !rows.is_empty());
-        let left = left.map(|heads| format!("no room for {}: --width shows more", heads.join(", ")));
-        for note in report.notes.iter().chain(&left) {
-            let indent = "note: ".len();
-            for (i, part) in wrap(&escape(note), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
-                line.text(if i == 0 { "note:" } else { "" });
-                line.to(indent);
-                line.text(part);
-                line.end(&mut self.out)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
-    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// A row whose last text does not fit goes on below itself: there is nothing to its right that it could push away.
-fn folded(row: &[String], columns: &[Column], widths: &[usize]) -> Vec<Vec<String>> {
-    let whole = || vec![row.to_vec()];
-    let (Some((last, before)), Some(width)) = (row.split_last(), widths.last()) else { return whole() };
-    if width_of(last) <= *width || columns.last().is_none_or(|c| c.kind.is_right()) {
-        return whole();
-    }
-    let mut lines = Vec::new();
-    for part in wrap(last, *width) {
-        let mut cells = if lines.is_empty() { before.to_vec() } else { vec![String::new(); before.len()] };
-        cells.push(part);
-        lines.push(cells);
-    }
-    lines
-}
-
-fn put<'t>(line: &mut Line, cells: impl Iterator<Item = &'t str>, columns: &[Column], widths: &[usize]) {
-    let mut start = 0usize;
-    for ((cell, column), width) in cells.zip(columns).zip(widths) {
-        let pad = if column.kind.is_right() { width.saturating_sub(width_of(cell)) } else { 0 };
-        line.to(start + pad);
-        line.cut(cell, *width);
-        start += *width + 2;
+/// A share as people read it. What is there is never shown as nothing.
+fn percent(n: f64) -> String {
+    match n {
+        n if !n.is_finite() => String::new(),
+        n if n > 0.0 && n < 0.05 => "< 0.1 %".to_owned(),
+        n => format!("{n:.1} %"),
     }
 }
 
@@ -341,7 +208,8 @@ impl Words<'_> {
         }
         match cell {
             Cell::Empty => Value::Null,
-            Cell::Text(text) => Value::Text(text.clone()),
+            Cell::Text(text) | Cell::State(_, text) => Value::Text(text.clone()),
+            Cell::Term(term) => Value::Text(term.name.to_owned()),
             Cell::Count(n) => Value::Count(*n),
             Cell::Ticks(n) => Value::Ticks(*n),
             Cell::Flag(yes) => Value::Flag(*yes),
@@ -407,7 +275,8 @@ impl Words<'_> {
         }
         vec![match cell {
             Cell::Flag(yes) => yes.to_string(),
-            Cell::Text(text) => csv::text(text),
+            Cell::Text(text) | Cell::State(_, text) => csv::text(text),
+            Cell::Term(term) => term.name.to_owned(),
             // Programs read the number.
             Cell::Count(n) => n.to_string(),
             Cell::Address(a) => hex(*a, self.digits),
@@ -442,43 +311,5 @@ impl<W: Write> ReportWriter for CsvReports<'_, W> {
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One wild number, or a board that ran for long, must not take away what each thread does.
-    #[test]
-    fn text_gives_way_before_the_column_that_folds_is_left_out() {
-        let kinds = [Kind::Text, Kind::Text, Kind::Text, Kind::Count, Kind::Count, Kind::Code, Kind::Text];
-        let columns = kinds.map(|kind| Column { name: "", kind });
-        let heads = ["thread", "pri", "stack", "high", "runs", "at", "state"].map(str::to_owned);
-        let row = ["System Timer Thread", "4294967295 (6)", "180/8192", "1234", "1000000", "mk_thread_suspend+0x112"];
-        let rows = [row.iter().copied().chain(["semaphore rx_ready"]).map(str::to_owned).collect::<Vec<_>>()];
-        let widths = fit(&columns, &heads, &rows, 80);
-        assert_eq!(widths.len(), columns.len());
-        assert!(widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= 80, "{widths:?}");
-        // Numbers and addresses are whole or not there at all.
-        assert_eq!((widths[3], widths[4]), (4, 7));
-        let mut wide = columns;
-        wide[1].kind = Kind::Address;
-        assert_eq!(fit(&wide, &heads, &rows, 80)[1], 14);
-        assert!(fit(&columns, &heads, &rows, 60).len() < columns.len());
-    }
-
-    /// Without a symbol the place of a thread is a long address.
-    #[test]
-    fn half_of_a_64_bit_address_was_shown_where_no_function_is_known() {
-        let kinds = [Kind::Text, Kind::Text, Kind::Code, Kind::Text];
-        let columns = kinds.map(|kind| Column { name: "", kind });
-        let heads = ["thread", "owns", "at", "state"].map(str::to_owned);
-        let row =
-            ["a thread with a long name", "some mutexes, of long names", "0xffffffff80001234", "semaphore rx_ready"];
-        let rows = [row.map(str::to_owned).to_vec()];
-        for most in [60, 80, 120] {
-            assert_eq!(fit(&columns, &heads, &rows, most).get(2), Some(&18), "{most}");
-        }
     }
 }

@@ -20,6 +20,11 @@ impl Scale {
     /// Ticks of a clock that counts events.
     pub(super) const EVENTS: Self = Self { unit: "events", ..Self::TICKS };
 
+    /// True where the unit is one of time.
+    pub(super) const fn is_time(&self) -> bool {
+        self.factor.is_some()
+    }
+
     /// The unit for ticks of a trace's clock, as [`Scale::choose`].
     #[must_use]
     pub(super) fn of(clock: &Clock, most: u64, digits: u32) -> Self {

@@ -1,6 +1,7 @@
 //! Colour: helps, is never needed. The only user of owo-colors; without the command line it compiles away.
 
 use crate::catalogue::{Effect, EventDef};
+use crate::report::StateKind;
 
 /// What a piece of text is, so that its colour can be chosen in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,10 @@ pub enum Style {
     Mark,
     /// An error.
     Error,
+    /// A thread that runs.
+    Running,
+    /// What is over.
+    Ended,
 }
 
 /// The colours of one run: escape sequences made once.
@@ -84,6 +89,19 @@ pub fn style_of(def: Option<&EventDef>) -> Style {
     }
 }
 
+/// The style of a thread's state. One that is suspended stays so until another thread acts: it is not what blocks it.
+#[must_use]
+pub(super) const fn style_of_state(state: StateKind) -> Style {
+    match state {
+        StateKind::Running => Style::Running,
+        StateKind::Ready => Style::Ready,
+        StateKind::Blocked => Style::Block,
+        StateKind::Suspended => Style::Mark,
+        StateKind::Ended => Style::Ended,
+        StateKind::Unknown => Style::Plain,
+    }
+}
+
 #[cfg(feature = "cli")]
 fn sequences() -> Vec<(Style, String)> {
     use owo_colors::Style as Look;
@@ -96,6 +114,8 @@ fn sequences() -> Vec<(Style, String)> {
         (Style::Isr, Look::new().cyan()),
         (Style::Mark, Look::new().magenta()),
         (Style::Error, Look::new().red().bold()),
+        (Style::Running, Look::new().green().bold()),
+        (Style::Ended, Look::new().dimmed()),
     ]
     .into_iter()
     .map(|(style, look)| (style, look.prefix_formatter().to_string()))

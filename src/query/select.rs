@@ -204,6 +204,11 @@ fn short_class(class: &str) -> String {
     low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
 }
 
+/// `queue` of `tx_queue`.
+fn bare(class: &str) -> &str {
+    class.split_once('_').map_or(class, |(_, bare)| bare)
+}
+
 fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
     let asked = short_class(text);
     let glob = Glob::new(&asked, true);
@@ -220,8 +225,12 @@ fn class(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
         names.sort();
         names.dedup();
         names.push("user".to_owned());
-        return Err(wrong_filter(format!("there is no class '{text}'"))
-            .hint(format!("tx, fx, nx, ux, user, or one of {}", names.join(", "))));
+        let near = nearest(&asked, names.iter().flat_map(|name| [name.as_str(), bare(name)]));
+        let hint = match near.is_empty() {
+            true => format!("classes are tx, fx, nx, ux, and {}", names.join(", ")),
+            false => did_you_mean(&near, ""),
+        };
+        return Err(wrong_filter(format!("there is no class '{text}'")).hint(hint));
     }
     let mut all = vec![What::Defs(found)];
     if user {

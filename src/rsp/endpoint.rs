@@ -97,6 +97,9 @@ impl Endpoint {
         }
         let net = |rest: &str| host_port(rest).map_err(|why| EndpointError { text: text.to_owned(), why });
         if let Some(rest) = text.strip_prefix("openocd:") {
+            if rest.parse::<u16>().is_ok() {
+                return fail(&openocd_port(rest));
+            }
             return net(rest).map(|(host, port)| Self::OpenOcd { host, port });
         }
         if let Some(rest) = text.strip_prefix("qmp:") {
@@ -118,6 +121,15 @@ impl Endpoint {
     #[must_use]
     pub const fn is_rsp(&self) -> bool {
         !matches!(self, Self::OpenOcd { .. } | Self::QmpTcp { .. } | Self::QmpUnix(_))
+    }
+}
+
+/// For `openocd:3333`: a port of OpenOCD without a host.
+fn openocd_port(port: &str) -> String {
+    match port {
+        "3333" => "3333 is OpenOCD's GDB port, type `:3333`; its Tcl port is `openocd::6666`".to_owned(),
+        "4444" => "4444 is OpenOCD's telnet port, for people; its Tcl port is `openocd::6666`".to_owned(),
+        port => format!("OpenOCD's Tcl port on this machine is `openocd::{port}`"),
     }
 }
 
@@ -239,6 +251,9 @@ mod tests {
             ("/dev/ttyS0@fast", "`fast`"),
             ("tcp:localhost:3333", "`localhost:3333`"),
             ("openocd:", "host:port"),
+            ("openocd:3333", "GDB port, type `:3333`"),
+            ("openocd:4444", "`openocd::6666`"),
+            ("openocd:6666", "`openocd::6666`"),
         ] {
             let error = Endpoint::parse(text).unwrap_err();
             assert!(error.why.contains(hint), "{text}: {error}");

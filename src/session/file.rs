@@ -9,12 +9,16 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::format::Haystack;
 use crate::mem::gzip::{self, End};
+use crate::mem::image::parse_number;
 use crate::mem::image::text::{self, Dump, Kind, OrderKnown};
-use crate::mem::map::FileMap;
+use crate::mem::map::{FileMap, MapError};
+use crate::near::{did_you_mean, nearest};
 use crate::trace::{Issue, Place, Severity};
 
 /// How often one file may be compressed: a script that packs what another has packed already.
 const LAYERS: usize = 3;
+/// The most names of a directory that are looked at for one near to a name that is not there.
+const MOST_FILES: usize = 4096;
 
 /// An open file.
 pub(super) struct File {
@@ -28,11 +32,56 @@ pub(super) struct File {
 
 /// Opens a file; unpacks it where it is compressed.
 pub(super) fn open(path: &Path, issues: &mut Vec<Issue>) -> Result<File, Error> {
-    let bytes = FileMap::open(path).map_err(|e| Error::failed(Code::File, e.to_string(), ""))?;
+    let bytes = FileMap::open(path).map_err(|e| cannot_open(&e))?;
     let data = bytes.data_ranges().to_vec();
     let mut file = unpack(path.display().to_string(), Bytes::from(bytes), issues)?;
     file.data = file.data.map(|_| data);
     Ok(file)
+}
+
+/// Why a file cannot be opened, and what was likely meant.
+fn cannot_open(error: &MapError) -> Error {
+    let (mut message, mut hint) = (error.to_string(), String::new());
+    match error {
+        MapError::Missing(path) => {
+            let text = path.to_string_lossy();
+            let parts = text.rsplit_once(['@', ':']).map(|(file, address)| (Path::new(file), address));
+            match parts {
+                Some((file, address)) if file.is_file() => hint = address_hint(file, address),
+                Some((file, address)) if parse_number(address).is_some() => {
+                    message = MapError::Missing(file.to_owned()).to_string();
+                    hint = near_files(file);
+                }
+                _ => hint = near_files(path),
+            }
+        }
+        MapError::Directory(path) => hint = format!("give a file in it: {}", path.join("FILE").display()),
+        MapError::Empty(_) => "the copy or the dump failed: make it again".clone_into(&mut hint),
+        _ => {}
+    }
+    Error::failed(Code::File, message, hint)
+}
+
+/// For the name of a file with something behind it that is not `@ADDR`.
+fn address_hint(file: &Path, address: &str) -> String {
+    let file = file.display();
+    match parse_number(address) {
+        Some(_) => format!("the address of a dump follows an @: {file}@{address}"),
+        None => format!("the address of a dump is a number behind an @: {file}@0x20000000"),
+    }
+}
+
+/// Files in the same directory whose names are near to that of one that is not there.
+fn near_files(path: &Path) -> String {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let entries = std::fs::read_dir(dir.unwrap_or(Path::new("."))).into_iter().flatten().take(MOST_FILES).flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near: Vec<String> = nearest(name, names.iter().map(String::as_str))
+        .into_iter()
+        .map(|near| dir.map_or_else(|| near.to_owned(), |dir| dir.join(near).display().to_string()))
+        .collect();
+    did_you_mean(&near.iter().map(String::as_str).collect::<Vec<_>>(), "")
 }
 
 /// Unpacks bytes that are compressed; what is sound of them is used.

@@ -2,10 +2,11 @@
 
 use super::Target;
 use super::code::{self, CodeMatch, Compared};
-use crate::abi::Addr;
+use crate::abi::{Addr, Width};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Elf;
+use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::{self, Agreement, Entries, Program};
 use crate::trace::{Issue, Trace};
@@ -107,6 +108,55 @@ impl Target<'_> {
     pub fn kernel_version(&mut self) -> Option<String> {
         let (memory, symbols) = self.parts();
         kernel::version(memory, symbols)
+    }
+
+    /// Why the ELF cannot be that of the program in these files: it is of another byte order, or another width.
+    pub(super) fn other_machine(&mut self, trace: &Trace) -> Option<Error> {
+        let (endian, width) = self.info.elf().map(|elf| (elf.endian(), elf.width()))?;
+        let there = kernel::pointer_width(self.memory.memory(), trace);
+        let same_width = there.is_none_or(|there| there == width);
+        if endian == trace.about.endian && same_width {
+            return None;
+        }
+        let bits = |width: Width| width.bytes().saturating_mul(8);
+        let is = there.map(|there| format!("{}-bit ", bits(there))).unwrap_or_default();
+        let elf = self.info.elf()?;
+        let path = self.info.elf_path.display();
+        Some(Error::failed(
+            Code::CoreMismatch,
+            format!(
+                "{path} is not the program of this trace: it is {}, and the trace is of a {is}{}-endian target",
+                elf.describe(),
+                trace.about.endian.name()
+            ),
+            "give the ELF that ran on this target; without one names of threads and objects are in the trace",
+        ))
+    }
+
+    /// An error with its likely cause in front: where memory and ELF do not match, addresses from it lead anywhere.
+    #[must_use]
+    pub fn with_cause(&mut self, error: Error) -> Error {
+        let by_address = matches!(
+            error.code,
+            Code::NotAHeader
+                | Code::HeaderDamaged
+                | Code::HeaderOutsideMemory
+                | Code::HeaderZero
+                | Code::Unreadable
+                | Code::KernelLayout
+                | Code::NoThreads
+        );
+        let Some(why) = by_address.then(|| self.likely_mismatch()).flatten() else { return error };
+        let mut caused = error.clone().hint("give the ELF of the program that ran (--elf)");
+        caused.message = format!("ELF and memory do not match: {why}");
+        caused.tried = std::iter::once(error.message).chain(error.tried).collect();
+        caused
+    }
+
+    /// The same as [`Target::mismatch`], and code that differs in part: beside an address that leads nowhere it is enough.
+    fn likely_mismatch(&mut self) -> Option<String> {
+        let partly = |code: CodeMatch| code.issue().filter(|_| code.may_be_another()).map(|issue| issue.message);
+        self.mismatch().or_else(|| self.code_match().and_then(partly))
     }
 
     fn agreement(&mut self, trace: &Trace) -> Option<Agreement> {

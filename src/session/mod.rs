@@ -10,6 +10,7 @@ mod inputs;
 mod live;
 mod offset;
 mod open;
+mod placing;
 mod program;
 mod raw;
 mod scan;
@@ -103,12 +104,15 @@ impl Target<'_> {
         let capture = self.capture(extent)?.1;
         let mut loaded = self.decoded(capture.as_ref(), names, options)?;
         let trace = &mut loaded.trace;
-        trace.issues.extend(self.info.elf().and_then(|elf| other_order(elf, trace)));
         if self.is_live() {
+            trace.issues.extend(self.info.elf().and_then(|elf| other_order(elf, trace)));
             trace.issues.extend(just_begun(trace));
             let running = self.read_while_running();
             loaded.trace.issues.extend(running);
         } else {
+            if let Some(error) = self.other_machine(trace) {
+                return Err(error);
+            }
             // In a file this costs nothing; over a link `info` asks for it.
             let identity = self.by_names(trace);
             trace.issues.extend(identity.names().and_then(Agreement::issue));

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::code::{self, CodeMatch, Compared};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
+use super::placing::{place, refuse_cut, refuse_decimal};
 use super::stop::CoreNotes;
 use super::target::{Buffer, Source};
 use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
@@ -46,6 +47,7 @@ struct Files {
     images: Vec<Piece>,
     traces: Vec<Buffer>,
     issues: Vec<Issue>,
+    stdin_read: bool,
 }
 
 /// An ELF core.
@@ -119,16 +121,18 @@ impl Files {
             }
             SourceSpec::Images(images) => {
                 for Image { path, address } in images {
-                    files.images.push(Piece::of(file::open(path, &mut files.issues)?, *address));
+                    let file = match path.as_os_str() == "-" {
+                        true => files.stdin()?,
+                        false => file::open(path, &mut files.issues)?,
+                    };
+                    files.images.push(Piece::of(file, *address));
                 }
             }
             SourceSpec::Traces(traces) => {
                 for trace in traces {
                     let File { name, bytes, .. } = match trace {
                         TraceInput::File(path) => file::open(path, &mut files.issues)?,
-                        TraceInput::Stdin => {
-                            file::unpack("standard input".to_owned(), read_stdin()?, &mut files.issues)?
-                        }
+                        TraceInput::Stdin => files.stdin()?,
                     };
                     files.add_trace(name, bytes, inputs.format)?;
                 }
@@ -142,6 +146,18 @@ impl Files {
             _ => {}
         }
         Ok(files)
+    }
+
+    /// What is piped into us. It can be read once.
+    fn stdin(&mut self) -> Result<File, Error> {
+        if std::mem::replace(&mut self.stdin_read, true) {
+            return Err(Error::failed(
+                Code::Usage,
+                "- stands for standard input, which can be read only once",
+                "give the other as a file",
+            ));
+        }
+        file::unpack("standard input".to_owned(), read_stdin()?, &mut self.issues)
     }
 
     fn add_elf(&mut self, path: &Path) -> Result<(), Error> {
@@ -173,6 +189,11 @@ impl Files {
                 0
             }
         };
+        if let Some(same) = self.traces.iter().find(|known| known.bytes.as_slice() == bytes.as_slice()) {
+            let message = format!("{name} and {} hold the same trace buffer: it is read once", same.name);
+            self.issues.push(Issue::new(Code::SameBuffer, message));
+            return Ok(());
+        }
         self.traces.push(Buffer { name, bytes, base });
         Ok(())
     }
@@ -256,6 +277,9 @@ impl Files {
     /// that is an offset in a file and no address.
     fn place(&mut self, inputs: &Inputs) -> Result<Option<Addr>, Error> {
         let order = self.elf.as_ref().map(|(_, elf)| elf.endian());
+        for piece in &self.images {
+            refuse_decimal(piece, inputs.format)?;
+        }
         self.images = file::read_text(std::mem::take(&mut self.images), order, &mut self.issues)?;
         let mut header = inputs.header;
         for piece in self.images.iter_mut().filter(|piece| piece.address.is_none()) {
@@ -273,56 +297,6 @@ impl Files {
         }
         Ok(header.filter(|_| inputs.header.is_none()))
     }
-}
-
-/// Places an image without an address by the trace header in it, which holds its own base. The offset of that header,
-/// where it is the only one and lies elsewhere than it says.
-fn place(
-    piece: &mut Piece,
-    header: Option<Addr>,
-    only: Option<&'static dyn Format>,
-) -> Result<(Issue, Option<Addr>), Error> {
-    let (hay, whole) = piece.haystack();
-    let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
-    // A header that would place the image before address 0 lies elsewhere: a copy.
-    let best = found
-        .iter()
-        .filter(|f| f.base >= f.offset as u64)
-        .filter(|f| header.is_none_or(|h| h == f.base))
-        .max_by_key(|f| (f.capacity, std::cmp::Reverse(f.offset)))
-        .or_else(|| found.first());
-    let Some(best) = best else {
-        let searched = hay.bytes().len();
-        return Err(no_header(piece, (!whole).then_some(searched), only));
-    };
-    let at = best.base.checked_sub(best.offset as u64);
-    let address = at.unwrap_or(0);
-    let message = format!(
-        "{} is placed at {address:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
-        piece.name, best.offset, best.base
-    );
-    let offset = (found.len() == 1 && at.is_none()).then_some(best.offset as u64);
-    piece.address = Some(address);
-    Ok((Issue::new(Code::PlacedByHeader, message), offset))
-}
-
-/// `searched`: so many bytes, where the image has more.
-fn no_header(piece: &Piece, searched: Option<usize>, only: Option<&'static dyn Format>) -> Error {
-    let Piece { name, bytes, .. } = piece;
-    if let Some(searched) = searched {
-        return Error::failed(
-            Code::Image,
-            format!("{name}: no trace header in the first {searched} of its {} bytes", bytes.len()),
-            "say where its first byte belongs, as FILE@ADDR, and where the trace is, with --elf FILE or --header ADDR",
-        );
-    }
-    refuse_cut(name, bytes, only).err().unwrap_or_else(|| {
-        Error::not_found(
-            Code::NoTrace,
-            format!("{name}: no trace header in its {} bytes", bytes.len()),
-            "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
-        )
-    })
 }
 
 impl TargetInfo {
@@ -500,7 +474,11 @@ fn read_stdin() -> Result<Bytes, Error> {
         .read_to_end(&mut bytes)
         .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
     if bytes.is_empty() {
-        return Err(Error::failed(Code::File, "standard input is empty", "pipe a trace buffer into it"));
+        return Err(Error::failed(
+            Code::File,
+            "standard input is empty",
+            "pipe a trace buffer (--trace -) or a dump (--image -) into it",
+        ));
     }
     Ok(Bytes::from(bytes))
 }
@@ -562,14 +540,4 @@ fn other_program(notes: &EvidenceNotes, elf: &Elf) -> Option<Issue> {
             Code::ElfDiffers, format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
         )
     })
-}
-
-/// A file that ends within the header that it begins with.
-fn refuse_cut(name: &str, bytes: &[u8], only: Option<&'static dyn Format>) -> Result<(), Error> {
-    match formats(only).find_map(|f| f.cut_short(bytes)) {
-        Some(why) => {
-            Err(Error::failed(Code::HeaderDamaged, format!("{name} {why}"), "copy it again from where it was made"))
-        }
-        None => Ok(()),
-    }
 }

@@ -87,7 +87,13 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
     };
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
-    if error.code == Code::NeverEnabled {
+    let elsewhere = (!best.found.claims(best.address)).then(|| {
+        format!(
+            "; its own header says that it lies at {:#x}: the address of the dump is wrong, or this is a copy",
+            best.found.base
+        )
+    });
+    if error.code == Code::NeverEnabled && elsewhere.is_none() {
         session.issues.push(
             Issue::new(
                 Code::LeftOver,
@@ -100,7 +106,8 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
         );
     } else if !error.message.is_empty() && error.code != Code::NoTrace && error.code != Code::NoTraceSymbol {
         session.issues.push(
-            Issue::new(Code::FoundBySearch, format!("{}; {how}", error.message)).at(Place::address(best.address)),
+            Issue::new(Code::FoundBySearch, format!("{}; {how}{}", error.message, elsewhere.unwrap_or_default()))
+                .at(Place::address(best.address)),
         );
     }
     let others: Vec<String> =

@@ -1,6 +1,6 @@
 //! What was opened: memory, and all that is known of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::code::Compared;
@@ -237,6 +237,12 @@ impl<'m> Target<'m> {
     #[must_use]
     pub fn elf(&self) -> Option<&Elf> {
         self.info.elf()
+    }
+
+    /// The file of that ELF, where there is one.
+    #[must_use]
+    pub fn elf_file(&self) -> Option<&Path> {
+        Some(self.info.elf_path.as_path()).filter(|path| self.elf().is_some() && !path.as_os_str().is_empty())
     }
 
     /// What was added to the ELF's addresses.

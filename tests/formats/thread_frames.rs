@@ -186,8 +186,7 @@ fn of_report(kernel: &Kernel, detail: Detail, name: &str) -> Report {
 /// What people are told of a CPU that runs no thread.
 fn told(kernel: &Kernel) -> String {
     let notes = of_report(kernel, Detail::Summary { width: 80, all: false }, "threads").notes;
-    // One of the threads inherits a priority, which is explained.
-    notes.into_iter().filter(|n| !n.starts_with("priority:")).collect::<Vec<_>>().join("\n")
+    notes.join("\n")
 }
 
 /// A cell of the one CPU.

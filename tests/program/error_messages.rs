@@ -267,7 +267,7 @@ fn an_older_report_was_left_in_place_without_a_word() {
     let damaged = format!("{}@0x20000000", scratch.path("ram.bin").display());
     let out = tx_trace(&["report", "--strict", "--elf", &elf("cm3"), "--image", &damaged, "-o", &name]);
     assert!(out.status.code() == Some(2) && !said(&out).contains("is left as it was"), "{}", said(&out));
-    assert!(text(&std::fs::read(&file).unwrap()).contains("profile"), "{}", said(&out));
+    assert!(text(&std::fs::read(&file).unwrap()).contains("Processor time"), "{}", said(&out));
 }
 
 /// The option file was written over.
@@ -288,4 +288,54 @@ fn an_option_file_was_no_input() {
         assert!(said(&out).contains("which is read; give another name"), "{}", said(&out));
         assert_eq!(std::fs::read(file).unwrap(), before);
     }
+}
+
+/// A command whose standard input is this.
+fn piped(words: &[&str], bytes: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_dump_could_not_be_piped_in() {
+    let bytes = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    let elf = fixture("cm3.elf").display().to_string();
+    let file = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
+    let read = tx_trace(&["list", "--elf", &elf, "--image", &file]);
+    for image in ["-@0x20000000", "-"] {
+        let out = piped(&["list", "--elf", &elf, "--image", image], &bytes);
+        assert!(out.status.success() && out.stdout == read.stdout, "{image}: {}", said(&out));
+    }
+}
+
+#[test]
+fn n_is_an_option_too() {
+    let trace = fixture("cm3.trx").display().to_string();
+    let lines = |words: &[&str]| {
+        let out = tx_trace(&[words, &["--format", "csv", &trace]].concat());
+        assert!(out.status.success(), "{words:?}: {}", said(&out));
+        text(&out.stdout).lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&["last", "-n", "7"]), lines(&["last", "7"]));
+    assert_eq!(lines(&["last", "-n1200t"]), lines(&["last", "1200t"]));
+    // The first that the filters keep, from a place on.
+    assert_eq!(lines(&["list", "-n", "7"]), lines(&["list"])[..7]);
+    let kept = lines(&["list", "--class", "queue", "--from", "100"]);
+    assert_eq!(lines(&["list", "--class", "queue", "--from", "100", "-n", "3"]), kept[..3]);
+}
+
+/// The ELF of another build beside a live target: the first sentence was about eight bytes of memory.
+#[test]
+fn the_bytes_were_named_before_the_cause() {
+    let path = |name: &str| fixture(name).display().to_string();
+    let server = format!("|{} serve --stdio {} {}", env!("CARGO_BIN_EXE_tx-trace"), path("cm3.elf"), path("cm3.core"));
+    let out = tx_trace(&["last", "--elf", &path("cm3-unwrapped.elf"), "--remote", &server, "--leave", "halted"]);
+    assert_ne!(out.status.code(), Some(0));
+    let said = said(&out);
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.starts_with("error: ELF and memory do not match: "), "{said}");
+    assert!(said.contains("tried: "), "{said}");
 }

@@ -15,7 +15,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::golden::{check, run};
+use crate::support::golden::{check, run, stdout};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -64,6 +64,23 @@ fn every_command_on_every_fixture() {
                 format!("threads --width 120 {source}"),
             ],
         );
+    }
+}
+
+#[test]
+fn the_report() {
+    for (name, source) in [
+        ("cm3-core", "cm3.elf cm3.core"),
+        ("cm3-trace", "cm3.trx"),
+        ("host-core", "host.elf host.core"),
+        ("smp-core", "smp.elf smp.core"),
+        ("uia-stop", "uia-stop.elf uia-stop.ram.bin"),
+        ("qnx-kev", "qnx.kev"),
+    ] {
+        let widths = [" --width 80", " --width 120", ""].map(|width| format!("report {source}{width}"));
+        let filtered = format!("report {source} --from -5 --to -2 --width 80");
+        let page = format!("report {source} --format md");
+        check(&format!("report-{name}"), &[&widths[..], &[filtered, page]].concat());
     }
 }
 
@@ -189,6 +206,91 @@ fn what_people_get_wrong() {
             "lasst",
         ]),
     );
+}
+
+/// What a word was taken for, and what is typed instead.
+#[test]
+fn words_that_are_not_what_was_meant() {
+    let s = "cm3.elf cm3.core";
+    let mut all = lines(&[
+        "last five",
+        "last 1.5min cm3.trx",
+        "last 5 6 cm3.trx",
+        "last -n x cm3.trx",
+        "last -n 0 cm3.trx",
+        "list 50 cm3.trx",
+        "show cm3.trx",
+        "last cm3.ram.bin:0x20000000",
+        "last cm3.ram.bin:0x2..",
+        "last cm3.elf cm3.ram.bin@20000000",
+        "last cm3.elf cm3.ram.bin@0x20001000 --from -1",
+        "last nodump.bin@0x20000000",
+        "last app.core",
+        "last cm3.cor",
+        "last --image - --image -",
+        "last --image -",
+        "last be.elf cm3.ram.bin@0x20000000",
+        "threads be.elf cm3.trx",
+        "threads host.elf cm3.ram.bin@0x20000000",
+        "list --to 0 --trace cm3.trx --trace cm3.trx",
+        "last --remote openocd:3333",
+        "last --remote openocd:4444",
+        "last --remote openocd:6666",
+        "last --hz 0 cm3.trx",
+        "list --from 100 --to 50 cm3.trx",
+        "list --from -1 --to -5 cm3.trx",
+        "list --from soon cm3.trx",
+        "list --around x cm3.trx",
+        "last --thred x cm3.trx",
+        "last --use cm3.trx",
+        "--thread x last cm3.trx",
+        "last --thread",
+        "last --scan=yes cm3.trx",
+        "last --elf a --elf b",
+        "serve --stdio --listen :1 cm3.trx",
+        "dump cm3.trx",
+        "info --thread x cm3.trx",
+        "bridge cm3.trx",
+        "cm3.core",
+        "help filtrs",
+        "help zebra",
+        "",
+    ]);
+    for filter in [
+        "--context irq",
+        "--context task",
+        "--context x",
+        "--arg i1~3",
+        "--arg wiat=1",
+        "--arg wait=foreverr",
+        "--thread Watchdog",
+        "--thread watchdgo",
+        "--thread nobody",
+        "--object bus_mutx",
+        "--object nothing",
+        "--event tx_queue_sned",
+        "--event zebra",
+        "--class mutx",
+        "--core-id x",
+        "--thread a,,b",
+    ] {
+        all.push(format!("last 1 {filter} {s}"));
+    }
+    check("words", &all);
+}
+
+#[test]
+fn help_of_commands_and_topics() {
+    let commands = stdout("gdb --commands");
+    let mut names: Vec<&str> = commands.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
+    names.dedup();
+    let topics = ["sources", "endpoints", "filters", "exit-codes"];
+    let pages = names.iter().filter(|name| !name.is_empty()).chain(&topics);
+    check("help", &pages.map(|name| format!("help {name}")).chain(["help".to_owned()]).collect::<Vec<_>>());
+    for name in names.iter().filter(|name| !name.is_empty() && **name != "events") {
+        let [help, option] = [format!("help {name}"), format!("{name} --help")].map(|line| stdout(&line));
+        assert_eq!(help.lines().skip(1).collect::<Vec<_>>(), option.lines().skip(1).collect::<Vec<_>>(), "{name}");
+    }
 }
 
 #[test]

@@ -201,6 +201,19 @@ fn files_that_are_not_what_they_should_be() {
 }
 
 #[test]
+fn the_same_buffer_twice_was_read_twice() {
+    let files = Files::new("same");
+    let packed = files.put("again.trx.gz", gzip(&fixture_bytes("cm3.trx")));
+    let twice = format!("list --trace cm3.trx --trace {packed}");
+    issue(&twice, "note", "same-buffer", "hold the same trace buffer: it is read once");
+    let events = |line: &str| {
+        let out = lines(&run(&format!("{line} --format json")));
+        out.into_iter().filter(|l| l["type"] == "event").collect::<Vec<_>>()
+    };
+    assert_eq!(events(&twice), events("list --trace cm3.trx"));
+}
+
+#[test]
 fn gzip_that_is_damaged() {
     let files = Files::new("gzip");
     let whole = gzip(&fixture_bytes("cm3.trx"));

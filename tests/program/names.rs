@@ -369,7 +369,7 @@ fn entries_of_the_registry() {
             (RAM + 0x5000, "mutex", "gone", "     deleted inherit=0"),
             (WORKER, "thread", "abc", "300  stack=0x20000100 size=768"),
             (QUEUES, "queue", &whole, "     capacity=100"),
-            (RAM + 0x6000, "type_99", "strange", "     param1=0x12 param2=0x34"),
+            (RAM + 0x6000, "type 99", "strange", "     param1=0x12 param2=0x34"),
         ] {
             let row = format!("{address:#x}  {kind:<7}  {name:<32}  {rest}");
             assert!(objects.lines().any(|l| l == row.trim_end()), "{row}\n{objects}");

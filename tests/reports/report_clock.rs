@@ -154,7 +154,7 @@ fn tables_of_a_count_of_events_say_events_in_their_heads() {
     let profile = say(&["profile", "--trace", &count, "--hz", "1M"]);
     assert!(profile.lines().next().unwrap().contains("events"), "{profile}");
     assert!(profile.contains("--hz is not used"), "{profile}");
-    let latency = say(&["latency", "--trace", &count]);
+    let latency = say(&["latency", "--width", "200", "--trace", &count]);
     assert!(latency.contains("max events") && !latency.contains("--hz"), "{latency}");
     let json = say(&["profile", "--trace", &count, "--format", "json"]);
     assert!(json.contains(r#""code":"clock-counts-events""#) && json.contains(r#""share":null"#), "{json}");

@@ -88,7 +88,8 @@ fn get<'r>(reports: &'r [Report], name: &str) -> &'r Report {
 fn word(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
-        Cell::Text(t) => t.clone(),
+        Cell::Text(t) | Cell::State(_, t) => t.clone(),
+        Cell::Term(term) => term.name.to_owned(),
         Cell::Count(n) => n.to_string(),
         Cell::Ticks(n) => n.to_string(),
         Cell::Address(a) => format!("{a:#x}"),

@@ -127,6 +127,7 @@ fn cell(report: &Report, row: usize, name: &str) -> String {
     match &report.rows[row][at] {
         Cell::Empty => "-".to_owned(),
         Cell::Text(t) => t.clone(),
+        Cell::Term(term) => term.name.to_owned(),
         Cell::Count(n) => n.to_string(),
         Cell::Ticks(n) => n.to_string(),
         Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
@@ -141,8 +142,10 @@ fn row(report: &Report, row: usize, names: &str) -> String {
     names.split_whitespace().map(|n| cell(report, row, n)).collect::<Vec<_>>().join(" ")
 }
 
+/// What people read below the rows, or in place of them.
 fn notes(report: &Report) -> String {
-    report.notes.join("\n")
+    let nothing = Some(&report.nothing).filter(|_| report.rows.is_empty());
+    nothing.into_iter().chain(&report.notes).map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 const WHAT: &str = "waiter owner mutex ended ticks from to deterministic";
@@ -208,9 +211,7 @@ fn a_third_less_urgent_thread_is_the_culprit() {
     assert_eq!(row(&r, 0, "culprit culprit_ticks culprits"), "mid 8600 mid 8600");
     assert_eq!(row(&r, 0, SHARES), "170 8600 20 0");
     assert!(
-        notes(&r).contains(
-            "high (4) waited 8790 ticks for m1, which low (20) had; of these the owner ran 170 and mid (10) ran 8600"
-        ),
+        notes(&r).contains("high (4) waited 8790 ticks for m1, which low (20) had; mid (10) ran 8600"),
         "{}",
         notes(&r)
     );
@@ -466,7 +467,7 @@ fn an_inversion_from_before_the_trace() {
     assert!(notes(&r).contains("1 began before the first event"), "{}", notes(&r));
     let b = blocked(&list);
     assert!(b.rows.is_empty(), "how long it waited is not known");
-    assert!(notes(&b).contains("made ready by their first event: 1"), "{}", notes(&b));
+    assert!(notes(&b).contains("1 thread was made ready by its first event"), "{}", notes(&b));
 }
 
 /// The same events with every thread moved.

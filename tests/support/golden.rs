@@ -26,11 +26,26 @@ fn output(line: &str) -> Output {
         .unwrap()
 }
 
+/// Text without what differs from one checkout or version to the next: when files were written, and our version.
+fn anywhere(text: &str) -> String {
+    let text = text.replace(concat!("tx-trace ", env!("CARGO_PKG_VERSION")), "tx-trace VERSION");
+    let time = "2026-01-31 12:00:00";
+    let mut parts = text.split(" UTC").map(str::to_owned).collect::<Vec<_>>();
+    let last = parts.len() - 1;
+    for part in &mut parts[..last] {
+        let at = part.len() - time.len();
+        let is_time = part[at..].bytes().zip(time.bytes()).all(|(b, like)| b.is_ascii_digit() == like.is_ascii_digit());
+        assert!(is_time, "{part} UTC");
+        part.replace_range(at.., time);
+    }
+    parts.join(" UTC")
+}
+
 /// A command in the folder of the fixtures, with all that it prints and its exit status.
 pub fn run(line: &str) -> String {
     let out = output(line);
     let mut text = format!("$ tx-trace {line}\n");
-    text.push_str(std::str::from_utf8(&out.stdout).expect("stdout is UTF-8"));
+    text.push_str(&anywhere(std::str::from_utf8(&out.stdout).expect("stdout is UTF-8")));
     assert!(text.ends_with('\n'), "the last line has an end: {text}");
     for said in std::str::from_utf8(&out.stderr).expect("stderr is UTF-8").lines() {
         writeln!(text, "[stderr] {said}").unwrap();

@@ -141,10 +141,7 @@ fn a_live_target_under_another_builds_elf_had_no_threads_and_no_trace() {
         assert!(status == 1 && said.contains(wrong) && !said.contains("another build"), "{command}: {status} {said}");
         for (from, changed_in_memory) in [(0, false), (own.len() / 2, true)] {
             let (status, said) = run(command, changed(from));
-            assert!(
-                status == 2 && said.contains("tx-trace: this ELF is of another build"),
-                "{command}: {status} {said}"
-            );
+            assert!(status == 2 && said.contains("error: this ELF is of another build"), "{command}: {status} {said}");
             assert!(said.contains(what) && !said.contains(wrong), "{command}: {said}");
             assert!(said.contains("give the ELF of the program that ran"), "{command}: {said}");
             assert_eq!(said.contains("or some of its code was changed"), changed_in_memory, "{command}: {said}");

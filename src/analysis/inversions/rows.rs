@@ -5,33 +5,33 @@ use super::{Cycle, Inversions, MAX_OPEN};
 use crate::analysis::scope::{Scope, interrupted_time};
 use crate::analysis::times::{again, length};
 use crate::analysis::tracker::{ObjectNo, System, ThreadNo};
-use crate::analysis::{columns, many, object_cell, thread_cell};
+use crate::analysis::{many, object_cell, thread_cell};
 use crate::catalogue::Effect;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 
-const COLUMNS: [(&str, Kind); 22] = [
-    ("waiter", Kind::Thread),
-    ("owner", Kind::Thread),
-    ("mutex", Kind::Object),
-    ("ticks", Kind::Ticks),
-    ("ended", Kind::Text),
-    ("culprit", Kind::Thread),
-    ("culprit_ticks", Kind::Ticks),
-    ("from", Kind::Seq),
-    ("to", Kind::Seq),
-    ("waiter_priority", Kind::Count),
-    ("owner_priority", Kind::Count),
-    ("deterministic", Kind::Flag),
-    ("inherited", Kind::Flag),
-    ("owner_ticks", Kind::Ticks),
-    ("isr_ticks", Kind::Ticks),
-    ("other_ticks", Kind::Ticks),
-    ("owner_waits", Kind::Object),
-    ("culprits", Kind::Text),
-    ("from_ticks", Kind::Ticks),
-    ("to_ticks", Kind::Ticks),
-    ("unknown_ticks", Kind::Ticks),
-    ("cycle", Kind::Flag),
+const COLUMNS: [Column; 22] = [
+    Column::new("waiter", Kind::Thread),
+    Column::new("owner", Kind::Thread),
+    Column::new("mutex", Kind::Object),
+    Column::new("ticks", Kind::Ticks).titled("waited"),
+    Column::new("ended", Kind::Word),
+    Column::new("culprit", Kind::Thread),
+    Column::new("culprit_ticks", Kind::Ticks).titled("culprit ran"),
+    Column::new("from", Kind::Seq).titled("from event"),
+    Column::new("to", Kind::Seq).titled("to event"),
+    Column::new("waiter_priority", Kind::Count).titled("waiter priority"),
+    Column::new("owner_priority", Kind::Count).titled("owner priority"),
+    Column::new("deterministic", Kind::Flag),
+    Column::new("inherited", Kind::Flag).titled("priority inherited"),
+    Column::new("owner_ticks", Kind::Ticks).titled("owner ran"),
+    Column::new("isr_ticks", Kind::Ticks).titled("interrupts ran"),
+    Column::new("other_ticks", Kind::Ticks).titled("others ran"),
+    Column::new("owner_waits", Kind::Object).titled("owner waits for"),
+    Column::new("culprits", Kind::Text).titled("all culprits"),
+    Column::new("from_ticks", Kind::Ticks).titled("from time"),
+    Column::new("to_ticks", Kind::Ticks).titled("to time"),
+    Column::new("unknown_ticks", Kind::Ticks).titled("unknown of others"),
+    Column::new("cycle", Kind::Flag),
 ];
 
 /// The most links of a cycle that a sentence names.
@@ -91,7 +91,7 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
     ]
 }
 
-/// The longest in a sentence.
+/// One in a sentence.
 fn sentence(window: &Window, now: i64, system: &System<'_>) -> Option<String> {
     let name = |no, priority: Option<u16>| match priority {
         Some(priority) => format!("{} ({priority})", text(no, system)),
@@ -101,15 +101,14 @@ fn sentence(window: &Window, now: i64, system: &System<'_>) -> Option<String> {
     let (waits, has) = if window.to.is_some() { ("waited", "had") } else { ("has waited", "has") };
     let clock = &system.trace.clock;
     let mut said = format!(
-        "the longest: {} {waits} {} for {lock}, which {} {has}; of these the owner ran {}",
+        "{} {waits} {} for {lock}, which {} {has}",
         name(window.waiter, window.waiter_priority),
         length(clock, window.ticks(now)?)?,
         name(window.owner, window.owner_priority),
-        again(clock, window.owner_ticks)?
     );
     if let Some((no, ticks)) = window.culprits.iter().max_by_key(|(_, ticks)| *ticks) {
         let priority = system.thread(*no).and_then(|t| t.priority);
-        said.push_str(&format!(" and {} ran {}", name(*no, priority), again(clock, *ticks)?));
+        said.push_str(&format!("; {} ran {}", name(*no, priority), again(clock, *ticks)?));
     }
     Some(said)
 }
@@ -150,40 +149,40 @@ impl Inversions {
         }
         list.sort_by_key(|w| (w.from, w.to.map(|(to, _)| to)));
         let longest = list.iter().max_by_key(|w| w.ticks(now));
+        let which = if list.len() > 1 { "the longest: " } else { "" };
         let mut notes = scope.notes();
-        self.summary(still, unlisted, system, &mut notes);
+        if self.sums.inversions > 0 {
+            self.summary(still, unlisted, system, &mut notes);
+        }
         notes.extend(self.cycles.iter().map(|cycle| circle(cycle, system)));
         if self.more_cycles > 0 {
             notes.push(format!("{} not listed", many(self.more_cycles, "more cycle is", "more cycles are")));
         }
-        notes.extend(longest.and_then(|w| sentence(w, now, system)));
+        notes.extend(longest.and_then(|w| sentence(w, now, system)).map(|said| format!("{which}{said}")));
         self.doubts(system, &mut notes);
         Report {
-            name: "inversions",
-            columns: columns(&COLUMNS),
             rows: list.iter().map(|w| cells(w, now, system)).collect(),
+            nothing: self.nothing(system),
             notes,
+            ..Report::new("inversions", "Priority inversions", COLUMNS)
+        }
+    }
+
+    /// Why there is no row.
+    fn nothing(&self, system: &System<'_>) -> String {
+        let judged = self.counted.saturating_sub(self.unjudged).saturating_sub(self.ownerless);
+        match (self.asked, self.counted) {
+            _ if !system.catalogue.has_effect(Effect::Acquire) => {
+                "inversions: not recorded; no event of this system says that a thread asks for a lock".to_owned()
+            }
+            (0, 0) => "no event asks for a lock: there is nothing to judge".to_owned(),
+            (_, 1..) if judged == 0 => "no wait for a lock can be judged".to_owned(),
+            _ => format!("no inversion is seen in {}", many(judged, "wait for a lock", "waits for locks")),
         }
     }
 
     fn summary(&self, still: usize, unlisted: u64, system: &System<'_>, notes: &mut Vec<String>) {
         let sums = &self.sums;
-        if sums.inversions == 0 {
-            if !system.catalogue.has_effect(Effect::Acquire) {
-                notes.push(
-                    "inversions: not recorded in this trace; no event of this system says that a thread asks for a lock"
-                        .to_owned(),
-                );
-                return;
-            }
-            let judged = self.counted.saturating_sub(self.unjudged).saturating_sub(self.ownerless);
-            if self.asked == 0 && self.counted == 0 {
-                notes.push("no event asks for a lock: there is nothing to judge".to_owned());
-            } else if judged > 0 || self.counted == 0 {
-                notes.push(format!("no inversion is seen in {}", many(judged, "wait for a lock", "waits for locks")));
-            }
-            return;
-        }
         let unknown = sums.inversions.saturating_sub(sums.deterministic).saturating_sub(sums.culprits);
         let all = length(&system.trace.clock, sums.ticks).map_or(String::new(), |all| format!(", {all} in all"));
         let mut said = format!(
@@ -206,35 +205,18 @@ impl Inversions {
 
     fn doubts(&self, system: &System<'_>, notes: &mut Vec<String>) {
         if self.counted > 0 && system.catalogue.ways().quiet_locks {
-            notes.push(
-                "who has a lock: told by this trace only while others wait for it; one that is free is taken without an \
-                 event"
-                    .to_owned(),
-            );
-        }
-        if self.sums.culprits > 0 {
-            notes.push(
-                "culprits: threads less urgent than the waiter that ran while it waited, and are not the owner nor have \
-                 what the owner waits for"
-                    .to_owned(),
-            );
-        }
-        if system.cores() > 1 && self.sums.inversions > 0 {
-            notes.push("on several cores a culprit's time counts only while the owner runs on none".to_owned());
+            notes.push("this trace shows who has a lock only while others wait for it".to_owned());
         }
         if self.sums.inversions > 0 {
             notes.extend(interrupted_time(system));
         }
         if self.sums.before > 0 {
             let gap = if system.trace.gaps.is_empty() { "" } else { " or before missing ones" };
-            notes.push(format!(
-                "{} began before the first event{gap}: only their end is known, by who was made ready as the lock was given back",
-                self.sums.before
-            ));
+            notes.push(format!("{} began before the first event{gap}: only their end is known", self.sums.before));
         }
         if self.sums.earlier > 0 {
             notes.push(format!(
-                "{} began before the window: ticks are whole, shares of them from the start of the window",
+                "{} began before the window: their time is whole, who ran counts from its start",
                 self.sums.earlier
             ));
         }

@@ -10,7 +10,7 @@ use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::EventSet;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Event;
 
 /// Ids without a definition that are counted apart: a damaged trace may hold any number of them.
@@ -91,7 +91,7 @@ impl Every {
         let catalogue = system.catalogue;
         let defs = catalogue.iter().zip(&self.defs).map(|(d, one)| (d.name.clone(), one));
         let all = defs.chain(self.unknown.iter().map(|(id, one)| (catalogue.made_up_name(*id), one)));
-        let columns = timing_columns(("event", Kind::Event), &[("jitter", Kind::Ticks)]);
+        let columns = timing_columns(Column::new("event", Kind::Event), &[Column::new("jitter", Kind::Ticks)]);
         let (mut rows, mut backwards) = (Vec::new(), 0u64);
         for (name, one) in all.filter(|(_, one)| one.last.is_some()) {
             let mut row = vec![Cell::Text(name)];
@@ -100,12 +100,7 @@ impl Every {
             rows.push(row);
             backwards += one.timing.backwards;
         }
-        let mut notes = notes(scope, system, !rows.is_empty(), backwards);
-        if !rows.is_empty() {
-            notes.push(
-                "from each event to the next of its name; jitter: the largest distance from the median".to_owned(),
-            );
-        }
+        let mut notes = notes(scope, backwards);
         for (text, ..) in self.asked.iter().filter(|(.., met)| !met) {
             notes.push(format!("--every {text}: no such event among those that were looked at"));
         }
@@ -113,6 +108,7 @@ impl Every {
             notes
                 .push(format!("more than {MAX_IDS} ids without a name: {} events of others are left out", self.beyond));
         }
-        Report { name: "latency_every", columns, rows, notes }
+        let nothing = "none of these events came".to_owned();
+        Report { rows, nothing, notes, ..Report::new("latency_every", "Events: from one to the next", columns) }
     }
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use super::timing::{Timing, notes, timing_columns};
 use crate::analysis::many;
-use crate::analysis::scope::Scope;
+use crate::analysis::scope::{Scope, interrupted_time};
 use crate::analysis::tracker::{Change, System};
 use crate::catalogue::ArgKind;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Event;
 
 /// Real interrupts are few; a damaged trace may name any number.
@@ -65,12 +65,12 @@ impl Interrupts {
     }
 
     pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = timing_columns(("interrupt", Kind::Interrupt), &[("unended", Kind::Count)]);
+        let unended = Column::new("unended", Kind::Count).titled("not ended");
+        let columns = timing_columns(Column::new("interrupt", Kind::Interrupt), &[unended]);
         let mut rows = Vec::new();
-        let (mut unended, mut never, mut backwards) = (0u64, true, 0u64);
+        let (mut never, mut backwards) = (true, 0u64);
         for (number, one) in &self.all {
             let open = one.begun.saturating_sub(one.ended);
-            unended += open;
             never &= one.ended == 0;
             backwards += one.timing.backwards;
             let mut row = vec![match number {
@@ -83,28 +83,12 @@ impl Interrupts {
             rows.push((one.timing.max(), row));
         }
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
-        let mut notes = notes(scope, system, !never, backwards);
-        if rows.is_empty() {
-            notes.push("no event reports that an interrupt begins".to_owned());
-        } else if never {
+        let mut notes = notes(scope, backwards);
+        if never && !rows.is_empty() {
             notes.push("no event reports that an interrupt ends: their durations are not known".to_owned());
-        } else {
-            notes.push(
-                "from the event that begins an interrupt to the one that ends it; those that interrupt it are included"
-                    .to_owned(),
-            );
-            if unended > 0 {
-                notes.push(
-                    "unended: begun, and no event reports the end, or not yet; how long these took is not known"
-                        .to_owned(),
-                );
-            }
         }
         if self.unannounced > 0 {
-            notes.push(format!(
-                "{} that no event announced: not counted here",
-                many(self.unannounced, "event is of an interrupt", "events are of interrupts")
-            ));
+            notes.extend(interrupted_time(system));
         }
         if self.beyond > 0 {
             notes.push(format!(
@@ -112,6 +96,11 @@ impl Interrupts {
                 many(self.beyond, "event of others is", "events of others are")
             ));
         }
-        Report { name: "latency_interrupts", columns, rows: rows.into_iter().map(|(_, row)| row).collect(), notes }
+        Report {
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+            nothing: "no event reports that an interrupt begins".to_owned(),
+            notes,
+            ..Report::new("latency_interrupts", "Interrupts: from beginning to end", columns)
+        }
     }
 }

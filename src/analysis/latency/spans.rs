@@ -13,7 +13,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::wrong_filter;
 use crate::query::{EventField, EventSet};
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Event, Trace};
 
 /// Beginnings that may wait for their ends at a time.
@@ -158,8 +158,12 @@ impl Spans {
         }
     }
 
-    pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = timing_columns(("span", Kind::Text), &[("no_end", Kind::Count), ("no_start", Kind::Count)]);
+    pub fn report(&self, scope: &Scope<'_>) -> Report {
+        let more = [
+            Column::new("no_end", Kind::Count).titled("without end"),
+            Column::new("no_start", Kind::Count).titled("without start"),
+        ];
+        let columns = timing_columns(Column::new("span", Kind::Text), &more);
         let mut rows = Vec::new();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         for span in &self.all {
@@ -170,12 +174,7 @@ impl Spans {
             rows.push(row);
         }
         let backwards = self.all.iter().fold(0u64, |n, s| n.saturating_add(s.timing.backwards));
-        let any = self.all.iter().any(|s| s.timing.count() > 0);
-        let mut notes = notes(scope, system, any, backwards);
-        notes.push(
-            "from each A to the next B, whoever inserts them; no_end: A that no B follows; no_start: B that no A precedes"
-                .to_owned(),
-        );
+        let mut notes = notes(scope, backwards);
         for span in &self.all {
             if span.valueless > 0 {
                 notes.push(format!(
@@ -197,6 +196,6 @@ impl Spans {
                 ));
             }
         }
-        Report { name: "latency_spans", columns, rows, notes }
+        Report { rows, notes, ..Report::new("latency_spans", "Spans: from one event to another", columns) }
     }
 }

@@ -3,10 +3,10 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use super::timing::{Timing, notes, ticks, timing_columns};
-use crate::analysis::scope::Scope;
+use crate::analysis::scope::{Scope, interrupted_time};
 use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState};
 use crate::analysis::{many, thread_cell};
-use crate::report::{Kind, Report};
+use crate::report::{Column, Kind, Report};
 use crate::trace::Event;
 
 #[derive(Debug, Clone, Default)]
@@ -58,9 +58,10 @@ impl Threads {
     }
 
     pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = timing_columns(("thread", Kind::Thread), &[("waiting", Kind::Ticks)]);
+        let waiting = Column::new("waiting", Kind::Ticks).titled("ready now for");
+        let columns = timing_columns(Column::new("thread", Kind::Thread), &[waiting]);
         let mut rows = Vec::new();
-        let (mut backwards, mut waits, nothing) = (0u64, false, One::default());
+        let (mut backwards, nothing) = (0u64, One::default());
         for (no, thread) in system.threads() {
             let one = self.all.get(no.index()).unwrap_or(&nothing);
             // Where filters leave events out, the end of the trace is not the end of what is looked at.
@@ -72,35 +73,24 @@ impl Threads {
             if one.timing.count() == 0 && waiting.is_none() {
                 continue;
             }
-            waits |= waiting.is_some();
             let mut row = vec![thread_cell(no, system)];
             row.extend(one.timing.cells());
             row.push(ticks(waiting));
             rows.push((one.timing.max().max(waiting.unwrap_or(0)), row));
         }
         rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
-        let mut notes = notes(scope, system, !rows.is_empty(), backwards);
-        if rows.is_empty() {
-            notes.push("no event shows when a thread becomes ready and then runs".to_owned());
-        } else {
-            notes.push(
-                "from the event that made a thread ready to its start on a core (0: one event does both); the wait of a \
-                 thread that lost its core is not counted"
-                    .to_owned(),
-            );
-        }
-        if let Some(missing) = system.announced().missing().filter(|_| !rows.is_empty()) {
-            notes.push(format!("{missing}: a thread that one of them wakes starts here with its own first event"));
+        let mut notes = notes(scope, backwards);
+        if !rows.is_empty() {
+            notes.extend(interrupted_time(system));
         }
         if self.unknown > 0 {
-            notes.push(format!(
-                "{} left out: no event showed when, the thread was found running (on another core, for one)",
-                many(self.unknown, "start is", "starts are")
-            ));
+            notes.push(format!("{} left out: no event showed when", many(self.unknown, "start is", "starts are")));
         }
-        if waits {
-            notes.push("waiting: at the end of the trace ready for so long, and without a core".to_owned());
+        Report {
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+            nothing: "no event shows when a thread becomes ready and then runs".to_owned(),
+            notes,
+            ..Report::new("latency_threads", "Threads: from ready to running", columns)
         }
-        Report { name: "latency_threads", columns, rows: rows.into_iter().map(|(_, row)| row).collect(), notes }
     }
 }

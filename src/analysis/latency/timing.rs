@@ -3,11 +3,9 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use crate::analysis::histogram::Histogram;
+use crate::analysis::many;
 use crate::analysis::scope::Scope;
-use crate::analysis::tracker::System;
-use crate::analysis::{columns, many};
 use crate::report::{Cell, Column, Kind};
-use crate::trace::Counts;
 
 /// Durations of one kind.
 #[derive(Debug, Clone, Default)]
@@ -71,31 +69,24 @@ pub(super) fn ticks(n: Option<u64>) -> Cell {
 }
 
 /// The columns of a report: what was timed, how long it took, and what else there is.
-pub(super) fn timing_columns(first: (&'static str, Kind), more: &[(&'static str, Kind)]) -> Vec<Column> {
+pub(super) fn timing_columns(first: Column, more: &[Column]) -> Vec<Column> {
     let timing = [
-        ("count", Kind::Count),
-        ("min", Kind::Ticks),
-        ("median", Kind::Ticks),
-        ("p99", Kind::Ticks),
-        ("max", Kind::Ticks),
-        ("max_seq", Kind::Seq),
+        Column::new("count", Kind::Count),
+        Column::new("min", Kind::Ticks),
+        Column::new("median", Kind::Ticks),
+        Column::new("p99", Kind::Ticks),
+        Column::new("max", Kind::Ticks),
+        Column::new("max_seq", Kind::Seq).titled("max at event"),
     ];
-    columns(&[first].into_iter().chain(timing).chain(more.iter().copied()).collect::<Vec<_>>())
+    [first].into_iter().chain(timing).chain(more.iter().copied()).collect()
 }
 
 /// What is true of all of these reports.
-pub(super) fn notes(scope: &Scope<'_>, system: &System<'_>, any: bool, backwards: u64) -> Vec<String> {
+pub(super) fn notes(scope: &Scope<'_>, backwards: u64) -> Vec<String> {
     let mut notes = scope.notes();
-    let clock = &system.trace.clock;
-    if any && clock.runs() {
-        let is_time = matches!(clock.counts, Counts::Time | Counts::AwakeTime);
-        let unitless = is_time && clock.hz.is_none();
-        let unit = if unitless { "; in ticks of the trace's clock (--hz gives them a unit)" } else { "" };
-        notes.push(format!("median and p99 are within 1 %, min and max exact; max_seq ended the longest{unit}"));
-    }
     if backwards > 0 {
         notes.push(format!(
-            "{} (the events are not recorded in the order of their time): not counted",
+            "{} (events are not in the order of their time): not counted",
             many(backwards, "ended before it began", "ended before they began")
         ));
     }

@@ -49,24 +49,17 @@ impl Can {
     /// What is not shown, in words.
     pub fn say(self, all: &Counts, notes: &mut Vec<String>) {
         if !self.idle {
-            notes.push(
-                "idle: not recorded in this trace; a processor without work runs a thread of the system".to_owned(),
-            );
+            notes.push("idle: not recorded; a processor without work runs a thread of the system".to_owned());
         }
         if !self.slices {
-            let mut said = "time slices, yields: not recorded in this trace".to_owned();
+            let mut said = "time slices, yields: not recorded".to_owned();
             if all.yields > 0 {
-                said.push_str(&format!(
-                    "; {} times a thread that could go on lost its core to one that is not more urgent",
-                    all.yields
-                ));
+                said.push_str(&format!("; {} switches were one or the other", all.yields));
             }
             notes.push(said);
         }
         if !self.interrupts {
-            notes.push(
-                "interrupts: not recorded in this trace; no event of this system says that one begins".to_owned(),
-            );
+            notes.push("interrupts: not recorded; no event of this system says that one begins".to_owned());
         }
     }
 }

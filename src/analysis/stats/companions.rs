@@ -3,11 +3,10 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use super::COUNTER;
-use crate::analysis::columns;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::System;
 use crate::catalogue::{Catalogue, Counter, counters};
-use crate::report::{Cell, Report};
+use crate::report::{Cell, Report, Term};
 use crate::trace::{DefId, Event};
 
 /// What is added up of one counter.
@@ -65,20 +64,17 @@ impl Companions {
         let rows: Vec<(&Counter, Sum)> = counters().iter().zip(self.sums.iter().copied()).collect();
         let there = |name| rows.iter().any(|(c, s)| c.report == name && s.events > 0);
         for (counter, sum) in rows.iter().filter(|(c, _)| there(c.report)) {
-            if reports.last().is_none_or(|r| r.name != counter.report) {
-                let columns = columns(&COUNTER);
-                reports.push(Report { name: counter.report, columns, notes: scope.notes(), ..Report::default() });
+            if reports.last().is_none_or(|r| r.name != counter.report.name) {
+                let Term { name, title } = counter.report;
+                reports.push(Report { notes: scope.notes(), ..Report::new(name, title, COUNTER) });
             }
             let Some(report) = reports.last_mut() else { continue };
-            report.rows.push(vec![Cell::Text(counter.name.to_owned()), Cell::Count(sum.value)]);
+            report.rows.push(vec![Cell::Term(counter.term), Cell::Count(sum.value)]);
             if sum.unfilled > 0 {
                 report.notes.push(format!(
-                    "{}: {} of {} events are left out; the kernel had not filled in what they would tell",
-                    counter.name, sum.unfilled, sum.events
+                    "{}: {} of {} events are left out: the kernel had not filled in the word",
+                    counter.term.title, sum.unfilled, sum.events
                 ));
-            }
-            if sum.value > 0 && !counter.note.is_empty() {
-                report.notes.push(counter.note.to_owned());
             }
         }
         reports

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::bump;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::{Frame, System};
-use crate::analysis::{address_cell, columns, many};
+use crate::analysis::{address_cell, many};
 use crate::catalogue::ArgKind;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::Event;
 
 /// The most numbers that are counted apart: a damaged trace may name any.
@@ -87,16 +87,16 @@ impl Interrupts {
         if self.rows.is_empty() && unannounced == 0 {
             return None;
         }
-        let columns = columns(&[
-            ("interrupt", self.kind()),
-            ("announced", Kind::Flag),
-            ("count", Kind::Count),
-            ("ended", Kind::Count),
-            ("ticks", Kind::Ticks),
-            ("max", Kind::Ticks),
-            ("max_seq", Kind::Seq),
-        ]);
-        let mut report = Report { name: "stats_interrupts", columns, notes: scope.notes(), ..Report::default() };
+        let columns = [
+            Column::new("interrupt", self.kind()),
+            Column::new("announced", Kind::Flag),
+            Column::new("count", Kind::Count),
+            Column::new("ended", Kind::Count),
+            Column::new("ticks", Kind::Ticks).titled("time"),
+            Column::new("max", Kind::Ticks),
+            Column::new("max_seq", Kind::Seq).titled("max at event"),
+        ];
+        let mut report = Report { notes: scope.notes(), ..Report::new("stats_interrupts", "Interrupts", columns) };
         let mut rows: Vec<(&Option<u64>, &Row)> = self.rows.iter().collect();
         rows.sort_by_key(|(number, row)| (std::cmp::Reverse(row.ticks), **number));
         for (number, row) in rows {
@@ -116,16 +116,6 @@ impl Interrupts {
                 (*announced, *count) = (Cell::Flag(false), Cell::Count(unannounced));
             }
             report.rows.push(row);
-        }
-        if !self.rows.is_empty() {
-            report.notes.push(
-                "ticks: from the event that announces an interrupt to the one that ends it, others nested in it \
-                 included; what it does before and after these two events is not seen"
-                    .to_owned(),
-            );
-        }
-        if unannounced > 0 {
-            report.notes.push("an interrupt without announcement has no length and no number".to_owned());
         }
         if self.left_out > 0 {
             let events = many(self.left_out, "event is of a number", "events are of numbers");

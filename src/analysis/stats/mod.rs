@@ -14,10 +14,10 @@ use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
 use super::tracker::{Change, Span, Step, System, ThreadNo, Who};
-use super::{Changes, Making, Needs, Of, columns};
+use super::{Changes, Making, Needs, Of};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
-use crate::report::{Cell, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::{DefId, Event};
 
 /// Why a thread that could go on lost its core.
@@ -301,69 +301,54 @@ fn known(n: u64, unexplained: u64, blind: bool) -> Cell {
 }
 
 /// The columns of counters.
-const COUNTER: [(&str, Kind); 2] = [("counter", Kind::Text), ("value", Kind::Count)];
+const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Count)];
 
 /// What follows from counts where the cause of a switch is not known.
-const BLIND: &str = "preemptions, yields: not recorded. The trace holds switches, but no suspension and no resumption, so \
-                     that a thread that waits and one that could go on look the same";
+const BLIND: &str = "preemptions, yields: not recorded; the trace has switches, but no suspensions or resumptions";
 
 /// The counters of the scope.
 fn whole(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Report {
     let can = Can::of(system);
     let rows = [
-        ("events", Cell::Count(scope.kept)),
-        ("context_switches", Cell::Count(all.switches)),
-        ("context_switches_from_idle", can.idle(all.from_idle)),
-        ("idle_entries", can.idle(all.idle)),
-        ("preemptions", known(all.preemptions, all.unexplained, blind)),
-        ("time_slices", can.slice(all.slices)),
-        ("time_slice_events", can.slice(all.slice_events)),
-        ("yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
-        ("switches_unexplained", Cell::Count(all.unexplained)),
-        ("suspensions", Cell::Count(all.suspended)),
-        ("suspensions_by_itself", Cell::Count(all.suspended_self)),
-        ("suspensions_by_others", Cell::Count(all.suspended_by_others)),
-        ("resumptions", Cell::Count(all.resumed)),
-        ("resumptions_by_threads", Cell::Count(all.resumed_by_threads)),
-        ("resumptions_by_interrupts", Cell::Count(all.resumed_by_interrupts)),
-        ("interrupts", can.interrupt(all.announced + all.unannounced)),
-        ("interrupts_announced", can.interrupt(all.announced)),
-        ("interrupts_unannounced", Cell::Count(all.unannounced)),
-        ("interrupts_nested", can.interrupt(all.nested)),
-        ("interrupt_depth", can.interrupt(all.depth)),
+        ("events", "Events", Cell::Count(scope.kept)),
+        ("context_switches", "Context switches", Cell::Count(all.switches)),
+        ("context_switches_from_idle", "Context switches from idle", can.idle(all.from_idle)),
+        ("idle_entries", "Idle entries", can.idle(all.idle)),
+        ("preemptions", "Preemptions", known(all.preemptions, all.unexplained, blind)),
+        ("time_slices", "Time slices", can.slice(all.slices)),
+        ("time_slice_events", "Time slice events", can.slice(all.slice_events)),
+        ("yields", "Yields", if can.slices { known(all.yields, all.unexplained, blind) } else { Cell::Empty }),
+        ("switches_unexplained", "Switches, unexplained", Cell::Count(all.unexplained)),
+        ("suspensions", "Suspensions", Cell::Count(all.suspended)),
+        ("suspensions_by_itself", "Suspensions by the thread itself", Cell::Count(all.suspended_self)),
+        ("suspensions_by_others", "Suspensions by others", Cell::Count(all.suspended_by_others)),
+        ("resumptions", "Resumptions", Cell::Count(all.resumed)),
+        ("resumptions_by_threads", "Resumptions by threads", Cell::Count(all.resumed_by_threads)),
+        ("resumptions_by_interrupts", "Resumptions by interrupts", Cell::Count(all.resumed_by_interrupts)),
+        ("interrupts", "Interrupts", can.interrupt(all.announced + all.unannounced)),
+        ("interrupts_announced", "Interrupts, announced", can.interrupt(all.announced)),
+        ("interrupts_unannounced", "Interrupts, not announced", Cell::Count(all.unannounced)),
+        ("interrupts_nested", "Interrupts, nested", can.interrupt(all.nested)),
+        ("interrupt_depth", "Interrupt depth, maximum", can.interrupt(all.depth)),
     ];
-    let rows = rows.into_iter().map(|(name, cell)| vec![Cell::Text(name.to_owned()), cell]).collect();
+    let rows = rows.into_iter().map(|(name, title, cell)| vec![Cell::Term(Term::new(name, title)), cell]).collect();
     let notes = notes(all, blind, scope, system);
-    Report { name: "stats", columns: columns(&COUNTER), rows, notes }
+    Report { rows, notes, ..Report::new("stats", "Counters", COUNTER) }
 }
 
 /// What the counters of the scope leave out.
 fn notes(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> Vec<String> {
     let (can, mut notes) = (Can::of(system), scope.notes());
-    if scope.wrapped {
-        notes.push("older events are overwritten: these are the counts of what the trace still holds".to_owned());
-    }
     if blind {
         notes.push(BLIND.to_owned());
     }
     if all.unexplained > 0 {
         notes.push(format!(
-            "switches_unexplained: {} times a thread that could go on lost its core, and no event shows the \
-             priority of it or of the one that took it",
+            "unexplained: {} times a thread that could go on lost its core, and a priority is not known",
             all.unexplained
         ));
     }
-    if all.unannounced > 0 {
-        notes.push(
-            "interrupts_unannounced: interrupts that inserted events and no event of their beginning; one after \
-             the other without a thread's event between them count as one"
-                .to_owned(),
-        );
-    }
     can.say(all, &mut notes);
-    if can.interrupts && all.announced + all.unannounced == 0 && !system.trace.is_empty() {
-        notes.push("interrupts: only those that insert events are in a trace".to_owned());
-    }
     let unknown = [
         ("suspensions", all.suspended - all.suspended_self - all.suspended_by_others),
         ("resumptions", all.resumed - all.resumed_by_threads - all.resumed_by_interrupts),
@@ -376,9 +361,18 @@ fn notes(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> V
 
 impl Stats {
     fn by_core(&self, blind: bool, can: Can, scope: &Scope<'_>) -> Report {
-        let names = ["core", "switches", "idle_entries", "preemptions", "time_slices", "interrupts", "nested"];
-        let columns = columns(&names.map(|name| (name, Kind::Count)));
-        let mut report = Report { name: "stats_cores", columns, notes: scope.notes(), ..Report::default() };
+        let count = |name| Column::new(name, Kind::Count);
+        let columns = [
+            count("core"),
+            count("switches"),
+            count("idle_entries").titled("idle entries"),
+            count("preemptions"),
+            count("time_slices").titled("time slices"),
+            count("interrupts"),
+            count("nested"),
+        ];
+        let mut report = Report::new("stats_cores", "Counters by core", columns);
+        report.notes = scope.notes();
         for (number, Core { counts: c, .. }) in self.cores.iter().enumerate() {
             report.rows.push(vec![
                 Cell::Count(u64::try_from(number).unwrap_or(u64::MAX)),

@@ -8,8 +8,20 @@ use super::can::Can;
 use super::{BLIND, Interrupts, bump, number_cell};
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::{System, ThreadNo, Who};
-use crate::analysis::{columns, many, thread_cell, who_cell};
-use crate::report::{Cell, Kind, Report};
+use crate::analysis::{many, thread_cell, who_cell};
+use crate::report::{Cell, Column, Kind, Report};
+
+/// The columns of `stats_threads`.
+const THREADS: [Column; 8] = [
+    Column::new("thread", Kind::Thread),
+    Column::new("runs", Kind::Count),
+    Column::new("preempted", Kind::Count),
+    Column::new("sliced", Kind::Count),
+    Column::new("yielded", Kind::Count),
+    Column::new("blocked", Kind::Count),
+    Column::new("stopped", Kind::Count).titled("suspended by others"),
+    Column::new("woken", Kind::Count),
+];
 
 /// The most pairs that are counted apart: a damaged trace may name any number.
 const MAX_PAIRS: usize = 1 << 14;
@@ -98,10 +110,7 @@ impl Threads {
 
     /// `stats_threads`: those that ran most first; none where nothing happened to any.
     pub fn report(&self, blind: bool, can: Can, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
-        let counts = ["runs", "preempted", "sliced", "yielded", "blocked", "stopped", "woken"];
-        let list = [("thread", Kind::Thread)].into_iter().chain(counts.map(|name| (name, Kind::Count)));
-        let columns = columns(&list.collect::<Vec<_>>());
-        let mut report = Report { name: "stats_threads", columns, notes: scope.notes(), ..Report::default() };
+        let mut report = Report { notes: scope.notes(), ..Report::new("stats_threads", "Counters by thread", THREADS) };
         let mut rows: Vec<(ThreadNo, &Row)> =
             system.threads().filter_map(|(no, _)| Some((no, self.rows.get(no.index())?))).collect();
         rows.sort_by(|(a, x), (b, y)| y.runs.cmp(&x.runs).then_with(|| system.name(*a).cmp(&system.name(*b))));
@@ -122,9 +131,6 @@ impl Threads {
                 Cell::Count(row.woken),
             ]);
         }
-        report
-            .notes
-            .push("blocked: suspended itself; stopped: suspended by others; woken: resumed by anybody".to_owned());
         if blind {
             report.notes.push(BLIND.to_owned());
         }
@@ -133,14 +139,15 @@ impl Threads {
 
     /// `stats_wakeups`: who resumed or suspended whom; no report where there is none.
     pub fn wakeups(&self, interrupts: &Interrupts, scope: &Scope<'_>, system: &System<'_>) -> Option<Report> {
-        let columns = columns(&[
-            ("thread", Kind::Thread),
-            ("was", Kind::Text),
-            ("by", Kind::Thread),
-            ("interrupt", interrupts.kind()),
-            ("count", Kind::Count),
-        ]);
-        let mut report = Report { name: "stats_wakeups", columns, notes: scope.notes(), ..Report::default() };
+        let columns = [
+            Column::new("thread", Kind::Thread),
+            Column::new("was", Kind::Text),
+            Column::new("by", Kind::Thread),
+            Column::new("interrupt", interrupts.kind()),
+            Column::new("count", Kind::Count),
+        ];
+        let title = "Who resumed or suspended whom";
+        let mut report = Report { notes: scope.notes(), ..Report::new("stats_wakeups", title, columns) };
         let mut rows: Vec<(&Deed, u64)> =
             self.did.iter().map(|(d, at)| (d, self.counts.get(*at).copied().unwrap_or(0))).collect();
         let name = |no: ThreadNo| system.name(no).unwrap_or("");

@@ -4,6 +4,7 @@
 
 use super::next::Step;
 use super::raw::{INIT, ISR, id};
+use crate::report::Term;
 
 /// True for a context word that is a thread and not idle.
 const fn is_thread(context: u32) -> bool {
@@ -150,49 +151,49 @@ fn add(sum: &mut u64, n: u64) {
 }
 
 /// Names of the FileX counters.
-pub const FILEX: [&str; 14] = [
-    "media_opens",
-    "media_closes",
-    "media_aborts",
-    "media_flushes",
-    "directory_reads",
-    "directory_writes",
-    "directory_cache_misses",
-    "file_opens",
-    "file_closes",
-    "file_bytes_read",
-    "file_bytes_written",
-    "logical_sector_reads",
-    "logical_sector_writes",
-    "logical_sector_cache_misses",
+pub const FILEX: [Term; 14] = [
+    Term::new("media_opens", "Media opens"),
+    Term::new("media_closes", "Media closes"),
+    Term::new("media_aborts", "Media aborts"),
+    Term::new("media_flushes", "Media flushes"),
+    Term::new("directory_reads", "Directory reads"),
+    Term::new("directory_writes", "Directory writes"),
+    Term::new("directory_cache_misses", "Directory cache misses"),
+    Term::new("file_opens", "File opens"),
+    Term::new("file_closes", "File closes"),
+    Term::new("file_bytes_read", "File bytes read"),
+    Term::new("file_bytes_written", "File bytes written"),
+    Term::new("logical_sector_reads", "Logical sector reads"),
+    Term::new("logical_sector_writes", "Logical sector writes"),
+    Term::new("logical_sector_cache_misses", "Logical sector cache misses"),
 ];
 
 /// Names of the NetX counters.
-pub const NETX: [&str; 24] = [
-    "arp_requests_sent",
-    "arp_responses_sent",
-    "arp_requests_received",
-    "arp_responses_received",
-    "packet_allocations",
-    "packet_releases",
-    "empty_allocations",
-    "invalid_releases",
-    "ip_packets_sent",
-    "ip_bytes_sent",
-    "ip_packets_received",
-    "ip_bytes_received",
-    "pings_sent",
-    "ping_responses",
-    "tcp_client_connections",
-    "tcp_server_connections",
-    "tcp_packets_sent",
-    "tcp_bytes_sent",
-    "tcp_packets_received",
-    "tcp_bytes_received",
-    "udp_packets_sent",
-    "udp_bytes_sent",
-    "udp_packets_received",
-    "udp_bytes_received",
+pub const NETX: [Term; 24] = [
+    Term::new("arp_requests_sent", "ARP requests sent"),
+    Term::new("arp_responses_sent", "ARP responses sent"),
+    Term::new("arp_requests_received", "ARP requests received"),
+    Term::new("arp_responses_received", "ARP responses received"),
+    Term::new("packet_allocations", "Packet allocations"),
+    Term::new("packet_releases", "Packet releases"),
+    Term::new("empty_allocations", "Empty allocations"),
+    Term::new("invalid_releases", "Invalid releases"),
+    Term::new("ip_packets_sent", "IP packets sent"),
+    Term::new("ip_bytes_sent", "IP bytes sent"),
+    Term::new("ip_packets_received", "IP packets received"),
+    Term::new("ip_bytes_received", "IP bytes received"),
+    Term::new("pings_sent", "Pings sent"),
+    Term::new("ping_responses", "Ping responses"),
+    Term::new("tcp_client_connections", "TCP client connections"),
+    Term::new("tcp_server_connections", "TCP server connections"),
+    Term::new("tcp_packets_sent", "TCP packets sent"),
+    Term::new("tcp_bytes_sent", "TCP bytes sent"),
+    Term::new("tcp_packets_received", "TCP packets received"),
+    Term::new("tcp_bytes_received", "TCP bytes received"),
+    Term::new("udp_packets_sent", "UDP packets sent"),
+    Term::new("udp_bytes_sent", "UDP bytes sent"),
+    Term::new("udp_packets_received", "UDP packets received"),
+    Term::new("udp_bytes_received", "UDP bytes received"),
 ];
 
 /// Counters of 32 bits, as the viewer has them.

@@ -5,11 +5,10 @@ use super::{Name, Numbers, Thread, raw};
 use crate::analysis::times::why;
 use crate::catalogue::Catalogue;
 use crate::code::Code;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::Trace;
 
-const COUNTER: [Column; 2] =
-    [Column { name: "counter", kind: Kind::Text }, Column { name: "value", kind: Kind::Count }];
+const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Count)];
 
 /// The reports of these names; where several are wanted those that TraceX does not have are left out, and that is said.
 pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names: &[Name]) -> Vec<Report> {
@@ -27,9 +26,9 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
     }
     if let Some(first) = reports.first_mut() {
         let mut notes =
-            vec!["TraceX's numbers by its own definitions; docs/reports.md says where they differ".to_owned()];
+            vec!["TraceX's numbers, by its own definitions: docs/reports.md says where they differ".to_owned()];
         if names.iter().any(|n| matches!(n, Name::Blocked | Name::Latency)) {
-            notes.push("TraceX has no report on waiting and on latency".to_owned());
+            notes.push("TraceX has no reports of waits and latency".to_owned());
         }
         notes.extend(cautions(trace, numbers));
         first.notes.splice(..0, notes);
@@ -43,15 +42,12 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
     let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
     if raw::has_gap(trace) {
         notes.push(
-            "TraceX looks for events right behind the registry, and these begin further on: it reads none where the bytes in \
-             between are 0, and nonsense where they are not"
-                .to_owned(),
+            "TraceX expects events right behind the registry: of this trace it reads none, or nonsense".to_owned(),
         );
     } else if numbers.unread_events > 0 {
         notes.push(format!("TraceX stops at the first unused slot and does not read {} events", numbers.unread_events));
     }
-    let differs =
-        |what: &str| format!("{what}: TraceX reads them as they stand, and its numbers will differ from these");
+    let differs = |what: &str| format!("{what}: TraceX reads them as they are, so its numbers differ from these");
     if has(Code::InsertionInProgress) || has(Code::Torn) {
         notes.push(differs("slots that were being written are left out"));
     }
@@ -59,13 +55,13 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
         notes.push(differs("slots that were written over are left out"));
     }
     if has(Code::CurrentMisplaced) {
-        notes.push(differs("the current pointer was not believed and events were put in order"));
+        notes.push(differs("events were put in order, against the current pointer"));
     }
     if trace.about.facts.iter().any(|(label, _)| *label == "joined") {
-        notes.push("several buffers were joined, which TraceX cannot do: it gives numbers for each alone".to_owned());
+        notes.push("several buffers were joined: TraceX gives numbers for each alone".to_owned());
     }
     if trace.about.cores > 1 {
-        notes.push("TraceX takes all cores for one: what runs side by side is a context switch to it".to_owned());
+        notes.push("TraceX takes all cores for one: threads side by side are context switches to it".to_owned());
     }
     // By its ceiling of events, which its own size of a buffer gives.
     if trace.about.capacity > 4_194_303 {
@@ -77,34 +73,41 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
 fn stats(numbers: &Numbers, reports: &mut Vec<Report>) {
     let p = &numbers.performance;
     let rows = [
-        ("total_threads", numbers.total_threads),
-        ("total_objects", numbers.total_objects),
-        ("total_events_incl_synth", numbers.total_events),
-        ("synth_running_events", numbers.inserted_events),
-        ("max_relative_ticks", numbers.max_relative_ticks),
-        ("context_switches", p.context_switches),
-        ("thread_preemptions", p.thread_preemptions),
-        ("time_slices", p.time_slices),
-        ("thread_suspensions", p.thread_suspensions),
-        ("thread_resumptions", p.thread_resumptions),
-        ("interrupts", p.interrupts),
-        ("nested_interrupts", p.nested_interrupts),
-        ("deterministic_priority_inversions", numbers.inversions),
-        ("undeterministic_priority_inversions", numbers.bad_inversions),
+        ("total_threads", "Threads", numbers.total_threads),
+        ("total_objects", "Objects", numbers.total_objects),
+        ("total_events_incl_synth", "Events, those that TraceX inserts included", numbers.total_events),
+        ("synth_running_events", "RUNNING events that TraceX inserts", numbers.inserted_events),
+        ("max_relative_ticks", "Ticks from the first event to the last", numbers.max_relative_ticks),
+        ("context_switches", "Context switches", p.context_switches),
+        ("thread_preemptions", "Thread preemptions", p.thread_preemptions),
+        ("time_slices", "Time slices", p.time_slices),
+        ("thread_suspensions", "Thread suspensions", p.thread_suspensions),
+        ("thread_resumptions", "Thread resumptions", p.thread_resumptions),
+        ("interrupts", "Interrupts", p.interrupts),
+        ("nested_interrupts", "Nested interrupts", p.nested_interrupts),
+        ("deterministic_priority_inversions", "Deterministic priority inversions", numbers.inversions),
+        ("undeterministic_priority_inversions", "Undeterministic priority inversions", numbers.bad_inversions),
     ];
-    reports.push(counters("stats_tracex", rows.into_iter()));
+    let rows = rows.into_iter().map(|(name, title, value)| (Term::new(name, title), value));
+    reports.push(counters(Term::new("stats_tracex", "Counters of TraceX"), rows));
+    reports.push(threads(numbers));
+    middleware(Term::new("filex_tracex", "FileX, as in TraceX"), &FILEX, &numbers.filex, reports);
+    middleware(Term::new("netx_tracex", "NetX, as in TraceX"), &NETX, &numbers.netx, reports);
+}
+
+fn threads(numbers: &Numbers) -> Report {
     let columns = [
-        ("thread", Kind::Thread),
-        ("events", Kind::Count),
-        ("suspensions", Kind::Count),
-        ("resumptions", Kind::Count),
-        ("lowprio", Kind::Count),
-        ("highprio", Kind::Count),
-        ("lowpt", Kind::Count),
-        ("highpt", Kind::Count),
-        ("copies", Kind::Count),
+        Column::new("thread", Kind::Thread),
+        Column::new("events", Kind::Count),
+        Column::new("suspensions", Kind::Count),
+        Column::new("resumptions", Kind::Count),
+        Column::new("lowprio", Kind::Count).titled("lowest priority"),
+        Column::new("highprio", Kind::Count).titled("highest priority"),
+        Column::new("lowpt", Kind::Count).titled("lowest threshold"),
+        Column::new("highpt", Kind::Count).titled("highest threshold"),
+        Column::new("copies", Kind::Count),
     ];
-    let mut threads = report("threads_tracex", &columns);
+    let mut threads = Report::new("threads_tracex", "Threads of TraceX", columns);
     let number = |n: Option<u32>| n.map_or(Cell::Empty, |n| Cell::Count(u64::from(n)));
     for t in &numbers.threads {
         threads.rows.push(vec![
@@ -119,37 +122,22 @@ fn stats(numbers: &Numbers, reports: &mut Vec<Report>) {
             Cell::Count(t.copies),
         ]);
     }
-    threads
-        .notes
-        .push("suspensions and resumptions are those that the thread caused, not those that it met".to_owned());
     if numbers.threads.iter().all(|t| t.copies == 1) {
         threads.truncate_columns(columns.len().saturating_sub(1));
-    } else {
-        threads.notes.push(
-            "copies: another object lies at the thread's address, and TraceX adds a thread for each event of it"
-                .to_owned(),
-        );
     }
-    reports.push(threads);
-    middleware("filex_tracex", &FILEX, &numbers.filex, reports);
-    middleware("netx_tracex", &NETX, &numbers.netx, reports);
+    threads
 }
 
 /// Counters of FileX and NetX, where any of them counts.
-fn middleware(name: &'static str, names: &[&'static str], values: &[u32], reports: &mut Vec<Report>) {
+fn middleware(of: Term, terms: &[Term], values: &[u32], reports: &mut Vec<Report>) {
     if values.iter().any(|v| *v > 0) {
-        reports.push(counters(name, names.iter().copied().zip(values.iter().map(|v| u64::from(*v)))));
+        reports.push(counters(of, terms.iter().copied().zip(values.iter().map(|v| u64::from(*v)))));
     }
 }
 
-fn counters(name: &'static str, rows: impl Iterator<Item = (&'static str, u64)>) -> Report {
-    let rows = rows.map(|(name, value)| vec![Cell::Text(name.to_owned()), Cell::Count(value)]).collect();
-    Report { name, columns: COUNTER.to_vec(), rows, notes: Vec::new() }
-}
-
-fn report(name: &'static str, columns: &[(&'static str, Kind)]) -> Report {
-    let columns = columns.iter().map(|(name, kind)| Column { name, kind: *kind }).collect();
-    Report { name, columns, ..Report::default() }
+fn counters(of: Term, rows: impl Iterator<Item = (Term, u64)>) -> Report {
+    let rows = rows.map(|(term, value)| vec![Cell::Term(term), Cell::Count(value)]).collect();
+    Report { rows, ..Report::new(of.name, of.title, COUNTER) }
 }
 
 fn thread(thread: &Thread) -> Cell {
@@ -162,8 +150,12 @@ fn percent(part: u64, whole: u64) -> Cell {
 }
 
 fn profile(numbers: &Numbers) -> Report {
-    let mut report =
-        report("profile_tracex", &[("who", Kind::Thread), ("ticks", Kind::Ticks), ("share", Kind::Real(2))]);
+    let columns = [
+        Column::new("who", Kind::Thread),
+        Column::new("ticks", Kind::Ticks).titled("time"),
+        Column::new("share", Kind::Percent(2)),
+    ];
+    let mut report = Report::new("profile_tracex", "Processor time, as in TraceX", columns);
     let mut rest = i128::from(numbers.max_relative_ticks);
     let mut add = |who: Cell, ticks: u64, copies: u64| {
         rest = rest.saturating_sub(i128::from(ticks).saturating_mul(i128::from(copies)));
@@ -176,22 +168,22 @@ fn profile(numbers: &Numbers) -> Report {
         add(thread(t), t.ticks, t.copies);
     }
     let rest = i64::try_from(rest).unwrap_or(i64::MIN);
-    report.rows.push(vec![Cell::Text("initialize_by_difference".to_owned()), Cell::Ticks(rest), Cell::Empty]);
-    report.notes.push(
-        "initialize_by_difference is what is missing to all: TraceX itself shows 0 for initialization".to_owned(),
-    );
+    report.rows.push(vec![INITIALIZE, Cell::Ticks(rest), Cell::Empty]);
     report
 }
 
+/// What is missing to all of the time; TraceX itself shows 0 for it.
+const INITIALIZE: Cell = Cell::Term(Term::new("initialize_by_difference", "initialization (the rest)"));
+
 fn services(catalogue: &Catalogue, numbers: &Numbers) -> Report {
     let columns = [
-        ("thread", Kind::Thread),
-        ("id", Kind::Count),
-        ("event", Kind::Event),
-        ("count", Kind::Count),
-        ("share", Kind::Real(2)),
+        Column::new("thread", Kind::Thread),
+        Column::new("id", Kind::Count),
+        Column::new("event", Kind::Event),
+        Column::new("count", Kind::Count),
+        Column::new("share", Kind::Percent(2)),
     ];
-    let mut report = report("services_tracex", &columns);
+    let mut report = Report::new("services_tracex", "Events, as in TraceX", columns);
     let mut add = |who: &Cell, list: &[(u32, u64)]| {
         for (id, count) in list {
             let name = catalogue.find(*id).and_then(|d| catalogue.def(d)).map(|d| d.name.clone());
@@ -208,22 +200,18 @@ fn services(catalogue: &Catalogue, numbers: &Numbers) -> Report {
     for t in &numbers.threads {
         add(&thread(t), &t.services);
     }
-    report.notes.push(
-        "rows without a thread are of the system; shares are of all events, those that TraceX inserts included"
-            .to_owned(),
-    );
     report
 }
 
 fn stack(numbers: &Numbers) -> Report {
     let columns = [
-        ("thread", Kind::Thread),
-        ("stack_size", Kind::Count),
-        ("min_available", Kind::Count),
-        ("min_event", Kind::Count),
-        ("seq", Kind::Seq),
+        Column::new("thread", Kind::Thread),
+        Column::new("stack_size", Kind::Count).titled("stack size"),
+        Column::new("min_available", Kind::Count).titled("least free"),
+        Column::new("min_event", Kind::Count).titled("at TraceX event"),
+        Column::new("seq", Kind::Seq).titled("at event"),
     ];
-    let mut report = report("stack_tracex", &columns);
+    let mut report = Report::new("stack_tracex", "Stack, as in TraceX", columns);
     for t in &numbers.threads {
         report.rows.push(vec![
             thread(t),
@@ -233,25 +221,25 @@ fn stack(numbers: &Numbers) -> Report {
             t.min_seq.map_or(Cell::Empty, Cell::Count),
         ]);
     }
-    report.notes.push(numbering("min_event"));
     report
 }
 
 fn inversions(numbers: &Numbers) -> Report {
-    let columns = [("start", Kind::Count), ("end", Kind::Count), ("bad_end", Kind::Count), ("start_seq", Kind::Seq)];
-    let mut report = report("inversions_tracex", &columns);
+    let columns = [
+        Column::new("start", Kind::Count).titled("from TraceX event"),
+        Column::new("end", Kind::Count).titled("to TraceX event"),
+        Column::new("bad_end", Kind::Count).titled("to TraceX event, undeterministic"),
+        Column::new("start_seq", Kind::Seq).titled("from event"),
+    ];
+    let mut report = Report::new("inversions_tracex", "Priority inversions, as in TraceX", columns);
+    report.nothing = "TraceX finds no priority inversion".to_owned();
     for range in &numbers.inversion_ranges {
         let counts = [range.start, range.end, range.bad_end, range.start_seq];
         report.rows.push(counts.into_iter().map(Cell::Count).collect());
     }
-    report.notes.push(format!(
-        "{} deterministic, {} undeterministic; ranges that overlap lose their start",
-        numbers.inversions, numbers.bad_inversions
-    ));
-    report.notes.push(numbering("start, end and bad_end"));
+    let all = numbers.inversions.saturating_add(numbers.bad_inversions);
+    if all > 0 {
+        report.notes.push(format!("{} deterministic, {} undeterministic", numbers.inversions, numbers.bad_inversions));
+    }
     report
-}
-
-fn numbering(what: &str) -> String {
-    format!("{what} count TraceX's own list from 0, with the events that it inserts; 0 is none, seq is this program's")
 }

@@ -63,6 +63,12 @@ impl System<'_> {
         self.cores.get(usize::from(core)).map_or(&[], |c| &c.frames)
     }
 
+    /// True where the last event of a core is of an interrupt, or of what goes on below one that has not ended.
+    #[must_use]
+    pub fn is_in_isr(&self, core: u16) -> bool {
+        self.cores.get(usize::from(core)).is_some_and(|c| c.bare_isr || !c.frames.is_empty())
+    }
+
     /// Who has a core below its interrupts, also where an interrupt that has ended just gave the core away: the switch is
     /// reported with the next event, as another interrupt may follow at once.
     #[must_use]

@@ -174,8 +174,8 @@ impl Announced {
     #[must_use]
     pub const fn missing(self) -> Option<&'static str> {
         match self {
-            Self { any: false, .. } => Some("interrupts are not announced in this trace"),
-            Self { bare: true, .. } => Some("some interrupts are not announced in this trace"),
+            Self { any: false, .. } => Some("interrupts are not announced"),
+            Self { bare: true, .. } => Some("some interrupts are not announced"),
             Self { any: true, bare: false, .. } => None,
         }
     }

@@ -10,8 +10,11 @@ use crate::follow::{Gap, Interval, Update};
 use crate::format::Lost;
 use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::trace::{Issue, Trace};
+
+/// The number of the interval.
+const INTERVAL: Column = Column::new("interval", Kind::Count);
 
 /// Reports over intervals.
 pub struct Intervals {
@@ -115,7 +118,7 @@ impl Intervals {
         if span.is_some() {
             reports = self.reports(filters, &view)?;
         }
-        self.write(&head, &reports, &view, out)?;
+        self.write(&head, reports, &view, out)?;
         self.number = self.number.saturating_add(1);
         if let Some((_, to)) = span {
             self.reached = Some(to);
@@ -137,16 +140,16 @@ impl Intervals {
         };
         let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
         let cells = [
-            ("interval", Kind::Count, Cell::Count(self.number)),
-            ("from", Kind::Seq, seq(trace.about.origin)),
-            ("to", Kind::Seq, seq(trace.newest().map_or(0, |e| e.seq))),
-            ("events", Kind::Count, Cell::Count(events)),
-            ("ticks", Kind::Ticks, Cell::Ticks(seen)),
-            ("lost_before", Kind::Count, Cell::Count(lost)),
-            ("seen", Kind::Real(1), Cell::Real(share)),
+            (INTERVAL, Cell::Count(self.number)),
+            (Column::new("from", Kind::Seq).titled("from event"), seq(trace.about.origin)),
+            (Column::new("to", Kind::Seq).titled("to event"), seq(trace.newest().map_or(0, |e| e.seq))),
+            (Column::new("events", Kind::Count), Cell::Count(events)),
+            (Column::new("ticks", Kind::Ticks).titled("time"), Cell::Ticks(seen)),
+            (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(lost)),
+            (Column::new("seen", Kind::Percent(1)).titled("time seen"), Cell::Real(share)),
         ];
-        let (columns, row) = cells.into_iter().map(|(name, kind, cell)| (Column { name, kind }, cell)).unzip();
-        Report { name: "interval", columns, rows: vec![row], notes: Vec::new() }
+        let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
+        Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }
     }
 
     /// The reports that were asked for; none where the filters name what did not come.
@@ -158,14 +161,14 @@ impl Intervals {
         let mut reports = analysis::reports(view.trace, view.catalogue, &query, &self.request)?;
         if self.format.reader() == Reader::Program {
             for report in &mut reports {
-                report.columns.insert(0, Column { name: "interval", kind: Kind::Count });
+                report.columns.insert(0, INTERVAL);
                 report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
             }
         }
         Ok(reports)
     }
 
-    fn write(&mut self, head: &Report, reports: &[Report], view: &View<'_>, out: &Buffer) -> Result<(), Error> {
+    fn write(&mut self, head: &Report, mut reports: Vec<Report>, view: &View<'_>, out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
         // What has issues in it is one output, which begins once; the others take the clock's rate from here.
@@ -174,10 +177,12 @@ impl Intervals {
         }
         self.begun = true;
         writer.report(head)?;
-        for report in reports {
-            writer.heading(report.name)?;
+        let shared = take_shared_notes(&mut reports);
+        for report in &reports {
+            writer.heading(report.title)?;
             writer.report(report)?;
         }
+        writer.notes(&shared)?;
         Ok(writer.flush()?)
     }
 

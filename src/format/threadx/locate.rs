@@ -35,7 +35,7 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
     if let Some(symbol) = symbols.lookup(HEADER) {
         return by_header_pointer(memory, symbols, hints, &symbol);
     }
-    let mut tried = vec![format!("{HEADER}: no such symbol")];
+    let mut tried = Tried { missing: vec![HEADER], other: Vec::new() };
     if let Some(found) = by_neighbours(memory, symbols, hints, &mut tried) {
         return Ok(found);
     }
@@ -44,7 +44,7 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
             let how = format!("the buffer {name} at {:#x}", symbol.address);
             return Ok(place(symbol.address, hints.endian, hints.pointer, how));
         }
-        tried.push(format!("{name}: no such symbol"));
+        tried.missing.push(name);
     }
     Err(match KERNEL.into_iter().find(|n| symbols.lookup(n).is_some()) {
         Some(name) => Error::not_found(
@@ -58,7 +58,22 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
             "give the unstripped ELF with --elf, or the place with --header ADDR or --symbol NAME=ADDR, or search the memory with --scan",
         ),
     }
-    .tried(tried))
+    .tried(tried.lines()))
+}
+
+/// What did not lead to the trace.
+struct Tried {
+    /// Symbols that are not there.
+    missing: Vec<&'static str>,
+    /// Others, in a sentence each.
+    other: Vec<String>,
+}
+
+impl Tried {
+    fn lines(self) -> Vec<String> {
+        let missing = format!("the symbols {}: there are none", self.missing.join(", "));
+        std::iter::once(missing).chain(self.other).collect()
+    }
 }
 
 fn place(header: Addr, endian: Option<Endian>, pointer: Option<Width>, how: String) -> Place {
@@ -241,16 +256,11 @@ fn shape(memory: &mut dyn Memory, at: Addr, order: Option<Endian>, width: Option
 
 /// Without the header pointer (link-time optimisation can remove variables that nothing reads) the registry's start
 /// lies right behind the header.
-fn by_neighbours(
-    memory: &mut dyn Memory,
-    symbols: &dyn Symbols,
-    hints: &Hints,
-    tried: &mut Vec<String>,
-) -> Option<Place> {
+fn by_neighbours(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, tried: &mut Tried) -> Option<Place> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     for name in [REGISTRY_START, RING_START] {
         let Some(symbol) = symbols.lookup(name) else {
-            tried.push(format!("{name}: no such symbol"));
+            tried.missing.push(name);
             continue;
         };
         let at = symbol.address;
@@ -269,7 +279,7 @@ fn by_neighbours(
                 format!("{name} at {at:#x} holds {value:#x}: no header before it")
             }
         };
-        tried.push(why);
+        tried.other.push(why);
     }
     None
 }

@@ -132,10 +132,20 @@ fn not_a_header(place: &Place, head: &Bytes) -> Error {
         );
     }
     let start: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let start = start.join(" ");
+    if !place.at.by_symbols {
+        return Error::not_found(
+            Code::NotAHeader,
+            format!("{how}: no trace header lies there: memory holds {start}, and TXTB is wanted"),
+            "--scan in place of --header finds the traces in this memory",
+        );
+    }
     Error::not_found(
         Code::NotAHeader,
-        format!("memory at {at:#x} does not begin with a trace header (TXTB): it holds {} ({how})", start.join(" ")),
-        "the ELF is of another build, or the buffer was overwritten: try --scan, or --header ADDR",
+        format!(
+            "the ELF is of another build, or the trace was overwritten: memory at {at:#x}, where its header should be, holds {start} ({how})"
+        ),
+        "give the ELF of the program that ran; or search the memory with --scan",
     )
 }
 

@@ -283,17 +283,16 @@ fn the_registry_is_listed() {
 }
 
 fn sample_report() -> Report {
-    let column = |name, kind| Column { name, kind };
+    let columns = [
+        Column::new("thread", Kind::Thread),
+        Column::new("events", Kind::Count),
+        Column::new("share", Kind::Percent(1)),
+        Column::new("entry", Kind::Code),
+        Column::new("is_stuck", Kind::Flag).titled("stuck"),
+        Column::new("never", Kind::Count),
+        Column::new("why", Kind::Text),
+    ];
     Report {
-        name: "sample",
-        columns: vec![
-            column("thread", Kind::Thread),
-            column("events", Kind::Count),
-            column("share", Kind::Real(1)),
-            column("entry", Kind::Code),
-            column("stuck", Kind::Flag),
-            column("why", Kind::Text),
-        ],
         rows: vec![
             vec![
                 Cell::Named(0x10, Some("sensor|a".into())),
@@ -301,6 +300,7 @@ fn sample_report() -> Report {
                 Cell::Real(99.25),
                 Cell::Address(0x800),
                 Cell::Flag(true),
+                Cell::Empty,
                 Cell::Text("waits for a queue that nobody fills, and has done so from the start of the trace".into()),
             ],
             vec![
@@ -310,11 +310,13 @@ fn sample_report() -> Report {
                 Cell::Address(0x900),
                 Cell::Flag(false),
                 Cell::Empty,
+                Cell::Empty,
             ],
         ],
         notes: vec![
             "A note that is long enough to be wrapped where a terminal of eighty columns ends its line.".into(),
         ],
+        ..Report::new("sample", "A sample", columns)
     }
 }
 

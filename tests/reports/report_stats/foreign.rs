@@ -69,5 +69,5 @@ fn a_catalogue_that_is_nobodys() {
         assert_eq!(counters[name], "", "{name}");
     }
     let said = get(&r, "stats").notes.join("\n");
-    assert!(said.contains("not recorded in this trace; 1 times a thread that could go on"), "{said}");
+    assert!(said.contains("time slices, yields: not recorded; 1 switches were one or the other"), "{said}");
 }

@@ -132,11 +132,11 @@ fn every_line_of_what_tracex_printed() {
                     assert_eq!(lines.len(), n.threads.len());
                 }
                 "filex" => {
-                    let ours: Vec<String> = FILEX.iter().zip(n.filex).map(|(k, v)| format!("{k}={v}")).collect();
+                    let ours: Vec<String> = FILEX.iter().zip(n.filex).map(|(k, v)| format!("{}={v}", k.name)).collect();
                     assert_eq!(lines, ours, "{what}");
                 }
                 "netx" => {
-                    let ours: Vec<String> = NETX.iter().zip(n.netx).map(|(k, v)| format!("{k}={v}")).collect();
+                    let ours: Vec<String> = NETX.iter().zip(n.netx).map(|(k, v)| format!("{}={v}", k.name)).collect();
                     assert_eq!(lines, ours, "{what}");
                 }
                 "objects" => {}

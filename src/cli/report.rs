@@ -1,0 +1,280 @@
+//! `report` for people: one document, from what runs now down to the counters. Programs get its rows from `reports`.
+
+mod facts;
+mod notes;
+mod verdict;
+
+use std::io::Write;
+
+use super::names::SymbolNames;
+use super::print::Selection;
+use super::read::Ask;
+use super::sink::Sink;
+use super::{now, reports, threads};
+use crate::abi::Addr;
+use crate::analysis::{LastState, Made, Name, ReportRequest};
+use crate::error::Error;
+use crate::kernel::{self, Detail, Kernel};
+use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, View, WIDEST, report_writer};
+use crate::query::{Amount, Query};
+use crate::report::{Cell, Column, Kind, Report};
+use crate::session::{Loaded, Target};
+
+pub use facts::dated;
+use notes::Notes;
+use verdict::Verdict;
+
+/// Events at the end of the trace.
+const EVENTS: Amount = Amount::Events(20);
+/// Rows of a table that is part of the answer.
+const MOST: usize = 20;
+/// Rows of a table of counters.
+const TOP: usize = 5;
+/// Rows of threads.
+const THREADS: usize = 100;
+
+/// What is read for the document beside the trace.
+pub struct Found {
+    /// The lines of its head.
+    facts: Vec<(&'static str, String)>,
+    /// The kernel's objects in memory, where they can be read.
+    kernel: Option<Kernel>,
+}
+
+/// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none.
+pub fn read(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Found, Error> {
+    let kernel = threads::beside(target, &mut loaded.trace)?;
+    Ok(Found { facts: facts::read(target, &loaded.trace), kernel })
+}
+
+impl Found {
+    /// Adds when the bytes are from.
+    pub fn date(&mut self, date: Option<String>) {
+        let at = self.facts.len().min(1);
+        self.facts.splice(at..at, date.map(|date| ("time", date)));
+    }
+
+    /// Adds what the bytes of the trace are: a page is read where the files are not.
+    pub fn digest(&mut self, target: &mut Target<'_>) {
+        self.facts.extend(reports::digest(target).map(|digest| ("bytes", digest)));
+    }
+}
+
+/// Names for the addresses of a trace, which may be cut to its words, and for those in memory, which are whole.
+struct Names<'a> {
+    of_trace: &'a SymbolNames<'a>,
+    whole: SymbolNames<'a>,
+}
+
+impl Resolve for Names<'_> {
+    fn object(&self, address: Addr) -> Option<String> {
+        self.of_trace.object(address).or_else(|| self.whole.object(address))
+    }
+
+    fn code(&self, address: Addr) -> Option<String> {
+        self.whole.code(address).or_else(|| self.of_trace.code(address))
+    }
+
+    fn exception(&self, number: u32) -> Option<String> {
+        self.of_trace.exception(number)
+    }
+}
+
+/// What the document is made of.
+pub struct Document<'a> {
+    /// What was read beside the trace.
+    pub found: Option<&'a Found>,
+    /// The trace.
+    pub loaded: &'a Loaded,
+    /// Its events that the filters keep.
+    pub query: &'a Query<'a>,
+    /// Names for its addresses.
+    pub names: &'a SymbolNames<'a>,
+    /// What was opened.
+    pub target: &'a Target<'a>,
+}
+
+impl Document<'_> {
+    fn facts(&self) -> &[(&'static str, String)] {
+        self.found.map_or(&[], |found| &found.facts)
+    }
+
+    fn kernel(&self) -> Option<&Kernel> {
+        self.found.and_then(|found| found.kernel.as_ref())
+    }
+
+    /// Prints it.
+    pub fn print(
+        &self,
+        request: &ReportRequest,
+        format: Format,
+        options: &TableOptions,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Error> {
+        let Loaded { trace, catalogue, .. } = self.loaded;
+        let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
+        let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
+        let view = View { trace, catalogue, names: &names, source: self.target.name() };
+        let mut made = Made::of(trace, catalogue, self.query, request)?;
+        let events = self.events(&view, format, options)?;
+        let mut out = Pages {
+            writer: report_writer(format, sink, options, trace.about.word, &names),
+            notes: Notes::default(),
+            is_page: format.reader() == Reader::Page,
+        };
+        out.writer.begin(&view)?;
+        out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
+        out.part(Part::Facts(self.facts()))?;
+        let waits = [Name::Inversions, Name::Blocked, Name::Stack].map(|name| made.report(name));
+        let [inversions, blocked, stack] = &waits;
+        out.part(Part::Section("At the end"))?;
+        let verdict = Verdict {
+            trace,
+            kernel: self.kernel(),
+            names: &names,
+            made: &made,
+            inversions: inversions.first(),
+            stack: stack.first(),
+        };
+        out.part(Part::Sentences(&verdict.sentences()))?;
+        out.part(Part::Section("Last events"))?;
+        out.part(Part::Lines(&events))?;
+        self.threads(&made, &names, options, &mut out)?;
+        out.tables(inversions, MOST, "inversions")?;
+        out.tables(blocked, MOST, "blocked")?;
+        out.folded("Latency", &made.report(Name::Latency), MOST, "latency")?;
+        for (title, name) in [("Profile", Name::Profile), ("Statistics", Name::Stats), ("Services", Name::Services)] {
+            out.folded(title, &made.report(name), TOP, name.name())?;
+        }
+        out.folded("Stacks by events", stack, TOP, "stack")?;
+        out.folded("Use of objects", &made.report(Name::Use), TOP, "objects --use")?;
+        out.notes(&trace.issues)?;
+        out.part(Part::End)?;
+        out.writer.finish(&trace.issues)?;
+        Ok(())
+    }
+
+    /// The last events as a terminal shows them, and who runs now.
+    fn events(&self, view: &View<'_>, format: Format, options: &TableOptions) -> Result<String, Error> {
+        let mut text = Vec::new();
+        let selection = Selection::of(&Ask::Last(EVENTS), self.loaded, self.query)?;
+        // A page has the events as a terminal shows them.
+        let options = match format.reader() {
+            Reader::Page => TableOptions { width: WIDEST, ..TableOptions::default() },
+            _ => options.clone(),
+        };
+        let any = selection.print(view, Format::default(), options.clone(), &mut Sink::over(&mut text))?;
+        if !any {
+            text.clear();
+            writeln!(text, "no event passes the filters")?;
+        }
+        now::print(self.loaded, view, &options.styles, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The threads and what they hold: from memory, else what the events say.
+    fn threads(
+        &self,
+        made: &Made<'_>,
+        names: &dyn Resolve,
+        options: &TableOptions,
+        out: &mut Pages<'_>,
+    ) -> Result<(), Error> {
+        let Some(kernel) = self.kernel() else {
+            let threads = by_events(made, names);
+            return out.table("Threads", &threads, THREADS, "blocked");
+        };
+        let width = if out.is_page { usize::MAX } else { options.width };
+        let mut heads = ["Threads", "Objects that are held or waited for"].into_iter();
+        for report in kernel::reports(kernel, Detail::Summary { width, all: false }) {
+            out.table(heads.next().unwrap_or(report.name), &report, THREADS, "threads --all")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the sections, and keeps notes for the end.
+struct Pages<'w> {
+    writer: Box<dyn ReportWriter + 'w>,
+    notes: Notes,
+    is_page: bool,
+}
+
+impl Pages<'_> {
+    fn part(&mut self, part: Part<'_>) -> Result<(), Error> {
+        Ok(self.writer.part(&part)?)
+    }
+
+    /// Tables, each a section.
+    fn tables(&mut self, reports: &[Report], most: usize, command: &str) -> Result<(), Error> {
+        reports.iter().try_for_each(|report| self.table(report.title, report, most, command))
+    }
+
+    /// A section of several tables that a page folds.
+    fn folded(&mut self, title: &str, reports: &[Report], most: usize, command: &str) -> Result<(), Error> {
+        if self.is_page {
+            self.part(Part::Folded(title))?;
+        }
+        for (i, report) in reports.iter().enumerate() {
+            if !self.is_page || i > 0 {
+                self.writer.heading(report.title)?;
+            }
+            self.rows(report, most, command)?;
+        }
+        Ok(())
+    }
+
+    /// A section of one table.
+    fn table(&mut self, title: &str, report: &Report, most: usize, command: &str) -> Result<(), Error> {
+        self.part(Part::Section(title))?;
+        self.rows(report, most, command)
+    }
+
+    /// The first rows of a table.
+    fn rows(&mut self, report: &Report, most: usize, command: &str) -> Result<(), Error> {
+        self.notes.add(report);
+        let top =
+            Report { rows: report.rows.iter().take(most).cloned().collect(), notes: Vec::new(), ..report.clone() };
+        self.writer.report(&top)?;
+        match report.rows.len().saturating_sub(most) {
+            0 => Ok(()),
+            more => self.part(Part::More(u64::try_from(more).unwrap_or(u64::MAX), command)),
+        }
+    }
+
+    /// The notes of all tables, each once, and what is wrong with the trace.
+    fn notes(&mut self, issues: &[crate::trace::Issue]) -> Result<(), Error> {
+        let sentences = std::mem::take(&mut self.notes).sentences(issues);
+        if sentences.is_empty() {
+            return Ok(());
+        }
+        self.part(if self.is_page { Part::Folded("Notes") } else { Part::Section("Notes") })?;
+        self.part(Part::Sentences(&sentences))
+    }
+}
+
+/// Threads as the events leave them.
+fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
+    let columns = [
+        Column::new("thread", Kind::Thread),
+        Column::new("pri", Kind::Count),
+        Column::new("since", Kind::Seq).titled("since event"),
+        Column::new("ticks", Kind::Ticks).titled("for"),
+        Column::new("state", Kind::Text),
+    ];
+    let row = |thread: LastState| {
+        let state = verdict::words(&thread, true, names);
+        vec![
+            Cell::Named(thread.thread.address, thread.thread.name),
+            thread.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p))),
+            thread.since.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            thread.since.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
+            Cell::Text(state),
+        ]
+    };
+    Report {
+        rows: made.last_states().map(row).collect(),
+        notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
+        ..Report::new("threads", "Threads", columns)
+    }
+}

@@ -1,0 +1,28 @@
+//! The notes of all tables, each once.
+
+use crate::report::Report;
+use crate::trace::{Issue, Severity};
+
+/// Notes, with the tables that have them.
+#[derive(Default)]
+pub struct Notes(Vec<(String, Vec<&'static str>)>);
+
+impl Notes {
+    /// Takes those of a table.
+    pub fn add(&mut self, report: &Report) {
+        for note in &report.notes {
+            match self.0.iter_mut().find(|(known, _)| known == note) {
+                Some((_, tables)) => tables.push(report.title),
+                None => self.0.push((note.clone(), vec![report.title])),
+            }
+        }
+    }
+
+    /// What is wrong with the trace, the worst first, then the notes: `Stack, Waits: ...`.
+    pub fn sentences(self, issues: &[Issue]) -> Vec<String> {
+        let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
+        let issues = of(Severity::Lost).chain(of(Severity::Inferred));
+        let issues = issues.map(|issue| format!("{}: {}", issue.severity.name(), issue.message));
+        issues.chain(self.0.into_iter().map(|(note, tables)| format!("{}: {note}", tables.join(", ")))).collect()
+    }
+}

@@ -1,0 +1,319 @@
+//! A few sentences about the end of the trace: what runs, who waits for what, what is close to its limit, what is lost.
+//! Each is a fact of another table; what is taken from events and not from memory says so. `explain` will take its place.
+
+use crate::abi::Addr;
+use crate::analysis::tracker::{ThreadState, Who};
+use crate::analysis::{LastState, Made, Place, length};
+use crate::kernel::{Above, Cpu, Kernel, Under};
+use crate::output::Resolve;
+use crate::report::{Cell, Report};
+use crate::trace::{Issue, Severity, Trace};
+
+/// The most sentences about one subject.
+const MOST: usize = 5;
+/// A stack of which so much was used is named.
+const FULL: u64 = 80;
+/// Behind what only the events show.
+const BY_EVENTS: &str = " (by the events)";
+
+/// What it is made of.
+pub struct Verdict<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The kernel in memory, where it was read.
+    pub kernel: Option<&'a Kernel>,
+    /// Names for what has none of its own.
+    pub names: &'a dyn Resolve,
+    /// What the events show.
+    pub made: &'a Made<'a>,
+    /// The report of inversions.
+    pub inversions: Option<&'a Report>,
+    /// The report of stack pointers in events.
+    pub stack: Option<&'a Report>,
+}
+
+/// What a thread or an object is called.
+fn label(place: &Place, names: &dyn Resolve) -> String {
+    let known = place.name.clone().filter(|name| !name.is_empty());
+    known.or_else(|| names.object(place.address)).unwrap_or_else(|| format!("{:#x}", place.address))
+}
+
+/// What a thread does by the events, in words. `owner`: with the owner of the lock that it waits for.
+pub fn words(last: &LastState, owner: bool, names: &dyn Resolve) -> String {
+    let wait = match (last.state, &last.wait) {
+        (ThreadState::Unknown, _) => return "unknown".to_owned(),
+        (ThreadState::Running, _) => return "runs".to_owned(),
+        (ThreadState::Ready, _) => return "ready".to_owned(),
+        (ThreadState::Ended, _) => return "ended".to_owned(),
+        (ThreadState::Blocked(_), None) => return "blocked".to_owned(),
+        (ThreadState::Blocked(_), Some(wait)) => wait,
+    };
+    match (&wait.object, &wait.state, &wait.call) {
+        (Some(object), ..) => {
+            let kind = wait.object_type.map(|kind| kind.replace('_', " ") + " ").unwrap_or_default();
+            let owner = wait.owner.as_ref().filter(|_| owner).map(|owner| format!(" ({})", label(owner, names)));
+            format!("{kind}{}{}", label(object, names), owner.unwrap_or_default())
+        }
+        (None, Some(state), _) => state.clone(),
+        (None, None, Some(call)) => format!("in {call}"),
+        (None, None, None) => "blocked".to_owned(),
+    }
+}
+
+/// A thread that waits for an object.
+struct Waiter {
+    who: String,
+    /// `mutex bus_mutex`
+    what: String,
+    owner: Option<String>,
+    /// Ticks so far, and the event that blocked it.
+    since: Option<(i64, u64)>,
+    by: &'static str,
+}
+
+impl Verdict<'_> {
+    /// The sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut all = match self.kernel {
+            Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),
+            _ => self.ran(),
+        };
+        all.extend(self.waits());
+        all.extend(self.open_inversions());
+        all.extend(self.stacks());
+        all.extend(lost(&self.trace.issues));
+        all
+    }
+
+    /// What each CPU does, from memory and registers.
+    fn runs(&self, kernel: &Kernel) -> Vec<String> {
+        let name = |thread: Addr| self.in_kernel(kernel, thread);
+        let one = |core: usize, cpu: &Cpu| {
+            let Under::Thread(thread) = cpu.under else {
+                return capital(&cpu.without_thread(&name).unwrap_or_default());
+            };
+            let priority = kernel.thread(thread).and_then(|t| t.priority);
+            let thread = format!("{}{}", name(thread), priority.map(|p| format!(", priority {p}")).unwrap_or_default());
+            let place = cpu.function.as_ref().map(|f| format!("; the CPU is in {f}")).unwrap_or_default();
+            match (&cpu.above, cpu.above.words()) {
+                (_, Some(above)) => format!("{} interrupted {thread}{place}", capital(&above)),
+                (Above::Unknown, _) if self.is_in_isr(core) => {
+                    format!("By the last event an interrupt or exception interrupted {thread}")
+                }
+                (Above::Unknown, _) => {
+                    format!("Running: {thread}; without registers it is not known whether an exception interrupted it")
+                }
+                _ => format!("Running: {thread}{place}"),
+            }
+        };
+        let many = kernel.cpus.len() > 1;
+        let core = |n: usize| if many { format!("Core {n}: ") } else { String::new() };
+        kernel.cpus.iter().enumerate().map(|(n, cpu)| format!("{}{}.", core(n), one(n, cpu))).collect()
+    }
+
+    /// The name of a thread in memory.
+    fn in_kernel(&self, kernel: &Kernel, thread: Addr) -> String {
+        let name = kernel.thread(thread).and_then(|t| t.name.clone());
+        label(&Place { address: thread, name }, self.names)
+    }
+
+    /// True where the last event of a core is of an interrupt that has not ended.
+    fn is_in_isr(&self, core: usize) -> bool {
+        u16::try_from(core).is_ok_and(|core| self.made.system().is_in_isr(core))
+    }
+
+    /// What each core did last, by its events.
+    fn ran(&self) -> Vec<String> {
+        let system = self.made.system();
+        let one = |core: u16| {
+            let holder = match system.holder(core) {
+                Who::Thread(no) => label(&Place::of(no, system), self.names),
+                Who::Idle => "no thread (idle)".to_owned(),
+                Who::Init => "initialization".to_owned(),
+                Who::Isr | Who::Unknown => return None,
+            };
+            let what = if system.is_in_isr(core) { "An interrupt or exception interrupted " } else { "Running: " };
+            let place = if system.cores() > 1 { format!("Core {core}: ") } else { String::new() };
+            Some(format!("{place}{what}{holder}{BY_EVENTS}."))
+        };
+        let all: Vec<String> = (0..system.cores()).filter_map(one).collect();
+        if all.is_empty() { vec!["What runs at the end is not known.".to_owned()] } else { all }
+    }
+
+    /// Who waits for an object: a lock that another has first, then the longest.
+    fn waits(&self) -> Vec<String> {
+        let mut waiters = match self.kernel {
+            Some(kernel) => self.in_memory(kernel),
+            None => self.by_events(),
+        };
+        waiters.sort_by_key(|w| (w.owner.is_none(), std::cmp::Reverse(w.since)));
+        let more = waiters.len().saturating_sub(MOST);
+        let sentence = |w: &Waiter| {
+            let owner = w.owner.as_ref().map(|owner| format!(", which {owner} owns")).unwrap_or_default();
+            let since = match w.since {
+                None => "; since when, no event shows".to_owned(),
+                Some((ticks, seq)) => match length(&self.trace.clock, ticks) {
+                    Some(length) => format!(": for {length}, since event {seq}"),
+                    None => format!(": since event {seq}"),
+                },
+            };
+            format!("{} waits for {}{owner}{since}{}.", w.who, w.what, w.by)
+        };
+        let mut all: Vec<String> = waiters.iter().take(MOST).map(sentence).collect();
+        if more > 0 {
+            all.push(format!("{more} more {} for objects.", if more == 1 { "thread waits" } else { "threads wait" }));
+        }
+        all
+    }
+
+    /// From memory, with the time that events show.
+    fn in_memory(&self, kernel: &Kernel) -> Vec<Waiter> {
+        let mask = self.trace.about.word.max();
+        let since: Vec<LastState> = self.made.last_states().filter(|last| last.wait.is_some()).collect();
+        let waiter = |thread: &crate::kernel::Thread| {
+            let wait = thread.waits.as_ref()?;
+            let last = since.iter().find(|last| last.thread.address == thread.address & mask);
+            let name = label(&Place { address: wait.address, name: wait.name.clone() }, self.names);
+            let more = if wait.more.is_empty() { String::new() } else { format!(" ({})", wait.more) };
+            Some(Waiter {
+                who: self.in_kernel(kernel, thread.address),
+                what: format!("{} {name}{more}", wait.kind.name()),
+                owner: wait.owner.map(|owner| self.in_kernel(kernel, owner)),
+                since: last.and_then(|last| last.since),
+                by: "",
+            })
+        };
+        kernel.threads.iter().filter_map(waiter).collect()
+    }
+
+    /// From events alone.
+    fn by_events(&self) -> Vec<Waiter> {
+        let waiter = |last: LastState| {
+            let wait = last.wait.as_ref()?;
+            wait.object.as_ref()?;
+            let owner = wait.owner.as_ref().map(|owner| label(owner, self.names));
+            let what = words(&last, false, self.names);
+            Some(Waiter { who: label(&last.thread, self.names), what, owner, since: last.since, by: BY_EVENTS })
+        };
+        self.made.last_states().filter_map(waiter).collect()
+    }
+
+    /// Inversions that go on.
+    fn open_inversions(&self) -> Vec<String> {
+        let Some(report) = self.inversions else { return Vec::new() };
+        let open = report
+            .rows
+            .iter()
+            .filter(|row| text(report, row, "ended", self.names).is_some_and(|ended| ended == "open"));
+        let sentence = |row: &Vec<Cell>| {
+            let of = |column| text(report, row, column, self.names);
+            let waiter = of("waiter")?;
+            let priority = |column| of(column).map(|p| format!(" (priority {p})")).unwrap_or_default();
+            let mut said = format!(
+                "Priority inversion: {waiter}{} waits while {}{} owns {}",
+                priority("waiter_priority"),
+                of("owner")?,
+                priority("owner_priority"),
+                of("mutex")?
+            );
+            if let (Some(culprit), Some(Cell::Ticks(ticks))) = (of("culprit"), cell(report, row, "culprit_ticks")) {
+                let time = length(&self.trace.clock, *ticks).map(|time| format!(" for {time}")).unwrap_or_default();
+                said.push_str(&format!("; {culprit} ran{time} of it"));
+            }
+            Some(said + BY_EVENTS + ".")
+        };
+        let mut all: Vec<String> = open.clone().filter_map(sentence).take(MOST).collect();
+        let more = open.count().saturating_sub(MOST);
+        if more > 0 {
+            all.push(format!("{more} more inversions are open: tx-trace inversions."));
+        }
+        all
+    }
+
+    /// The stacks of which much was used; the fullest where it is none.
+    fn stacks(&self) -> Vec<String> {
+        let (mut stacks, by) = match self.kernel {
+            Some(kernel) => (high(kernel), ""),
+            None => (self.lowest(), ", by the stack pointers in events"),
+        };
+        stacks.sort_by_key(|(_, used, size)| std::cmp::Reverse(percent(*used, *size)));
+        let describe = |(name, used, size): &(String, u64, u64)| {
+            format!("{name} {used} of {size} bytes ({}%)", percent(*used, *size))
+        };
+        let full = stacks.iter().filter(|(_, used, size)| percent(*used, *size) >= FULL);
+        let names: Vec<String> = full.take(MOST).map(describe).collect();
+        match stacks.first() {
+            None => Vec::new(),
+            Some(_) if !names.is_empty() => {
+                vec![format!("Stacks that were used to {FULL}% or more: {}{by}.", names.join(", "))]
+            }
+            Some(first) => {
+                vec![format!("No stack was used to {FULL}% or more; the fullest: {}{by}.", describe(first))]
+            }
+        }
+    }
+
+    /// Stacks by the pointers in events: name, bytes, size.
+    fn lowest(&self) -> Vec<(String, u64, u64)> {
+        let Some(report) = self.stack else { return Vec::new() };
+        let number = |row: &[Cell], column| match cell(report, row, column) {
+            Some(Cell::Count(n)) => Some(*n),
+            _ => None,
+        };
+        let stack = |row: &Vec<Cell>| {
+            let (size, free) = (number(row, "size")?, number(row, "available")?);
+            Some((text(report, row, "thread", self.names)?, size.saturating_sub(free), size))
+        };
+        report.rows.iter().filter_map(stack).collect()
+    }
+}
+
+/// Stacks by their high-water marks in memory: name, bytes, size.
+fn high(kernel: &Kernel) -> Vec<(String, u64, u64)> {
+    let stack = |thread: &crate::kernel::Thread| {
+        let size = thread.stack.size.filter(|_| thread.pthread.is_none())?;
+        Some((thread.label(), thread.stack.high.bytes(Some(size))?, size))
+    };
+    kernel.threads.iter().filter_map(stack).collect()
+}
+
+/// A sentence begins with a capital letter.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    part.saturating_mul(100).checked_div(whole).unwrap_or(0)
+}
+
+/// What is lost.
+fn lost(issues: &[Issue]) -> Vec<String> {
+    let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
+    let mut all: Vec<String> = of(Severity::Lost).take(MOST).map(|issue| format!("Lost: {}.", issue.message)).collect();
+    let more = of(Severity::Lost).count().saturating_sub(MOST);
+    if more > 0 {
+        all.push(format!("{more} more kinds of losses: see the notes."));
+    }
+    let inferred = of(Severity::Inferred).count();
+    if inferred > 0 {
+        let what = if inferred == 1 { "1 fact is" } else { &format!("{inferred} facts are") };
+        all.push(format!("{what} inferred: see the notes."));
+    }
+    all
+}
+
+/// A cell by the name of its column.
+fn cell<'r>(report: &Report, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
+    report.columns.iter().zip(row).find(|(column, _)| column.name == name).map(|(_, cell)| cell)
+}
+
+/// The same as text.
+fn text(report: &Report, row: &[Cell], name: &str, names: &dyn Resolve) -> Option<String> {
+    match cell(report, row, name)? {
+        Cell::Text(text) => Some(text.clone()),
+        Cell::Named(address, name) => Some(label(&Place { address: *address, name: name.clone() }, names)),
+        Cell::Count(n) => Some(n.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,425 @@
+//! Reports for people: a table, or where a row is too wide for the terminal each row as a record, line by line. No number
+//! and no word is ever cut.
+
+#![allow(clippy::arithmetic_side_effects, reason = "columns and rows of a report")]
+
+use std::io::{self, BufWriter, Write};
+
+use super::line::{Line, width_of, wrap};
+use super::report::Words;
+use super::styles::{Style, style_of_state};
+use super::{Part, ReportWriter, Resolve, TableOptions, View, document, escape};
+use crate::abi::Width;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::Issue;
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// A column of text is not made narrower than this: a word in each line would be hard to read.
+const NARROW: usize = 16;
+/// Rows that decide which column is folded.
+const SAMPLE: usize = 200;
+/// The least room for a value of a record.
+const VALUE: usize = 20;
+/// What is in front of a note.
+const NOTE: &str = "note: ";
+
+/// Writes reports for people.
+pub(super) struct TableReports<'w, W: Write> {
+    out: BufWriter<W>,
+    options: TableOptions,
+    words: Words<'w>,
+    /// True where an empty line has to come before what comes next.
+    any: bool,
+}
+
+impl<'w, W: Write> TableReports<'w, W> {
+    /// Tables that are written to `out`.
+    pub(super) fn new(out: W, options: TableOptions, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { out: BufWriter::new(out), options, words: Words::new(word, names), any: false }
+    }
+
+    /// An empty line between two parts.
+    fn space(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.any, true) { writeln!(self.out) } else { Ok(()) }
+    }
+
+    /// A sentence, behind something that its further lines leave room for.
+    fn sentence(&mut self, before: &str, text: &str) -> io::Result<()> {
+        let indent = before.len();
+        let mut line = Line::new(usize::MAX);
+        for (i, part) in wrap(&escape(text), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
+            line.text(if i == 0 { before } else { "" });
+            line.to(indent);
+            line.text(part);
+            line.end(&mut self.out)?;
+        }
+        Ok(())
+    }
+
+    fn lines_of_notes(&mut self, notes: &[String]) -> io::Result<()> {
+        notes.iter().try_for_each(|note| self.sentence(NOTE, note))
+    }
+
+    fn table(&mut self, grid: &Grid<'_>, widths: &[usize]) -> io::Result<()> {
+        let (on, off) = self.options.styles.around(Style::Head);
+        let mut line = Line::new(usize::MAX);
+        let heads: Vec<Vec<String>> = grid.heads.iter().zip(widths).map(|(head, width)| folded(head, *width)).collect();
+        let most = heads.iter().map(Vec::len).max().unwrap_or(1);
+        for at in 0..most {
+            // Heads of fewer lines stand just above their columns.
+            let part = |head: &Vec<String>| (at + head.len()).checked_sub(most).and_then(|at| head.get(at)).cloned();
+            line.mark(on);
+            put(&mut line, heads.iter().map(part), &grid.columns, widths, |_, _| {});
+            line.unmark(off);
+            line.end(&mut self.out)?;
+        }
+        for row in &grid.rows {
+            let cells: Vec<Vec<String>> =
+                row.iter().zip(widths).map(|(cell, width)| folded(&cell.text, *width)).collect();
+            for at in 0..cells.iter().map(Vec::len).max().unwrap_or(1) {
+                let parts = cells.iter().map(|cell| cell.get(at).cloned());
+                put(&mut line, parts, &grid.columns, widths, |line, place| {
+                    let style = row.get(place.column).map_or(Style::Plain, |cell| cell.style);
+                    let (on, off) = self.options.styles.around(style);
+                    if place.begins { line.mark(on) } else { line.unmark(off) }
+                });
+                line.end(&mut self.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Each row as a record: a line for each cell that is not empty.
+    fn records(&mut self, report: &Report, grid: &Grid<'_>) -> io::Result<()> {
+        let indent = grid.columns.iter().map(|c| width_of(c.title)).max().unwrap_or(0) + GAP;
+        let room = self.options.width.saturating_sub(indent).max(VALUE);
+        let (on, off) = self.options.styles.around(Style::Head);
+        let mut line = Line::new(usize::MAX);
+        for (number, row) in report.rows.iter().enumerate() {
+            if number > 0 {
+                writeln!(self.out)?;
+            }
+            let cells = report.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Empty);
+            for (column, cell) in cells {
+                let text = self.words.text_and_unit(column, cell);
+                let (begin, end) = self.options.styles.around(style_of(cell));
+                for (i, part) in folded(&text, room).iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+                    if i == 0 {
+                        line.mark(on);
+                        line.text(column.title);
+                        line.unmark(off);
+                    }
+                    line.to(indent);
+                    line.mark(begin);
+                    line.text(part);
+                    line.unmark(end);
+                    line.end(&mut self.out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> ReportWriter for TableReports<'_, W> {
+    fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
+        self.words.begin(&view.trace.clock);
+        Ok(())
+    }
+
+    fn heading(&mut self, title: &str) -> io::Result<()> {
+        self.space()?;
+        self.any = false;
+        writeln!(self.out, "{}", self.options.styles.text(Style::Bold, &escape(title)))
+    }
+
+    fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
+        document::text(part, &self.options, &mut self.any, &mut self.out)
+    }
+
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        self.space()?;
+        self.words.measure(report);
+        if report.rows.is_empty() {
+            self.sentence("", report.nothing())?;
+            return self.lines_of_notes(&report.notes);
+        }
+        let grid = Grid::of(report, &self.words);
+        match grid.fit(self.options.width) {
+            Some(widths) => self.table(&grid, &widths)?,
+            None => self.records(report, &grid)?,
+        }
+        self.lines_of_notes(&report.notes)
+    }
+
+    fn notes(&mut self, notes: &[String]) -> io::Result<()> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        self.space()?;
+        self.lines_of_notes(notes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The style of a cell.
+const fn style_of(cell: &Cell) -> Style {
+    match cell {
+        Cell::State(state, _) => style_of_state(*state),
+        _ => Style::Plain,
+    }
+}
+
+/// A cell that is to be printed; escaped.
+struct Shown {
+    text: String,
+    style: Style,
+}
+
+/// What a table has in its lines and columns: of the report's columns those that have a value.
+struct Grid<'r> {
+    columns: Vec<&'r Column>,
+    heads: Vec<String>,
+    rows: Vec<Vec<Shown>>,
+}
+
+impl<'r> Grid<'r> {
+    fn of(report: &'r Report, words: &Words<'_>) -> Self {
+        let has_value = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
+        let kept: Vec<usize> = (0..report.columns.len()).filter(|at| *at == 0 || has_value(*at)).collect();
+        let columns: Vec<&Column> = kept.iter().filter_map(|at| report.columns.get(*at)).collect();
+        let shown = |row: &Vec<Cell>| {
+            let cells = columns.iter().zip(kept.iter().filter_map(|at| row.get(*at)));
+            cells.map(|(column, cell)| Shown { text: words.text(column, cell), style: style_of(cell) }).collect()
+        };
+        let rows = report.rows.iter().map(shown).collect();
+        let heads = columns.iter().map(|c| words.head(c)).collect();
+        Self { columns, heads, rows }
+    }
+
+    /// The largest of what a function says of a column's cells.
+    fn most(&self, at: usize, of: impl Fn(&str) -> usize) -> usize {
+        self.rows.iter().filter_map(|row| row.get(at)).map(|cell| of(&cell.text)).max().unwrap_or(0)
+    }
+
+    /// Widths with which a row takes at most so many columns of the terminal; `None` where there are none, as every word
+    /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives.
+    fn fit(&self, most: usize) -> Option<Vec<usize>> {
+        let all: Vec<usize> = self.heads.iter().map(|head| width_of(head)).collect();
+        let all = all.iter().enumerate().map(|(at, head)| self.most(at, width_of).max(*head));
+        let natural: Vec<usize> = all.collect();
+        let most = most.saturating_sub(self.columns.len().saturating_sub(1) * GAP);
+        let mut widths = natural.clone();
+        loop {
+            let over = widths.iter().sum::<usize>().saturating_sub(most);
+            if over == 0 {
+                break;
+            }
+            let lines = self.lines(&widths);
+            let folds = (0..widths.len()).filter_map(|at| {
+                let narrower = self.narrower(at, *widths.get(at)?)?;
+                let mut with = widths.clone();
+                *with.get_mut(at)? = narrower;
+                let gained = widths.get(at)?.checked_sub(narrower)?.min(over).max(1);
+                Some(((self.lines(&with) - lines) * 100 / gained, with))
+            });
+            widths = folds.min_by_key(|(cost, _)| *cost)?.1;
+        }
+        // The last fold may have given more room than was needed.
+        let mut spare = most - widths.iter().sum::<usize>();
+        let mut folds: Vec<(&mut usize, usize)> = widths.iter_mut().zip(natural).collect();
+        folds.sort_by_key(|(width, natural)| natural - **width);
+        for (width, natural) in folds {
+            let more = natural - *width;
+            if more <= spare {
+                *width = natural;
+                spare -= more;
+            }
+        }
+        Some(widths)
+    }
+
+    /// The width that a column of this width has once it is folded further; `None` where it cannot be.
+    fn narrower(&self, at: usize, width: usize) -> Option<usize> {
+        let column = self.columns.get(at)?;
+        let widest = |text: &str| folded(text, width - 1).iter().map(|line| width_of(line)).max().unwrap_or(0);
+        let is_whole = column.kind.is_right() || column.kind == Kind::Address;
+        let cells = if is_whole { self.most(at, width_of) } else { self.most(at, widest) };
+        let head = widest(self.heads.get(at)?);
+        let narrower = cells.max(head);
+        (narrower < width && (is_whole || width > NARROW)).then_some(narrower)
+    }
+
+    /// Lines of the head and of the first rows with these widths.
+    fn lines(&self, widths: &[usize]) -> usize {
+        let most = |lines: &mut dyn Iterator<Item = usize>| lines.max().unwrap_or(1);
+        let row = |row: &Vec<Shown>| most(&mut row.iter().zip(widths).map(|(cell, w)| folded(&cell.text, *w).len()));
+        let head = most(&mut self.heads.iter().zip(widths).map(|(head, width)| folded(head, *width).len()));
+        head + self.rows.iter().take(SAMPLE).map(row).sum::<usize>()
+    }
+}
+
+/// A text in lines of at most so many columns; one that fits is as it is.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    if width_of(text) <= width {
+        return vec![text.to_owned()];
+    }
+    // What is indented stays so in all of its lines.
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let lines = wrap(text.trim_start_matches(' '), width.saturating_sub(indent).max(1));
+    lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
+}
+
+/// Where a cell begins or ends in a line.
+struct Place {
+    column: usize,
+    begins: bool,
+}
+
+/// Adds cells to a line; `mark` is called before and after each.
+fn put(
+    line: &mut Line,
+    cells: impl Iterator<Item = Option<String>>,
+    columns: &[&Column],
+    widths: &[usize],
+    mut mark: impl FnMut(&mut Line, Place),
+) {
+    let mut start = 0usize;
+    for (at, ((cell, column), width)) in cells.zip(columns).zip(widths).enumerate() {
+        let cell = cell.filter(|cell| !cell.is_empty());
+        if let Some(cell) = cell {
+            let pad = if column.kind.is_right() { width.saturating_sub(width_of(&cell)) } else { 0 };
+            line.to(start + pad);
+            mark(line, Place { column: at, begins: true });
+            line.text(&cell);
+            mark(line, Place { column: at, begins: false });
+        }
+        start += *width + GAP;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::NoNames;
+    use crate::report::StateKind;
+
+    fn printed(report: &Report, width: usize, colour: bool) -> String {
+        let mut out = Vec::new();
+        let options = TableOptions { width, styles: super::super::Styles::new(colour), ..TableOptions::default() };
+        let mut writer = TableReports::new(&mut out, options, Width::W8, &NoNames);
+        writer.report(report).unwrap();
+        writer.finish(&[]).unwrap();
+        drop(writer);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn cells(texts: &[&str]) -> Vec<Cell> {
+        texts.iter().map(|t| Cell::Text((*t).to_owned())).collect()
+    }
+
+    fn threads() -> Report {
+        let columns = [
+            Column::new("thread", Kind::Text),
+            Column::new("runs", Kind::Count),
+            Column::new("max_seq", Kind::Seq).titled("max at event"),
+            Column::new("at", Kind::Code),
+            Column::new("none", Kind::Text),
+            Column::new("state", Kind::Text),
+        ];
+        let row = |name: &str, at| {
+            let state = Cell::State(StateKind::Blocked, "semaphore rx_ready".to_owned());
+            vec![
+                Cell::Text(name.to_owned()),
+                Cell::Count(1_000_000),
+                Cell::Count(7),
+                Cell::Address(at),
+                Cell::Empty,
+                state,
+            ]
+        };
+        let rows = vec![row("System Timer Thread", 0xFFFF_FFFF_8000_1234), row("comms", 0x10)];
+        Report { rows, ..Report::new("threads", "Threads", columns) }
+    }
+
+    #[test]
+    fn columns_without_a_value_are_left_out_and_text_folds_at_words() {
+        let whole = "\
+thread                  runs  max at event  at                  state
+System Timer Thread  1000000             7  0xffffffff80001234  semaphore rx_ready
+comms                1000000             7  0x0000000000000010  semaphore rx_ready
+";
+        assert_eq!(printed(&threads(), usize::MAX, false), whole);
+        assert_eq!(printed(&threads(), 82, false), whole);
+        let folded = "\
+                              max at
+thread                  runs   event  at                  state
+System Timer Thread  1000000       7  0xffffffff80001234  semaphore
+                                                          rx_ready
+comms                1000000       7  0x0000000000000010  semaphore
+                                                          rx_ready
+";
+        assert_eq!(printed(&threads(), 72, false), folded);
+    }
+
+    /// One wild number, or a board that ran for long, must not take away what each thread does.
+    #[test]
+    fn columns_were_dropped_where_a_row_is_wider_than_the_terminal() {
+        let records = "\
+thread        System Timer Thread
+runs          1000000
+max at event  7
+at            0xffffffff80001234
+state         semaphore rx_ready
+
+thread        comms
+runs          1000000
+max at event  7
+at            0x0000000000000010
+state         semaphore rx_ready
+";
+        assert_eq!(printed(&threads(), 50, false), records);
+        // Not even then is a word cut.
+        assert!(printed(&threads(), 20, false).contains("at            0xffffffff80001234\n"));
+    }
+
+    #[test]
+    fn an_empty_report_is_one_line() {
+        let nothing = Report { rows: Vec::new(), nothing: "no thread waits".to_owned(), ..threads() };
+        assert_eq!(printed(&nothing, 80, false), "no thread waits\n");
+        assert_eq!(printed(&Report { nothing: String::new(), ..nothing }, 80, false), "nothing\n");
+    }
+
+    #[test]
+    fn what_is_indented_stays_so_where_it_folds() {
+        assert_eq!(folded("  System Timer Thread", 14), ["  System Timer", "  Thread"]);
+        assert_eq!(folded("  short", 14), ["  short"]);
+    }
+
+    #[test]
+    #[cfg(feature = "cli")]
+    fn states_have_colours() {
+        let text = printed(&threads(), 200, true);
+        assert!(text.contains("\x1b[33msemaphore rx_ready\x1b[0m"), "{text:?}");
+        assert_eq!(text.matches('\x1b').count(), 2 + 2 * 2, "{text:?}");
+    }
+
+    #[test]
+    fn text_of_the_target_cannot_write_to_the_terminal() {
+        let row = cells(&["a\x1b[31m\nb", "c"]);
+        let columns = [Column::new("name", Kind::Text), Column::new("other", Kind::Text)];
+        let report = Report { rows: vec![row], ..Report::new("x", "X", columns) };
+        for width in [1, 10, 80] {
+            let text = printed(&report, width, false);
+            assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        }
+    }
+}
