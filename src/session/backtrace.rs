@@ -6,7 +6,7 @@ use crate::cpu::{CodeRanges, Registers};
 use crate::kernel::{Kernel, Thread};
 use crate::mem::Memory;
 use crate::sym::dwarf::{Cfi, SourceFrame};
-use crate::sym::{ElfSymbols, Symbols};
+use crate::sym::{ElfSymbols, Symbol, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
 /// The function in which the kernel starts every thread.
@@ -31,43 +31,42 @@ pub struct Function {
     pub origin: Origin,
 }
 
-/// The callers of one thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThreadBacktrace {
-    /// Its control block.
-    pub thread: Addr,
-    /// The innermost first.
-    pub functions: Vec<Function>,
-    /// Why there are no more.
-    pub end: End,
+impl Function {
+    /// True where it is not certain that it is on the stack.
+    #[must_use]
+    pub fn is_inferred(&self) -> bool {
+        self.origin == Origin::Found
+    }
 }
 
 impl Target<'_> {
-    /// The backtraces of `threads` of a kernel that was read from this target, in their order.
-    pub fn backtraces(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Vec<ThreadBacktrace> {
+    /// Reads the stacks of `threads`, of a kernel that was read from this target: their backtraces, in the same order.
+    pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Vec<Backtrace> {
         let program = self.info.program.clone();
         let (memory, symbols) = self.parts();
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
-        let offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
-        let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), offset)).unwrap_or_default();
-        let entry = symbols.lookup(ENTRY);
-        // On ARM bit 0 means Thumb state.
-        let entry = entry.map(|s| Region { start: s.address & !1, len: s.size.max(1) });
-        let frames = Stopped { kernel, cfi: cfi.as_ref(), load_offset: offset, code: &code, entry };
-        let found: Vec<Backtrace> = threads.iter().map(|thread| frames.backtrace(thread, memory)).collect();
-        let linked = |frame: &Frame| match &program {
-            Some(program) => program.elf().width().moved_back(frame.address(), offset),
+        let load_offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
+        let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
+        // On ARM bit 0 of a function's address means Thumb state.
+        let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
+        let entry = symbols.lookup(ENTRY).map(region);
+        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entry };
+        threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
+    }
+
+    /// The functions and source lines of each backtrace. Reads nothing of the target.
+    #[must_use]
+    pub fn functions(&self, backtraces: &[Backtrace]) -> Vec<Vec<Function>> {
+        let program = self.info.program.as_ref();
+        let linked = |frame: &Frame| match program {
+            Some(program) => program.elf().width().moved_back(frame.address(), program.load_offset()),
             None => frame.address(),
         };
-        let addresses: Vec<Addr> = found.iter().flat_map(|b| &b.frames).map(linked).collect();
-        let lines = program.as_ref().map(|p| p.dwarf().source_frames(&addresses)).unwrap_or_default();
+        let addresses: Vec<Addr> = backtraces.iter().flat_map(|b| &b.frames).map(linked).collect();
+        let lines = program.map(|p| p.dwarf().source_frames(&addresses)).unwrap_or_default();
         let mut lines = lines.into_iter();
-        let all = threads.iter().zip(found);
-        all.map(|(thread, Backtrace { frames, end })| {
-            let functions = frames.iter().flat_map(|f| functions(f, lines.next().unwrap_or_default(), symbols));
-            ThreadBacktrace { thread: thread.address, functions: functions.collect(), end }
-        })
-        .collect()
+        let mut of = |frame: &Frame| functions(frame, lines.next().unwrap_or_default(), self.symbols());
+        backtraces.iter().map(|b| b.frames.iter().flat_map(&mut of).collect()).collect()
     }
 }
 

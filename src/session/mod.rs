@@ -19,7 +19,7 @@ mod stub;
 mod target;
 mod wanted;
 
-pub use backtrace::{Function, ThreadBacktrace};
+pub use backtrace::Function;
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::Identity;

@@ -40,6 +40,16 @@ impl Origin {
             Self::Found => "inferred",
         }
     }
+
+    /// What a reader has to know of such a frame; empty where that is nothing.
+    #[must_use]
+    pub const fn remark(self) -> &'static str {
+        match self {
+            Self::Registers | Self::Cfi => "",
+            Self::Exception => "interrupted",
+            Self::Found => "inferred",
+        }
+    }
 }
 
 /// One function of a backtrace.
