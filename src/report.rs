@@ -36,6 +36,10 @@ pub enum Kind {
     Interrupt,
     /// An address in code: a writer that knows functions shows its function.
     Code,
+    /// Threads, and how long each ran.
+    ThreadTimes,
+    /// The frames of a backtrace.
+    Frames,
 }
 
 impl Kind {
@@ -111,6 +115,38 @@ pub enum Cell {
     Named(Addr, Option<String>),
     /// An interrupt, with its number where one is known, among threads or other text.
     Isr(Option<u64>),
+    /// Threads, and how long each ran.
+    ThreadTimes(Vec<ThreadTime>),
+    /// The frames of a backtrace, the innermost first.
+    Frames(Vec<Frame>),
+}
+
+/// A function of a backtrace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it was stopped, or goes on once the call in it has returned.
+    pub pc: Addr,
+    /// Its name, where one is known. Hostile: escape before printing.
+    pub function: Option<String>,
+    /// Its source file, as the compiler recorded it. Hostile.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<u32>,
+    /// True where the compiler put it into the function that is next.
+    pub inlined: bool,
+    /// How its frame was found: `registers`, `cfi`, `exception` or `inferred`.
+    pub origin: &'static str,
+}
+
+/// A thread, and how long it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadTime {
+    /// Its control block.
+    pub address: Addr,
+    /// Its name, where one is known. Hostile: escape before printing.
+    pub name: Option<String>,
+    /// How long it ran, in ticks of the trace's clock; `None` where the clock does not measure it.
+    pub ticks: Option<i64>,
 }
 
 /// A named column.

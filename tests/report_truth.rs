@@ -318,9 +318,11 @@ fn inversions_are_the_kernels_account() {
                 return Err(format!("told {row:?}, is {v:?}"));
             }
             let shares = run.kernel.shares_of(v, end);
-            // Each culprit with its ticks: `t1 20, t3 5`.
-            let culprits = if row[at("culprits")] == Cell::Empty { String::new() } else { text(&row[at("culprits")]) };
-            let each = culprits.split(", ").filter_map(|c| c.rsplit(' ').next()?.parse::<i64>().ok());
+            let culprits = match &row[at("culprits")] {
+                Cell::ThreadTimes(all) => all.as_slice(),
+                _ => &[],
+            };
+            let each = culprits.iter().filter_map(|c| c.ticks);
             let told = [number(&row[at("owner_ticks")]), number(&row[at("isr_ticks")]), each.clone().sum()];
             if number(&row[at("culprit_ticks")]) != each.max().unwrap_or(0) {
                 return Err(format!("culprit_ticks is not that of the longest: {row:?}"));

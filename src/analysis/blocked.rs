@@ -290,7 +290,8 @@ fn cells(key: &Key, row: &Row, system: &System<'_>) -> Vec<Cell> {
         most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, system)),
         row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
         row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-        if row.timeouts > 0 { Cell::Count(row.timeouts) } else { Cell::Empty },
+        // No event of some systems says how long a caller will wait.
+        if system.states_waits() { Cell::Count(row.timeouts) } else { Cell::Empty },
         row.min.map_or(Cell::Empty, Cell::Ticks),
         most.map_or(Cell::Empty, |(_, n)| Cell::Count(*n)),
     ]

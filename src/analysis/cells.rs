@@ -9,11 +9,16 @@ pub(super) fn many(n: u64, one: &str, more: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { more })
 }
 
-/// Part of a whole in percent; 0 of nothing.
+/// Part of a whole in percent; `None` of nothing.
 #[must_use]
-pub fn share(part: i64, whole: i64) -> f64 {
+pub fn share(part: i64, whole: i64) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "a share is shown with two decimals")]
-    if whole > 0 { part as f64 * 100.0 / whole as f64 } else { 0.0 }
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}
+
+/// The same as a cell.
+pub(super) fn share_cell(part: i64, whole: i64) -> Cell {
+    share(part, whole).map_or(Cell::Empty, Cell::Real)
 }
 
 /// A thread as a cell.

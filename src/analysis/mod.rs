@@ -33,7 +33,7 @@ pub use outcome::{Outcome, Outcomes, Waker};
 pub use times::length;
 pub use tracker::{Consumer, Tracker};
 
-use cells::{address_cell, many, object_cell, thread_cell, who_cell, word};
+use cells::{address_cell, many, object_cell, share_cell, thread_cell, who_cell, word};
 use scope::Scope;
 use tracker::{Span, Step, System, Wants};
 

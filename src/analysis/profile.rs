@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
 use super::tracker::{Span, System, ThreadNo, Who};
-use super::{Making, Needs, Of, address_cell, many, share, who_cell, word};
+use super::{Making, Needs, Of, address_cell, many, share_cell, who_cell, word};
 use crate::abi::Addr;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -133,7 +133,7 @@ impl Profile {
         let row = |(core, first, ticks): (u16, T, i64)| {
             let total = totals.get(usize::from(core)).copied().unwrap_or(0);
             let core = (scope.cores > 1).then(|| Cell::Count(u64::from(core)));
-            core.into_iter().chain(cells(first)).chain([Cell::Ticks(ticks), Cell::Real(share(ticks, total))]).collect()
+            core.into_iter().chain(cells(first)).chain([Cell::Ticks(ticks), share_cell(ticks, total)]).collect()
         };
         list.into_iter().map(row).collect()
     }

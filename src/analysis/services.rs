@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::scope::Scope;
 use super::tracker::System;
-use super::{Making, Needs, Of, share};
+use super::{Making, Needs, Of, share_cell};
 use crate::catalogue::Role;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -72,7 +72,7 @@ fn sorted(counts: ByName) -> Vec<(String, u64)> {
 
 fn ratio(part: u64, whole: u64) -> Cell {
     let signed = |n| i64::try_from(n).unwrap_or(i64::MAX);
-    Cell::Real(share(signed(part), signed(whole)))
+    share_cell(signed(part), signed(whole))
 }
 
 /// Who a context is.

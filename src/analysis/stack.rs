@@ -5,7 +5,7 @@
 use super::scope::Scope;
 use super::services::context_cell;
 use super::tracker::System;
-use super::{Making, Needs, Of, share};
+use super::{Making, Needs, Of, share_cell};
 use crate::abi::Addr;
 use crate::catalogue::{Role, Word, registered_stack};
 use crate::error::Error;
@@ -174,8 +174,10 @@ impl Row {
         let Self { seen, stack, .. } = self;
         let signed = |n| i64::try_from(n).unwrap_or(i64::MAX);
         let size = stack.map(|(_, size)| size);
-        let used =
-            seen.lowest.zip(size).map(|((free, _), size)| share(signed(size.saturating_sub(free)), signed(size)));
+        let used = seen
+            .lowest
+            .zip(size)
+            .map_or(Cell::Empty, |((free, _), size)| share_cell(signed(size.saturating_sub(free)), signed(size)));
         let remark = match (stack, seen.inside, seen.outside) {
             (None, ..) => "no stack is registered".to_owned(),
             (_, 0, 0) => String::new(),
@@ -187,12 +189,10 @@ impl Row {
             self.cell.clone(),
             size.map_or(Cell::Empty, Cell::Count),
             seen.lowest.map_or(Cell::Empty, |(free, _)| Cell::Count(free)),
-            used.map_or(Cell::Empty, Cell::Real),
+            used,
             seen.lowest.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-            match seen.inside.saturating_add(seen.outside) {
-                0 => Cell::Empty,
-                n => Cell::Count(n),
-            },
+            // Without a stack they are not looked at.
+            stack.map_or(Cell::Empty, |_| Cell::Count(seen.inside.saturating_add(seen.outside))),
             if remark.is_empty() { Cell::Empty } else { Cell::Text(remark) },
         ]
     }

@@ -259,7 +259,7 @@ impl Use {
             let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
             let row = vec![
                 Cell::Named(one.address, name),
-                Cell::Text(kind.to_owned()),
+                if kind.is_empty() { Cell::Empty } else { Cell::Text(kind.to_owned()) },
                 Cell::Count(one.puts),
                 Cell::Count(one.gets),
                 Cell::Count(one.waits),

@@ -67,7 +67,7 @@ fn known(name: &str, found: &Found) -> Result<(), Error> {
         [] => format!("the threads are {}", names.join(", ")),
         near => did_you_mean(near, "'"),
     };
-    Err(Error::not_found(Code::NotFound, format!("--bt={name}: this kernel has no thread of that name"), hint))
+    Err(Error::not_found(Code::NothingMatches, format!("--bt={name}: this kernel has no thread of that name"), hint))
 }
 
 /// Backtraces without names.
@@ -169,7 +169,8 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     }
     if inferred {
         report.notes.push(
-            "inferred: a return address that lies on the stack; it may be left over from a call that has returned".to_owned(),
+            "inferred: a return address that lies on the stack; it may be left over from a call that has returned"
+                .to_owned(),
         );
     }
     report

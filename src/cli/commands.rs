@@ -251,7 +251,8 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 25] = [
+pub const MONITOR_OPTIONS: [&str; 26] = [
+    "bt",
     // N, SEQ, or a time; not a file.
     "words",
     "count",

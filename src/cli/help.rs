@@ -46,11 +46,24 @@ pub static TOPICS: &[Topic] = &[
         text: include_str!("../../docs/reports.md"),
     },
     Topic {
+        name: "json-schema",
+        about: "a JSON Schema of the lines of --format json",
+        text: crate::output::JSON_SCHEMA,
+    },
+    Topic {
         name: "exit-codes",
         about: "exit codes, and what messages begin with",
         text: include_str!("help/exit-codes.txt"),
     },
 ];
+
+impl Topic {
+    /// What is printed.
+    fn page(&self) -> String {
+        // A page of docs/ begins with its title.
+        if self.text.starts_with("# ") { page::markdown(self.text) } else { self.text.to_owned() }
+    }
+}
 
 /// What to explain.
 struct Help {
@@ -77,7 +90,7 @@ impl Task for Help {
 
 /// The text of a topic or a command; of both where one word names both.
 fn explain(word: &str) -> Result<String, Error> {
-    let topic = TOPICS.iter().find(|topic| topic.name == word).map(|topic| topic.text.to_owned());
+    let topic = TOPICS.iter().find(|topic| topic.name == word).map(Topic::page);
     let command = commands::row(word).map(page::command);
     match (topic, command) {
         (Some(topic), Some(command)) => Ok(format!("{topic}\n{command}")),
@@ -148,8 +161,8 @@ mod tests {
 
     #[test]
     fn topics_fit_a_terminal() {
-        // Pages of docs/ are Markdown, of any width.
-        for topic in TOPICS.iter().filter(|topic| topic.name != "reports") {
+        // Pages of docs/ are Markdown, of any width; the schema is for programs.
+        for topic in TOPICS.iter().filter(|topic| !matches!(topic.name, "reports" | "json-schema")) {
             assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
             assert!(topic.text.ends_with('\n'), "{}", topic.name);
         }

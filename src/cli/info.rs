@@ -73,7 +73,7 @@ impl Info {
         };
         let mut rows = vec![("source", source), ("format", about.format.to_owned())];
         rows.extend(about.facts.iter().map(|(what, value)| (*what, value.clone())));
-        rows.push(("header", format!("{:#x}", about.base)));
+        rows.extend(about.base.map(|base| ("header", format!("{base:#x}"))));
         // A format whose records are no slots, or have no stamps, says so itself.
         let said = |what: &str| about.facts.iter().any(|(own, _)| *own == what);
         let usual: [(&'static str, &dyn Fn() -> String); 3] = [

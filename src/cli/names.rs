@@ -22,7 +22,7 @@ impl<'a> SymbolNames<'a> {
         let cut = trace.about.word == Width::W4 && trace.about.pointer == Some(Width::W8);
         let mut highs = vec![0];
         if cut {
-            highs = vec![trace.about.base & !Width::W4.max()];
+            highs = vec![trace.about.base.unwrap_or(0) & !Width::W4.max()];
             highs.extend(target.elf().into_iter().flat_map(|elf| upper_halves(elf, target.load_offset().value)));
             highs.sort_unstable();
             highs.dedup();

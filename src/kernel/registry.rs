@@ -15,7 +15,7 @@ pub fn registered(trace: &Trace, address: Addr) -> Option<String> {
 /// the trace: a reader of a control block there checks the word that it begins with.
 #[must_use]
 pub fn registered_blocks(trace: &Trace) -> Vec<Root> {
-    let upper = if trace.about.word == Width::W4 { trace.about.base & !Width::W4.max() } else { 0 };
+    let upper = if trace.about.word == Width::W4 { trace.about.base.unwrap_or(0) & !Width::W4.max() } else { 0 };
     let root = |o: &Object| {
         let kind = Kind::ALL.into_iter().find(|k| Some(k.name().replace(' ', "_").as_str()) == o.type_name);
         (o.is_thread || kind.is_some()).then_some(Root { kind, address: o.address | upper })

@@ -43,6 +43,11 @@ fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }
 
+/// Text; empty text and `unknown` are not known.
+fn known(said: &str) -> Cell {
+    if matches!(said, "" | "unknown") { Cell::Empty } else { text(said) }
+}
+
 fn count(n: Option<impl Into<u64>>) -> Cell {
     n.map_or(Cell::Empty, |n| Cell::Count(n.into()))
 }
@@ -228,7 +233,7 @@ fn cpus(kernel: &Kernel) -> Option<Report> {
         };
         vec![
             count(u32::try_from(core).ok()),
-            text(cpu.state()),
+            known(cpu.state()),
             thread,
             count(number),
             name.map_or(Cell::Empty, text),
@@ -309,7 +314,7 @@ fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
         // Where it is not known which thread runs, none is shown as not running.
         if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
         count(thread.core.and_then(|c| u32::try_from(c).ok())),
-        text(thread.state.map_or("unknown", |s| s.name())),
+        thread.state.map_or(Cell::Empty, |s| known(s.name())),
         count(thread.state.map(|s| s.0)),
         text(kernel.doing(thread)),
         wait.map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone())),
@@ -328,7 +333,7 @@ fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
         count(thread.stack.high.bytes(thread.stack.size)),
         address(thread.entry),
         address(thread.position.pc),
-        text(thread.position.how.clone()),
+        known(&thread.position.how),
         count(thread.lwp()),
         address(calls.start),
         count(calls.size),

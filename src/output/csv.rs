@@ -1,4 +1,5 @@
-//! Events as comma-separated values: JSON's names, nested ones with a dot, arguments as in the table.
+//! Events as comma-separated values: JSON's names, nested ones with a dot; arguments as in the table, and each in columns of
+//! its own.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -8,13 +9,18 @@ use super::row::Rows;
 use super::text::{HexBuffer, add_hex};
 use super::window::Window;
 use super::{BUFFER, EventSink, View};
-use crate::trace::{Event, Extra, Issue};
+use crate::catalogue::Catalogue;
+use crate::trace::{ContextKind, Event, Extra, Issue};
 
 /// The head of the event table, up to the context and behind it.
 const CONTEXT: [&str; 9] =
     ["seq", "slot", "ticks", "delta", "stamp", "core", "context.kind", "context.address", "context.name"];
 const EVENT: [&str; 9] =
     ["priority", "threshold", "interrupted.address", "interrupted.name", "id", "name", "macro", "args", "words"];
+/// The columns of each argument.
+const ARG: [&str; 3] = ["name", "value", "text"];
+/// The least arguments that have columns: words without a description are some.
+const LEAST_ARGS: usize = 4;
 /// The interrupt's number, where events give one.
 const ISR: &str = "context.isr";
 /// What a formula begins with, in a spreadsheet of any language.
@@ -105,12 +111,19 @@ pub struct Csv<W: Write> {
     record: Record,
     args: String,
     rows: Rows,
+    /// Arguments that have columns.
+    columns: usize,
+}
+
+/// The most arguments that an event of the catalogue has.
+fn most_args(catalogue: &Catalogue) -> usize {
+    catalogue.iter().map(|def| def.fields.iter().flatten().count()).max().unwrap_or(0).max(LEAST_ARGS)
 }
 
 impl<W: Write> Csv<W> {
     /// Comma-separated values that are written to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: writer(out), record: Record::default(), args: String::new(), rows: Rows::new() }
+        Self { out: writer(out), record: Record::default(), args: String::new(), rows: Rows::new(), columns: 0 }
     }
 
     /// The arguments as in the table.
@@ -125,13 +138,43 @@ impl<W: Write> Csv<W> {
         });
         record.text(Some(args));
     }
+
+    /// Each argument in columns of its own. What is not to be relied on has a question mark behind its text, as in the table.
+    fn arg_columns(&mut self, view: &View<'_>, event: &Event) {
+        let Self { rows, record, columns, .. } = self;
+        let mut left = *columns;
+        rows.args(view, event, |arg| {
+            let Some(rest) = left.checked_sub(1) else { return };
+            left = rest;
+            record.text(Some(arg.name));
+            if arg.kind.is_number() {
+                record.number(Some(arg.value));
+            } else {
+                record.hex(Some(arg.value), view.digits());
+            }
+            if arg.doubtful {
+                record.with(|field| {
+                    add_text(field, arg.text);
+                    field.push('?');
+                });
+            } else {
+                record.text(Some(arg.text));
+            }
+        });
+        for _ in 0..left.saturating_mul(ARG.len()) {
+            record.fields.push_field(&[]);
+        }
+    }
 }
 
 impl<W: Write> EventSink for Csv<W> {
     fn begin(&mut self, view: &View<'_>, _: &Window) -> io::Result<()> {
         let isr = (!view.trace.interrupts.is_empty()).then_some(ISR);
-        let extras = view.trace.extra_names().iter().copied();
-        record(&mut self.out, CONTEXT.into_iter().chain(isr).chain(EVENT).chain(extras))
+        self.columns = most_args(view.catalogue);
+        let args = (1..=self.columns).flat_map(|n| ARG.map(|part| format!("args.{n}.{part}")));
+        let names = CONTEXT.into_iter().chain(isr).chain(EVENT).map(str::to_owned);
+        let extras = view.trace.extra_names().iter().map(|name| (*name).to_owned());
+        record(&mut self.out, names.chain(extras).chain(args))
     }
 
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
@@ -149,7 +192,7 @@ impl<W: Write> EventSink for Csv<W> {
         record.number(event.delta);
         record.hex(event.stamp, view.stamp_digits());
         record.number(Some(event.core));
-        record.text(context.map(|c| c.kind.name()));
+        record.text(context.map(|c| c.kind).filter(|kind| *kind != ContextKind::Unknown).map(ContextKind::name));
         record.hex(context.map(|c| c.address), digits);
         record.text(name.as_deref());
         if !trace.interrupts.is_empty() {
@@ -176,6 +219,7 @@ impl<W: Write> EventSink for Csv<W> {
             Extra::Hex(n) => record.hex(Some(n), digits),
             Extra::Text(said) => record.text(Some(said)),
         });
+        self.arg_columns(view, event);
         self.out.write_byte_record(&self.record.fields).map_err(io_error)?;
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::text::HexBuffer;
 use super::window::Window;
 use super::{EventSink, View, buffered, is_hostile};
 use crate::error::Error;
-use crate::trace::{Context, Event, Extra, Issue, Object, Trace};
+use crate::trace::{Context, ContextKind, Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
 pub(super) const SCHEMA: u64 = 1;
@@ -103,7 +103,7 @@ struct TraceLine<'a> {
     source: &'a str,
     byte_order: &'a str,
     ulong: usize,
-    base: Hex,
+    base: Option<Hex>,
     capacity: u64,
     events: u64,
     wrapped: bool,
@@ -124,7 +124,7 @@ pub(super) fn trace(out: &mut dyn Write, trace: &Trace, source: &str, digits: us
         source,
         byte_order: about.endian.name(),
         ulong: digits / 2,
-        base: Hex(about.base, digits),
+        base: about.base.map(|base| Hex(base, digits)),
         capacity: about.capacity,
         events: about.held.saturating_sub(about.empty),
         wrapped: about.wrapped,
@@ -143,7 +143,7 @@ pub(super) fn trace(out: &mut dyn Write, trace: &Trace, source: &str, digits: us
 struct ObjectLine<'a> {
     address: Hex,
     object_type: std::borrow::Cow<'a, str>,
-    name: &'a str,
+    name: Option<&'a str>,
     deleted: bool,
     priority: Option<u16>,
     param1: Hex,
@@ -156,7 +156,7 @@ pub(super) fn object(out: &mut dyn Write, object: &Object, now: Option<&str>, di
     let value = ObjectLine {
         address: Hex(object.address, digits),
         object_type: object.type_name.map_or_else(|| format!("type_{}", object.type_code).into(), Into::into),
-        name: &object.name,
+        name: Some(object.name.as_str()).filter(|name| !name.is_empty()),
         deleted: object.deleted,
         priority: object.priority,
         param1: Hex(object.param1, digits),
@@ -249,6 +249,8 @@ struct EventLine<'a> {
     name: Option<&'a str>,
     #[serde(rename = "macro")]
     macro_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    says: Option<String>,
     args: Args<'a>,
     words: Words<'a>,
     #[serde(flatten)]
@@ -267,7 +269,8 @@ struct ContextValue<'a> {
 impl Serialize for ContextValue<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
-        map.serialize_entry("kind", self.context.kind.name())?;
+        let kind = self.context.kind;
+        map.serialize_entry("kind", &(kind != ContextKind::Unknown).then(|| kind.name()))?;
         map.serialize_entry("address", &Hex(self.context.address, self.digits))?;
         map.serialize_entry("name", &self.name.as_deref())?;
         if let Some(number) = self.isr {
@@ -313,7 +316,8 @@ impl Serialize for Args<'_> {
         self.rows.borrow_mut().args(self.view, self.event, |arg| {
             let value =
                 if arg.kind.is_number() { Number::Plain(arg.value) } else { Number::Hex(Hex(arg.value, digits)) };
-            let value = ArgValue { name: arg.name, kind: arg.kind.name(), value, text: arg.text };
+            let doubtful = arg.doubtful.then_some(true);
+            let value = ArgValue { name: arg.name, kind: arg.kind.name(), value, text: arg.text, doubtful };
             if written.is_ok() {
                 written = list.serialize_element(&value);
             }
@@ -329,6 +333,9 @@ struct ArgValue<'a> {
     kind: &'static str,
     value: Number,
     text: &'a str,
+    /// The word is not to be relied on; absent where it is: few are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doubtful: Option<bool>,
 }
 
 /// The value of an argument: a number for some kinds, else hexadecimal.
@@ -466,6 +473,7 @@ impl<W: Write> EventSink for Json<W> {
             id: event.id,
             name: def.map(|d| d.name.as_str()),
             macro_name: def.map(|d| d.macro_name.as_str()).filter(|m| !m.is_empty()),
+            says: self.rows.sentence(view, event),
             args: Args { rows: RefCell::new(&mut self.rows), view, event },
             words: Words(all.words(event), digits),
             extras: Extras(&extras),

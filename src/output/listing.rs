@@ -69,6 +69,11 @@ fn not_registered(view: &View<'_>, in_memory: &[InMemory]) -> Report {
     Report { rows, ..Report::new("unregistered", "Objects that are not in the registry", columns) }
 }
 
+/// Text; empty text is not there.
+fn some_text(text: &str) -> Cell {
+    if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
+}
+
 fn type_name(object: &Object) -> Cell {
     Cell::Text(object.type_name.map_or_else(|| format!("type_{}", object.type_code), str::to_owned))
 }
@@ -83,7 +88,7 @@ fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
         vec![
             Cell::Address(object.address),
             type_name(object),
-            Cell::Text(object.name.clone()),
+            some_text(&object.name),
             Cell::Flag(object.deleted),
             priority(object),
             Cell::Address(object.param1),
@@ -95,7 +100,7 @@ fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
         vec![
             Cell::Address(s.address),
             Cell::Text(s.object_type.clone()),
-            Cell::Text(s.name.clone().unwrap_or_default()),
+            some_text(s.name.as_deref().unwrap_or_default()),
             Cell::Empty,
             Cell::Empty,
             Cell::Empty,
@@ -215,10 +220,10 @@ pub fn catalogue(catalogue: &Catalogue) -> Report {
             Cell::Count(u64::from(def.id)),
             Cell::Text(def.name.clone()),
             Cell::Text(fields.join(" ")),
-            Cell::Text(def.class.clone()),
+            some_text(&def.class),
             Cell::Text(def.product.name().to_owned()),
             Cell::Text(def.effects.to_text()),
-            Cell::Text(def.macro_name.clone()),
+            some_text(&def.macro_name),
         ]);
     }
     report

@@ -13,7 +13,7 @@ use super::scale::Scale;
 use super::text::hex;
 use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Frame, Kind, Report, ThreadTime};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
@@ -93,7 +93,25 @@ impl<'w> Words<'w> {
                 let named = number.and_then(|n| self.exception(n).or_else(|| object(n)));
                 named.map_or_else(|| isr(*number), |name| escape(&name))
             }
+            Cell::ThreadTimes(threads) => escape(&self.thread_times(threads, |ticks| self.scale.text(ticks))),
+            Cell::Frames(frames) => escape(&self.frames(frames)),
         }
+    }
+
+    /// Threads with their times, in one text. Hostile: escape before printing.
+    fn thread_times(&self, threads: &[ThreadTime], time: impl Fn(i64) -> String) -> String {
+        let one = |thread: &ThreadTime| {
+            let symbol = || self.names.object(thread.address);
+            let name = thread.name.clone().or_else(symbol).unwrap_or_else(|| hex(thread.address, self.digits));
+            thread.ticks.map_or_else(|| name.clone(), |ticks| format!("{name} {}", time(ticks)))
+        };
+        threads.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The functions of a backtrace in one text. Hostile: escape before printing.
+    fn frames(&self, frames: &[Frame]) -> String {
+        let one = |frame: &Frame| frame.function.clone().unwrap_or_else(|| hex(frame.pc, self.digits));
+        frames.iter().map(one).collect::<Vec<_>>().join(" < ")
     }
 
     fn exception(&self, number: u64) -> Option<String> {
@@ -197,14 +215,39 @@ enum Value {
     Flag(bool),
     Real(f64),
     Hex(Hex),
-    Named { address: Option<Hex>, name: Option<String> },
+    Named(NamedValue),
+    ThreadTimes(Vec<ThreadTimeValue>),
+    Frames(Vec<FrameValue>),
+}
+
+/// Address and name; each is null where it is not known.
+#[derive(Serialize)]
+struct NamedValue {
+    address: Option<Hex>,
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ThreadTimeValue {
+    thread: NamedValue,
+    ticks: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct FrameValue {
+    pc: Hex,
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    inlined: bool,
+    origin: &'static str,
 }
 
 impl Words<'_> {
     fn value(&self, column: &Column, cell: &Cell) -> Value {
         if column.kind.is_named() && *cell != Cell::Empty {
             let (address, name) = self.parts(column, cell);
-            return Value::Named { address: address.map(|a| Hex(a, self.digits)), name };
+            return Value::Named(NamedValue { address: address.map(|a| Hex(a, self.digits)), name });
         }
         match cell {
             Cell::Empty => Value::Null,
@@ -217,6 +260,27 @@ impl Words<'_> {
             Cell::Named(_, Some(name)) => Value::Text(name.clone()),
             Cell::Address(a) | Cell::Named(a, None) => Value::Hex(Hex(*a, self.digits)),
             Cell::Isr(number) => Value::Text(isr(*number)),
+            Cell::ThreadTimes(threads) => Value::ThreadTimes(threads.iter().map(|t| self.thread_time(t)).collect()),
+            Cell::Frames(frames) => Value::Frames(frames.iter().map(|f| self.frame(f)).collect()),
+        }
+    }
+
+    fn frame(&self, frame: &Frame) -> FrameValue {
+        FrameValue {
+            pc: Hex(frame.pc, self.digits),
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+            inlined: frame.inlined,
+            origin: frame.origin,
+        }
+    }
+
+    fn thread_time(&self, thread: &ThreadTime) -> ThreadTimeValue {
+        let name = thread.name.clone().or_else(|| self.names.object(thread.address));
+        ThreadTimeValue {
+            thread: NamedValue { address: Some(Hex(thread.address, self.digits)), name },
+            ticks: thread.ticks,
         }
     }
 }
@@ -282,6 +346,7 @@ impl Words<'_> {
             Cell::Address(a) => hex(*a, self.digits),
             Cell::Ticks(n) => n.to_string(),
             Cell::Real(n) => real(column, *n),
+            Cell::ThreadTimes(threads) => csv::text(&self.thread_times(threads, |ticks| ticks.to_string())),
             cell => csv::text(&self.text(column, cell)),
         }]
     }

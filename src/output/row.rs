@@ -36,6 +36,8 @@ pub(super) struct Arg<'a> {
     pub text: &'a str,
     /// True where the word is not to be relied on.
     pub doubtful: bool,
+    /// False for a word without a description, which is called by its number.
+    pub is_described: bool,
 }
 
 /// Joins events with names. Keeps what it has joined: one look-up an object, not one an event.
@@ -96,6 +98,35 @@ impl<'d> Word<'d> {
             let by_two = || self.def.effects.named_with(self.index, self.words) == Some(c.address);
             c.kind == ContextKind::Thread && (by_one || by_two())
         })
+    }
+}
+
+/// Which words of an event are shown although its definition does not describe them.
+#[derive(Clone, Copy)]
+enum Undescribed<'d> {
+    /// None: the definition of a kernel's event describes all that mean anything.
+    None,
+    /// All before this one: behind them are zeros.
+    Before(usize),
+    /// What the application filled, and did not describe.
+    Filled(&'d EventDef),
+}
+
+impl<'d> Undescribed<'d> {
+    fn of(def: Option<&'d EventDef>, words: &[u64]) -> Self {
+        match def {
+            Some(def) if def.product != Product::User => Self::None,
+            Some(def) if def.fields.iter().any(Option::is_some) => Self::Filled(def),
+            _ => Self::Before(words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1))),
+        }
+    }
+
+    fn has(self, index: usize, word: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Before(end) => index < end,
+            Self::Filled(def) => word != 0 && def.field(index).is_none(),
+        }
     }
 }
 
@@ -213,19 +244,29 @@ impl Rows {
         }
     }
 
-    /// Every argument that the definition names, in the order of the words.
+    /// Every argument, in the order of the words: those that the definition names, and the words that it does not describe
+    /// where a table shows them too.
     pub(super) fn args(&mut self, view: &View<'_>, event: &Event, mut each: impl FnMut(&Arg<'_>)) {
-        let Some(def) = event.def.and_then(|d| view.catalogue.def(d)) else { return };
         let words = view.trace.words(event);
-        let mut text = std::mem::take(&mut self.text);
-        for word in 0..words.len() {
-            let (Some(of), Some(field)) = (Word::at(view, def, word, words, true), def.field(word)) else { continue };
+        let def = event.def.and_then(|d| view.catalogue.def(d));
+        let raw = Undescribed::of(def, words);
+        let (mut text, mut label) = (std::mem::take(&mut self.text), std::mem::take(&mut self.label));
+        for (word, stored) in words.iter().enumerate() {
+            let field = def.and_then(|def| Some((Word::at(view, def, word, words, true)?, def.field(word)?)));
             text.clear();
-            self.say(view, event, of, field, &mut text);
-            let doubtful = is_doubtful(event, word);
-            each(&Arg { word, name: &field.name, kind: field.kind, value: of.value, text: &text, doubtful });
+            let (name, kind, value) = if let Some((of, field)) = field {
+                self.say(view, event, of, field, &mut text);
+                (&field.name, field.kind, of.value)
+            } else if raw.has(word, *stored) {
+                let kind = self.say_raw(view, word, *stored, &mut label, &mut text);
+                (&label, kind, *stored)
+            } else {
+                continue;
+            };
+            let (doubtful, is_described) = (is_doubtful(event, word), field.is_some());
+            each(&Arg { word, name, kind, value, text: &text, doubtful, is_described });
         }
-        self.text = text;
+        (self.text, self.label) = (text, label);
     }
 
     /// The arguments that a table shows: without those that repeat the context, the most useful ones first; the words
@@ -239,15 +280,11 @@ impl Rows {
     ) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
-            return self.raw_args(view, event, words, |_| true, &mut each);
+            return self.raw_args(view, event, Undescribed::of(None, words), words, &mut each);
         };
         if let Some(said) = self.sentence(view, event) {
             let _ = each("", &said);
             return;
-        }
-        let own = def.product == Product::User;
-        if own && def.fields.iter().all(Option::is_none) {
-            return self.raw_args(view, event, words, |_| true, &mut each);
         }
         let orders = self.orders(view, id);
         let order = orders.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
@@ -267,9 +304,8 @@ impl Rows {
             each(&field.label, &text)
         });
         self.text = text;
-        if own && shown.is_continue() {
-            // What the application did not describe, but filled.
-            self.raw_args(view, event, words, |i| def.field(i).is_none() && words.get(i) != Some(&0), &mut each);
+        if shown.is_continue() {
+            self.raw_args(view, event, Undescribed::of(Some(def), words), words, &mut each);
         }
     }
 
@@ -316,36 +352,45 @@ impl Rows {
         Rc::clone(&self.orders)
     }
 
-    /// Words as they are, of those that `keep` names, up to the last that is not 0.
+    /// Words that no definition describes.
     fn raw_args(
         &mut self,
         view: &View<'_>,
         event: &Event,
+        raw: Undescribed<'_>,
         words: &[u64],
-        keep: impl Fn(usize) -> bool,
         each: &mut impl FnMut(&str, &str) -> ControlFlow<()>,
     ) {
-        let used = words.iter().rposition(|w| *w != 0).map_or(0, |last| last.saturating_add(1));
         let (mut text, mut label) = (std::mem::take(&mut self.text), std::mem::take(&mut self.label));
-        for (i, word) in words.iter().enumerate().take(used).filter(|(i, _)| keep(*i)) {
-            // The word has no description; where it is an object's address it is taken for one.
-            let object = view.trace.objects.id_at(*word).filter(|_| *word != 0);
+        for (i, word) in words.iter().enumerate().filter(|(i, word)| raw.has(*i, **word)) {
             text.clear();
-            text.push_str(object.map_or("", |id| self.object(view, id)));
-            if text.is_empty() {
-                add_hex(&mut text, *word, 1);
-            }
+            self.say_raw(view, i, *word, &mut label, &mut text);
             if is_doubtful(event, i) {
                 text.push('?');
             }
-            label.clear();
-            label.push('i');
-            add_decimal(&mut label, i.saturating_add(1));
             if each(&label, &text).is_break() {
                 break;
             }
         }
         (self.text, self.label) = (text, label);
+    }
+
+    /// Adds what a word without a description says, and sets its label. Where it is an object's address it is taken for one.
+    fn say_raw(&mut self, view: &View<'_>, index: usize, word: u64, label: &mut String, text: &mut String) -> ArgKind {
+        label.clear();
+        label.push('i');
+        add_decimal(label, index.saturating_add(1));
+        let object = view.trace.objects.id_at(word).filter(|_| word != 0);
+        match object.map(|id| self.object(view, id)).filter(|name| !name.is_empty()) {
+            Some(name) => {
+                text.push_str(name);
+                ArgKind::Ptr
+            }
+            None => {
+                add_hex(text, word, 1);
+                ArgKind::Hex
+            }
+        }
     }
 
     /// Adds what a word says.

@@ -114,7 +114,9 @@ impl<W: Write> Show<W> {
     fn words(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         let mut said: Vec<(usize, String, String, bool)> = Vec::new();
         self.rows.args(view, event, |arg| {
-            said.push((arg.word, format!("{}:{}", arg.name, arg.kind.name()), escape(arg.text), arg.doubtful));
+            if arg.is_described {
+                said.push((arg.word, format!("{}:{}", arg.name, arg.kind.name()), escape(arg.text), arg.doubtful));
+            }
         });
         let width = said.iter().map(|(_, name, ..)| name.len()).max().unwrap_or(0);
         for (i, word) in view.trace.words(event).iter().enumerate() {

@@ -65,7 +65,8 @@ impl Target<'_> {
         if self.is_live() {
             return Vec::new();
         }
-        let base = trace.about.base;
+        // A file alone is found at 0.
+        let base = trace.about.base.unwrap_or(0);
         scan::search(self).map_or_else(
             |_| Vec::new(),
             |searched| {

@@ -55,8 +55,8 @@ pub struct About {
     pub word: Width,
     /// Width of an address on the target where that is known to differ from the stored word.
     pub pointer: Option<Width>,
-    /// Where the trace lies.
-    pub base: Addr,
+    /// Where the trace lies on the target; `None` for a file that does not record it.
+    pub base: Option<Addr>,
     /// Number of event slots in the buffer.
     pub capacity: u64,
     /// Number of slots of the buffer that the kernel wrote, read or not.

@@ -80,6 +80,8 @@ pub enum End {
     Outermost,
     /// A function has no call frame information, or such that cannot be used.
     Cfi(CfiError),
+    /// The call frame information of a function needs a register that is not known.
+    NeedsRegister(Addr, &'static str),
     /// A return address that is no code.
     NotCode(Addr),
     /// The call frame information leaves the return address open.
@@ -112,6 +114,9 @@ impl fmt::Display for End {
             Self::Entry => f.write_str("reached the thread's entry"),
             Self::Outermost => f.write_str("the outermost function"),
             Self::Cfi(error) => error.fmt(f),
+            Self::NeedsRegister(pc, name) => {
+                write!(f, "the unwind information for {pc:#x} needs register {name}, which is not known")
+            }
             Self::NotCode(at) => write!(f, "the return address {at:#x} is not code of the program"),
             Self::NoReturnAddress(pc) => write!(f, "the return address of the function at {pc:#x} is not known"),
             Self::OutsideStack(at) => write!(f, "the next frame would be at {at:#x}, outside of the stack"),
@@ -207,7 +212,7 @@ impl Walk<'_, '_> {
                 Err(end) => break end,
             }
         };
-        if matches!(end, End::Cfi(_) | End::NoReturnAddress(_) | End::NotCode(_)) {
+        if matches!(end, End::Cfi(_) | End::NeedsRegister(..) | End::NoReturnAddress(_) | End::NotCode(_)) {
             self.look_for_return_addresses();
         }
         Backtrace { frames: self.frames, end }
@@ -281,7 +286,17 @@ impl Walk<'_, '_> {
             word.filter(|_| usize::from(size) == width.bytes())
         };
         let linked = width.moved_back(at, unwinder.load_offset);
-        cfi.caller(linked, &self.values, &mut read).map_err(End::Cfi)
+        cfi.caller(linked, &self.values, &mut read).map_err(|error| match error {
+            CfiError::Missing(_) => End::Cfi(CfiError::Missing(at)),
+            CfiError::Unusable(_, why) => End::Cfi(CfiError::Unusable(at, why)),
+            CfiError::Register(_, number) => {
+                match unwinder.architecture.dwarf_registers().find(|(n, _)| *n == number) {
+                    Some((_, name)) => End::NeedsRegister(at, name),
+                    None => End::Cfi(CfiError::Register(at, number)),
+                }
+            }
+            CfiError::Unreadable(stack) => End::Cfi(CfiError::Unreadable(stack)),
+        })
     }
 
     /// True where the caller's frame may begin at `cfa`: within the stack, and above this frame. A function that keeps nothing on

@@ -40,7 +40,7 @@ fn trace(events: u64) -> Trace {
         endian: Endian::Little,
         word: Width::W4,
         pointer: None,
-        base: 0,
+        base: None,
         capacity: events,
         held: events,
         empty: 0,

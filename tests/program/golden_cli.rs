@@ -26,7 +26,7 @@ fn lines(lines: &[&str]) -> Vec<String> {
 }
 
 /// Every fixture, by every door that it has.
-const SOURCES: [(&str, &str); 16] = [
+pub const SOURCES: [(&str, &str); 16] = [
     ("cm3-image", "--elf cm3.elf --image cm3.ram.bin@0x20000000"),
     ("cm3-image-unplaced", "cm3.elf cm3.ram.bin"),
     ("cm3-core", "cm3.elf cm3.core"),

@@ -1,4 +1,4 @@
-//! What README.md and docs/threads.md say is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
+//! What README.md, docs/threads.md and docs/examples.md say is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
 //! Output that is shown must be what comes (`...` stands for any lines), and `# exit N` at the end of a line tells the
 //! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test program readme` writes what comes into them.
 
@@ -94,13 +94,17 @@ fn serve() -> String {
 }
 
 /// Runs a line in the shell; its output, and the exit code of all of it, or of the program before a pipe.
-fn run(line: &str, scratch: &Scratch) -> (String, i32, String) {
+fn run(line: &str, scratch: &Scratch, columns: Option<usize>) -> (String, i32, String) {
     let here = scratch.path("");
     let path = format!("{}:{}", here.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).current_dir(&here).env("PATH", path).env("HOME", &here);
     for variable in ["TX_TRACE_ELF", "TX_TRACE_REMOTE", "COLUMNS", "XDG_DATA_HOME", "NO_COLOR"] {
         shell.env_remove(variable);
+    }
+    if let Some(columns) = columns {
+        // As inside a debugger, whose terminal has so many.
+        shell.env("TX_TRACE_COLOR", "never").env("COLUMNS", columns.to_string());
     }
     let out = shell.stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -118,15 +122,25 @@ fn is_shown(shown: &[&str], came: &[&str]) -> bool {
 
 #[test]
 fn what_the_readme_says_is_so() {
-    says_what_is_so(&readme(), "readme", 15);
+    says_what_is_so(&readme(), "readme", 15, None);
 }
 
 #[test]
 fn what_the_page_on_threads_says_is_so() {
-    says_what_is_so(&readme().with_file_name("docs/threads.md"), "page-threads", 6);
+    says_what_is_so(&readme().with_file_name("docs/threads.md"), "page-threads", 6, None);
 }
 
-fn says_what_is_so(page: &Path, name: &str, least: usize) {
+/// `tx-trace help COMMAND` prints them, behind two blanks.
+#[test]
+fn what_the_examples_say_is_so() {
+    says_what_is_so(&readme().with_file_name("docs/examples.md"), "page-examples", 18, Some(EXAMPLE));
+}
+
+/// Columns and lines of an example.
+const EXAMPLE: (usize, usize) = (76, 9);
+
+/// `size`: columns of the terminal, and the most lines that are shown of an output.
+fn says_what_is_so(page: &Path, name: &str, least: usize, size: Option<(usize, usize)>) {
     let text = std::fs::read_to_string(page).unwrap();
     let scratch = Scratch::new(name);
     files(&scratch);
@@ -158,7 +172,7 @@ fn says_what_is_so(page: &Path, name: &str, least: usize) {
         assert!(command.contains("tx-trace "), "a command that is not ours: {command}");
         let exit = command.split("# exit ").nth(1).map_or(0, |code| code.trim().parse().unwrap());
         let actual = if command.contains(":3333") { command.replace(":3333", &serve()) } else { command.to_owned() };
-        let (out, code, talk) = run(&actual, &scratch);
+        let (out, code, talk) = run(&actual, &scratch, size.map(|(columns, _)| columns));
         ran += 1;
         if code != exit {
             wrong.push(format!("{command}\n  exit {code}, not {exit}: {talk}"));
@@ -171,7 +185,9 @@ fn says_what_is_so(page: &Path, name: &str, least: usize) {
             new.extend(shown.iter().map(|l| (*l).to_owned()));
         } else {
             wrong.push(format!("{command}\n  prints now:\n{out}"));
-            new.extend(came.iter().map(|l| (*l).to_owned()));
+            let most = size.map_or(came.len(), |(_, lines)| lines);
+            new.extend(came.iter().take(most).map(|l| (*l).to_owned()));
+            new.extend((came.len() > most).then(|| "...".to_owned()));
         }
     }
     assert!(ran >= least, "only {ran} commands were found");

@@ -20,7 +20,7 @@ use crate::support::threadx::{BASE, codes, decode, issue, steady, thread};
 use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::query::{Filters, Query};
-use tx_trace::report::{Cell, Report};
+use tx_trace::report::{Cell, Report, ThreadTime};
 use tx_trace::trace::{Counts, Trace};
 
 const HIGH: u64 = 0x2000_1000;
@@ -92,7 +92,8 @@ fn a_clock_that_stands_still_gave_shares_of_0_and_a_culprit_nobody_named() {
     let inversions = report(&t, Name::Inversions, "inversions");
     assert_eq!(*cell(&inversions, 0, "deterministic"), Cell::Flag(false));
     assert_eq!(*cell(&inversions, 0, "culprit"), Cell::Named(MID, Some("mid".to_owned())));
-    assert_eq!(*cell(&inversions, 0, "culprits"), Cell::Text("mid".to_owned()));
+    let mid = ThreadTime { address: MID, name: Some("mid".to_owned()), ticks: None };
+    assert_eq!(*cell(&inversions, 0, "culprits"), Cell::ThreadTimes(vec![mid]));
 }
 
 #[test]

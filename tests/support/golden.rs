@@ -62,6 +62,11 @@ pub fn stdout(line: &str) -> String {
     format!("$ tx-trace {line}\n{}\n", String::from_utf8(out.stdout).unwrap())
 }
 
+/// What a command prints on stdout, whatever its exit status.
+pub fn data(line: &str) -> String {
+    String::from_utf8(output(line).stdout).unwrap()
+}
+
 /// Runs the lines and compares what they print with `tests/golden/cli/NAME.txt`.
 pub fn check<L: AsRef<str>>(name: &str, lines: &[L]) {
     let got: String = lines.iter().map(|l| run(l.as_ref()) + "\n").collect();

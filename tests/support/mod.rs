@@ -31,6 +31,7 @@ pub mod machine;
 pub mod openocd;
 pub mod programs;
 pub mod qnx;
+pub mod schema;
 #[cfg(feature = "cli")]
 pub mod servers;
 pub mod simulated;

@@ -7,7 +7,7 @@ use crate::analysis::times::{again, length};
 use crate::analysis::tracker::{ObjectNo, System, ThreadNo};
 use crate::analysis::{many, object_cell, thread_cell};
 use crate::catalogue::Effect;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, ThreadTime};
 
 const COLUMNS: [Column; 22] = [
     Column::new("waiter", Kind::Thread),
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 22] = [
     Column::new("isr_ticks", Kind::Ticks).titled("interrupts ran"),
     Column::new("other_ticks", Kind::Ticks).titled("others ran"),
     Column::new("owner_waits", Kind::Object).titled("owner waits for"),
-    Column::new("culprits", Kind::Text).titled("all culprits"),
+    Column::new("culprits", Kind::ThreadTimes).titled("all culprits"),
     Column::new("from_ticks", Kind::Ticks).titled("from time"),
     Column::new("to_ticks", Kind::Ticks).titled("to time"),
     Column::new("unknown_ticks", Kind::Ticks).titled("unknown of others"),
@@ -58,13 +58,10 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
     let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
     let ticks = |n: Option<i64>| n.map_or(Cell::Empty, Cell::Ticks);
     let runs = system.trace.clock.runs();
-    let name = |(no, ticks): &(ThreadNo, i64)| {
-        let name = text(*no, system);
-        if runs { format!("{name} {ticks}") } else { name }
-    };
-    let list: Vec<String> = culprits.iter().map(name).collect();
     // Without a clock it is not known which of several ran longest.
     let worst = culprits.first().filter(|_| runs || culprits.len() == 1);
+    // A doubt: somebody else may be one.
+    let is_known = !culprits.is_empty() || (!window.doubt && window.from.is_some());
     vec![
         thread_cell(window.waiter, system),
         thread_cell(window.owner, system),
@@ -72,7 +69,7 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
         ticks(window.ticks(now)),
         Cell::Text(window.to.map_or("open", |(_, end)| end.word()).to_owned()),
         worst.map_or(Cell::Empty, |(no, _)| thread_cell(*no, system)),
-        known(culprits.first().map_or(0, |(_, ticks)| *ticks)),
+        if is_known { known(culprits.first().map_or(0, |(_, ticks)| *ticks)) } else { Cell::Empty },
         count(window.from.map(|m| m.seq)),
         count(window.to.map(|(m, _)| m.seq)),
         count(window.waiter_priority.map(u64::from)),
@@ -83,12 +80,23 @@ fn cells(window: &Window, now: i64, system: &System<'_>) -> Vec<Cell> {
         known(window.isr_ticks),
         known(window.other_ticks),
         window.owner_waits.map_or(Cell::Empty, |lock| object_cell(lock, system)),
-        if list.is_empty() { Cell::Empty } else { Cell::Text(list.join(", ")) },
+        if is_known { culprits_cell(&culprits, system) } else { Cell::Empty },
         ticks(window.from.map(|m| m.ticks)),
         ticks(window.to.map(|(m, _)| m.ticks)),
         known(window.unknown_ticks),
         Cell::Flag(window.cycle),
     ]
+}
+
+/// All culprits; a time is not known where the clock stands still.
+fn culprits_cell(culprits: &[(ThreadNo, i64)], system: &System<'_>) -> Cell {
+    let runs = system.trace.clock.runs();
+    let one = |(no, ticks): &(ThreadNo, i64)| ThreadTime {
+        address: system.thread(*no).map_or(0, |t| t.address),
+        name: system.name(*no).map(str::to_owned),
+        ticks: runs.then_some(*ticks),
+    };
+    Cell::ThreadTimes(culprits.iter().map(one).collect())
 }
 
 /// One in a sentence.

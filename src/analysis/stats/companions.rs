@@ -69,7 +69,9 @@ impl Companions {
                 reports.push(Report { notes: scope.notes(), ..Report::new(name, title, COUNTER) });
             }
             let Some(report) = reports.last_mut() else { continue };
-            report.rows.push(vec![Cell::Term(counter.term), Cell::Count(sum.value)]);
+            let known = sum.events == 0 || sum.unfilled < sum.events;
+            let value = if known { Cell::Count(sum.value) } else { Cell::Empty };
+            report.rows.push(vec![Cell::Term(counter.term), value]);
             if sum.unfilled > 0 {
                 report.notes.push(format!(
                     "{}: {} of {} events are left out: the kernel had not filled in the word",

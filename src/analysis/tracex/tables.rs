@@ -146,7 +146,7 @@ fn thread(thread: &Thread) -> Cell {
 
 fn percent(part: u64, whole: u64) -> Cell {
     #[allow(clippy::cast_precision_loss, reason = "a share is shown with two decimals")]
-    Cell::Real(if whole > 0 { part as f64 * 100.0 / whole as f64 } else { 0.0 })
+    if whole > 0 { Cell::Real(part as f64 * 100.0 / whole as f64) } else { Cell::Empty }
 }
 
 fn profile(numbers: &Numbers) -> Report {

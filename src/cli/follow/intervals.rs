@@ -133,20 +133,20 @@ impl Intervals {
         let (from, to) = span.unwrap_or_default();
         let seen = to.saturating_sub(from);
         let whole = seen.saturating_add(self.unseen);
-        let share = match span {
-            Some(_) if whole > 0 => analysis::share(seen, whole),
-            Some(_) => 100.0,
-            None => 0.0,
-        };
-        let seq = |seq: u64| if span.is_some() { Cell::Count(seq) } else { Cell::Empty };
+        // Nothing is known of an interval whose events were all lost.
+        let known = |cell| if span.is_some() { cell } else { Cell::Empty };
+        let seq = |seq| known(Cell::Count(seq));
         let cells = [
             (INTERVAL, Cell::Count(self.number)),
             (Column::new("from", Kind::Seq).titled("from event"), seq(trace.about.origin)),
             (Column::new("to", Kind::Seq).titled("to event"), seq(trace.newest().map_or(0, |e| e.seq))),
             (Column::new("events", Kind::Count), Cell::Count(events)),
-            (Column::new("ticks", Kind::Ticks).titled("time"), Cell::Ticks(seen)),
+            (Column::new("ticks", Kind::Ticks).titled("time"), known(Cell::Ticks(seen))),
             (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(lost)),
-            (Column::new("seen", Kind::Percent(1)).titled("time seen"), Cell::Real(share)),
+            (
+                Column::new("seen", Kind::Percent(1)).titled("time seen"),
+                known(Cell::Real(analysis::share(seen, whole).unwrap_or(100.0))),
+            ),
         ];
         let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
         Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }

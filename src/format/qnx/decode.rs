@@ -80,11 +80,12 @@ fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool)
 #[expect(clippy::arithmetic_side_effects, reason = "at most 65,536 buffers of known size")]
 fn about(capture: &Capture, held: u64, cores: u16) -> About {
     let (base, capacity, wrapped) = match &capture.origin {
-        Origin::File { address, elements, .. } => (*address, *elements, false),
+        // A file alone begins at 0.
+        Origin::File { address, elements, .. } => (Some(*address).filter(|at| *at != 0), *elements, false),
         Origin::Ring { shape, start, buffers, sequences, .. } => {
             let full = sequences.len() as u64 >= *buffers;
             let wrapped = full && sequences.first().is_some_and(|first| *first > 1);
-            (*start, buffers * shape.capacity(), wrapped)
+            (Some(*start), buffers * shape.capacity(), wrapped)
         }
     };
     About {

@@ -167,7 +167,7 @@ fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue
         endian: g.endian,
         word: g.word,
         pointer: capture.place.at.pointer,
-        base: g.header,
+        base: Some(g.header),
         capacity: g.capacity,
         held: ring.held,
         empty: scan.unused.count + scan.damaged.count,

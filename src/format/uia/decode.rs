@@ -24,7 +24,7 @@ pub(super) fn decode(capture: &Capture, catalogue: &Catalogue, options: &DecodeO
         endian: capture.logger.endian,
         word: capture.word,
         pointer: capture.pointer,
-        base: capture.logger.base,
+        base: Some(capture.logger.base),
         capacity: (order.bytes.len() / 4) as u64,
         held: index.entries.len() as u64,
         empty: 0,

@@ -65,7 +65,7 @@ impl Build {
                 endian: Endian::Little,
                 word: Width::W4,
                 pointer: None,
-                base: 0x2000_8000,
+                base: Some(0x2000_8000),
                 capacity: 64,
                 held: 0,
                 empty: 0,

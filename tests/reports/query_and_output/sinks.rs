@@ -151,7 +151,12 @@ fn json_has_every_key_of_the_contract() {
     assert_eq!(lines[1]["context"], json!({"kind": "init", "address": "0xf0f0f0f0", "name": null}));
     assert_eq!(lines[13]["interrupted"], json!({"address": "0x00000000", "name": "idle"}));
     assert_eq!(lines[13]["threshold"], Value::Null);
-    assert_eq!((&lines[14]["name"], &lines[14]["macro"], &lines[14]["args"]), (&Value::Null, &Value::Null, &json!([])));
+    assert_eq!((&lines[14]["name"], &lines[14]["macro"]), (&Value::Null, &Value::Null));
+    // Words that nothing describes, as in the table.
+    let raw = json!([
+        {"name": "i1", "kind": "hex", "value": "0x0000002a", "text": "0x2a"},
+        {"name": "i2", "kind": "ptr", "value": "0x20001000", "text": "samples"}]);
+    assert_eq!(lines[14]["args"], raw);
     assert_eq!(lines[14]["words"][0], "0x0000002a");
     assert_eq!(lines[17], json!({"type": "end", "events": 16, "issues": 0}));
     let mut out = Vec::new();

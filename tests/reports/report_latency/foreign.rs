@@ -70,7 +70,7 @@ fn foreign_trace(catalogue: &Catalogue, list: &[(Option<u64>, i64, u32, &[u64])]
             endian: Endian::Little,
             word: Width::W4,
             pointer: None,
-            base: 0,
+            base: None,
             capacity: 64,
             held: events.len() as u64,
             empty: 0,

@@ -69,7 +69,7 @@ fn stacks() {
             "timer 1024 256 75.00 8 2 1 outside of the stack, first at 9",
             "beta 1024    2 not measurable here",
             "0x20005000      no stack is registered",
-            "silent 1024     ",
+            "silent 1024    0 ",
         ]
     );
 }

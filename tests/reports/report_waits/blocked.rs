@@ -34,7 +34,7 @@ fn waits_are_added_up_by_thread_and_object() {
     // A put in the interrupt is no timeout.
     let mut list = list.to_vec();
     list.insert(11, Entry::isr(0, 69, 1405, [QUEUE, 0, 0, 0]));
-    assert_eq!(row(&blocked(&list), 1, "object timeouts"), "queue -");
+    assert_eq!(row(&blocked(&list), 1, "object timeouts"), "queue 0");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Our backtraces beside those of GDB, which unwinds the same registers over `serve`.
 
 use std::path::Path;
+use std::process::Command;
 
-use tx_trace::session::{Inputs, Target, ThreadBacktrace};
+use serde_json::Value;
 
 use super::debuggers::{of, session};
-use super::image::{CORE, Image};
-use super::tools::{fixture, installed};
+use super::image::{CORE, Image, RAM};
+use super::tools::{binary, fixture, installed, run};
 
 /// Function, file and line.
 type Line = (String, String, u32);
@@ -33,20 +34,32 @@ fn base(path: &str) -> String {
     Path::new(path).file_name().unwrap().to_string_lossy().into_owned()
 }
 
-fn lines(backtrace: &ThreadBacktrace) -> Vec<Line> {
-    let known = |f: &tx_trace::session::Function| Some((f.name.clone()?, base(f.file.as_deref()?), f.line?));
-    backtrace.functions.iter().filter_map(known).collect()
-}
-
-fn ours(inputs: Inputs) -> (Vec<(String, Vec<Line>)>, Vec<String>) {
-    let mut target = Target::open(inputs).unwrap();
-    let kernel = target.kernel(None).unwrap();
-    let threads: Vec<_> = kernel.threads.iter().collect();
-    let found = target.backtraces(&kernel, &threads);
-    let ends = threads.iter().zip(&found).map(|(t, b)| format!("{}: {}", t.label(), b.end)).collect();
-    let mut all: Vec<_> = threads.iter().zip(&found).map(|(t, b)| (t.label(), lines(b))).collect();
+/// What `threads --bt` gives for these files: the frames of each thread by its name, and why they end.
+fn ours(files: &[&str]) -> (Vec<(String, Vec<Line>)>, Vec<(String, String)>) {
+    let mut command = Command::new(binary());
+    let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
+    let rows = out.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (mut all, mut ends) = (Vec::new(), Vec::new());
+    for row in rows.filter(|row| row["report"] == "backtraces") {
+        let name = row["thread"]["name"].as_str().unwrap().to_owned();
+        let frame = |f: &Value| {
+            let line = u32::try_from(f["line"].as_u64()?).unwrap();
+            Some((f["function"].as_str()?.to_owned(), base(f["file"].as_str()?), line))
+        };
+        // GDB has no frames that are inferred.
+        let sure = row["frames"].as_array().unwrap().iter().filter(|f| f["origin"] != "inferred");
+        all.push((name.clone(), sure.filter_map(frame).collect()));
+        ends.push((name, row["end"].as_str().unwrap().to_owned()));
+    }
     all.sort();
     (all, ends)
+}
+
+/// What GDB gives for them over `serve`.
+fn of_gdb_on(files: &[&str]) -> Vec<(String, Vec<Line>)> {
+    let image = Image::serve(files);
+    let text = session(&[&format!("target remote :{}", image.port), "thread apply all bt", "detach"]);
+    of_gdb(&of(&text, "thread apply all bt").replace("\n\n", "\n"))
 }
 
 #[test]
@@ -54,11 +67,52 @@ fn backtraces_of_a_core_are_those_of_gdb() {
     if !installed(&["gdb-multiarch"]) {
         return;
     }
-    let image = Image::serve(&CORE);
-    let text = session(&[&format!("target remote :{}", image.port), "thread apply all bt", "detach"]);
-    let gdb = of_gdb(&of(&text, "thread apply all bt").replace("\n\n", "\n"));
-    let (all, ends) = ours(Inputs::new().elf(fixture("cm3.elf")).file(fixture("cm3.core")));
-    assert_eq!(all, gdb);
+    let (all, ends) = ours(&CORE);
+    assert_eq!(all, of_gdb_on(&CORE));
     assert!(all.iter().map(|(_, lines)| lines.len()).sum::<usize>() > 30, "{all:?}");
-    assert_eq!(ends, [""; 0], "{text}");
+    for (thread, end) in ends {
+        let want = match &*thread {
+            // Its handler is written in assembler, and where that keeps the link register no unwind information says.
+            "watchdog" => "the return address of the function at 0x2550 is not known",
+            "startup" => "the program counter is not known",
+            _ => "the outermost function",
+        };
+        assert_eq!(end, want, "{thread}");
+    }
+}
+
+/// What a crash log printed at the start of the fault handler: from there on to the thread that it interrupted.
+const LOG: [&str; 10] = [
+    "--reg",
+    "pc=0x2540",
+    "--reg",
+    "sp=0x20007fa0",
+    "--reg",
+    "lr=0xfffffffd",
+    "--reg",
+    "xpsr=0x1000003",
+    "--reg",
+    "psp=0x20002f00",
+];
+
+#[test]
+fn backtraces_of_ram_with_registers_are_those_of_gdb() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let look = |more: &[&str]| {
+        let files = [&RAM[..], &LOG, more].concat();
+        let (all, ends) = ours(&files);
+        assert_eq!(all, of_gdb_on(&files));
+        let is_watchdog = |(thread, _): &&(String, _)| thread == "watchdog";
+        let lines = all.iter().find(is_watchdog).unwrap().1.iter().map(|l| l.0.clone()).collect::<Vec<_>>();
+        let end = ends.into_iter().find(|(thread, _)| thread == "watchdog").unwrap().1;
+        (lines, end)
+    };
+    let (lines, end) = look(&[]);
+    assert_eq!(lines, ["HardFault_Handler", "record_write"]);
+    assert_eq!(end, "the unwind information for 0x1d74 needs register r7, which is not known");
+    let (lines, end) = look(&["--reg", "r7=0x20002f24"]);
+    assert_eq!(lines, ["HardFault_Handler", "record_write", "watchdog_report", "watchdog_entry", "mk_thread_shell"]);
+    assert_eq!(end, "the outermost function");
 }
