@@ -111,6 +111,14 @@ struct One<'a> {
     end: &'a End,
 }
 
+impl One<'_> {
+    /// Why there are no more frames, in words.
+    fn end(&self) -> String {
+        let how = &self.thread.position.how;
+        if *self.end == End::NoRegisters && !how.is_empty() { how.clone() } else { self.end.to_string() }
+    }
+}
+
 /// A row for each thread.
 fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     const COLUMNS: [Column; 4] = [
@@ -120,12 +128,12 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
         Column::new("end", Kind::Text),
     ];
     let mut report = Report::new("backtraces", "Backtraces", COLUMNS);
-    report.rows.extend(all.map(|One { thread, functions, end }| {
+    report.rows.extend(all.map(|one| {
         vec![
-            Cell::Named(thread.address, thread.name.clone()),
-            Cell::Frames(functions.iter().map(frame).collect()),
-            Cell::Flag(end.is_complete()),
-            Cell::Text(end.to_string()),
+            Cell::Named(one.thread.address, one.thread.name.clone()),
+            Cell::Frames(one.functions.iter().map(frame).collect()),
+            Cell::Flag(one.end.is_complete()),
+            Cell::Text(one.end()),
         ]
     }));
     report
@@ -153,17 +161,17 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     ];
     let mut report = Report::new("backtraces", "Backtraces", COLUMNS);
     let mut inferred = false;
-    for One { thread, functions, end } in all {
-        let mut label = Some(thread.label());
-        for (number, function) in (0..).zip(functions) {
+    for one in all {
+        let mut label = Some(one.thread.label());
+        for (number, function) in (0..).zip(one.functions) {
             let name = label.take().map_or(Cell::Empty, Cell::Text);
             inferred |= function.is_inferred();
             let (source, pc) = (source(function), Cell::Address(function.pc));
             report.rows.push(vec![name, Cell::Count(number), Cell::Text(words(function)), source, pc]);
         }
-        if !end.is_complete() {
+        if !one.end.is_complete() {
             let name = label.take().map_or(Cell::Empty, Cell::Text);
-            let end = Cell::Text(format!("({end})"));
+            let end = Cell::Text(format!("({})", one.end()));
             report.rows.push(vec![name, Cell::Empty, end, Cell::Empty, Cell::Empty]);
         }
     }

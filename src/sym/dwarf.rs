@@ -1,6 +1,7 @@
-//! Types from debug information: sizes, and where members lie.
+//! Debug information: types with the places of their members, enums, and (in `cfi` and `lines`) unwind tables and source
+//! lines.
 //!
-//! The only room that uses gimli. A C type is directly below the root of its unit, so only those entries are read; and
+//! The only room that uses gimli and addr2line. A C type is directly below the root of its unit, so only those entries are read; and
 //! only in units whose bytes contain the offset of the name in `.debug_str`, or the name itself. DWARF 2 to 5; nothing is
 //! indexed ahead.
 

@@ -74,7 +74,7 @@ fn backtraces_of_a_core_are_those_of_gdb() {
         let want = match &*thread {
             // Its handler is written in assembler, and where that keeps the link register no unwind information says.
             "watchdog" => "the return address of the function at 0x2550 is not known",
-            "startup" => "the program counter is not known",
+            "startup" => "ended",
             _ => "the outermost function",
         };
         assert_eq!(end, want, "{thread}");
