@@ -251,8 +251,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 26] = [
-    "bt",
+pub const MONITOR_OPTIONS: [&str; 28] = [
     // N, SEQ, or a time; not a file.
     "words",
     "count",
@@ -274,11 +273,14 @@ pub const MONITOR_OPTIONS: [&str; 26] = [
     "qnx_version",
     "usage",
     "all",
+    "bt",
     "tracex",
     "every",
     "span",
     "format",
     "width",
+    "columns",
+    "wide",
 ];
 
 type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;

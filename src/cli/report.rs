@@ -15,7 +15,7 @@ use crate::abi::Addr;
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
 use crate::kernel::{self, Detail, Kernel};
-use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, View, WIDEST, report_writer};
+use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
 use crate::query::{Amount, Query};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{Loaded, Target};
@@ -160,7 +160,7 @@ impl Document<'_> {
         let selection = Selection::of(&Ask::Last(EVENTS), self.loaded, self.query)?;
         // A page has the events as a terminal shows them.
         let options = match format.reader() {
-            Reader::Page => TableOptions { width: WIDEST, ..TableOptions::default() },
+            Reader::Page => TableOptions { width: UNLIMITED, ..TableOptions::default() },
             _ => options.clone(),
         };
         let any = selection.print(view, Format::default(), options.clone(), &mut Sink::over(&mut text))?;

@@ -8,6 +8,7 @@ mod diagnosis;
 mod dumps;
 mod elf_and_memory;
 mod error_messages;
+mod event_table;
 mod evidence;
 mod evidence_pie;
 mod found_objects;

@@ -102,10 +102,8 @@ fn run(line: &str, scratch: &Scratch, columns: Option<usize>) -> (String, i32, S
     for variable in ["TX_TRACE_ELF", "TX_TRACE_REMOTE", "COLUMNS", "XDG_DATA_HOME", "NO_COLOR"] {
         shell.env_remove(variable);
     }
-    if let Some(columns) = columns {
-        // As inside a debugger, whose terminal has so many.
-        shell.env("TX_TRACE_COLOR", "never").env("COLUMNS", columns.to_string());
-    }
+    // As inside a debugger, whose terminal has so many.
+    shell.env("TX_TRACE_COLOR", "never").env("COLUMNS", columns.unwrap_or(80).to_string());
     let out = shell.stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out.stdout), out.status.code().unwrap(), text(out.stderr))
