@@ -165,7 +165,14 @@ pub static COMMANDS: &[Row] = &[
         refuses: PREVIOUS,
         ..report("latency", "From ready to running, interrupts, spans between events", &[Name::Latency])
     },
-    Row { refuses: PREVIOUS, ..report("report", "All reports", &Name::ALL) },
+    Row {
+        refuses: PREVIOUS,
+        ..report(
+            "report",
+            "One document: what runs, who waits, the last events, threads, and all reports in short",
+            &Name::ALL,
+        )
+    },
     Row {
         words: &[("[EVENT...]", "names, globs, ids or ranges of ids; all without any")],
         formats: Formats::Reports,

@@ -75,7 +75,9 @@ pub fn answer(
         now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    if !format.has_issues() {
+    // A document has what is lost or inferred in it; who reads a file later may not see it now.
+    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    if !format.has_issues() && !is_said {
         if found && !matches!(question.ask, Ask::Info) {
             diagnostics.issues_of_result(&trace.issues);
         } else {

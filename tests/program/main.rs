@@ -19,6 +19,7 @@ mod interrupts;
 mod issue_codes;
 mod json_page;
 mod json_schema;
+mod markdown;
 mod names;
 mod output_files;
 mod plain_hex;
