@@ -306,6 +306,12 @@ impl Code {
     pub fn severity(self) -> Severity {
         self.kinds().iter().find_map(|k| k.severity()).unwrap_or(Severity::Note)
     }
+
+    /// True for what is said of files: of a core, a dump, an ELF.
+    #[must_use]
+    pub fn is_about_files(self) -> bool {
+        self.anchor() == "files"
+    }
 }
 
 impl std::fmt::Display for Code {

@@ -305,7 +305,7 @@ fn print(done: &Done, output: &Output, mut sink: Sink<'_>, diagnostics: &Diagnos
     }
     sink.finish()?;
     if !output.format.has_issues() {
-        diagnostics.issues(&done.issues);
+        diagnostics.issues_of_result(&done.issues);
     }
     Ok(done.outcome)
 }

@@ -1,13 +1,15 @@
 //! What goes to stderr: errors, issues and notes. A value that goes down the calls, so that a monitor line's answer goes
 //! to the debugger that sent the line.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use super::Outcome;
+use super::options::Color;
+use super::sink::is_plain_terminal;
 use crate::error::Error;
-use crate::output::{self, Styles};
+use crate::output::{self, Style, Styles};
 use crate::trace::Issue;
 
 /// Where diagnostics go.
@@ -15,6 +17,8 @@ use crate::trace::Issue;
 pub struct Diagnostics {
     /// Kept in place of being printed on stderr.
     buffer: Option<RefCell<String>>,
+    /// Whether they are coloured.
+    color: Cell<Color>,
     /// What comes below an error.
     below: RefCell<Vec<Issue>>,
 }
@@ -30,6 +34,20 @@ impl Diagnostics {
         Self { buffer: Some(RefCell::default()), ..Self::default() }
     }
 
+    /// Colours as the options say.
+    pub fn set_color(&self, color: Color) {
+        self.color.set(color);
+    }
+
+    fn styles(&self) -> Styles {
+        let wanted = match self.color.get() {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stderr().is_terminal() && !is_plain_terminal(),
+        };
+        Styles::new(wanted && self.buffer.is_none())
+    }
+
     /// What came into memory.
     pub fn into_text(self) -> String {
         self.buffer.map(RefCell::into_inner).unwrap_or_default()
@@ -42,7 +60,8 @@ impl Diagnostics {
 
     /// Why there is no result, or not all of it.
     pub fn failed(&self, text: impl Display) {
-        self.line(format_args!("error: {text}"));
+        let head = self.styles().text(Style::Error, "error");
+        self.write_clean(&format!("{head}: {}\n", output::escape(&text.to_string())));
     }
 
     /// What to do next.
@@ -60,12 +79,18 @@ impl Diagnostics {
         self.write(text);
     }
 
-    /// The tally of issues, below what was printed.
+    /// The tally of issues.
     pub fn issues(&self, issues: &[Issue]) {
         let mut text = Vec::new();
-        if output::write_issues(&mut text, issues, &Styles::default()).is_ok() {
-            self.write(&String::from_utf8_lossy(&text));
+        if output::write_issues(&mut text, issues, &self.styles()).is_ok() {
+            self.write_clean(&String::from_utf8_lossy(&text));
         }
+    }
+
+    /// The tally below a result: what is noted about the files, and changes nothing of it, is in `info` alone.
+    pub fn issues_of_result(&self, issues: &[Issue]) {
+        let issues: Vec<Issue> = issues.iter().filter(|issue| !issue.is_about_source()).cloned().collect();
+        self.issues(&issues);
     }
 
     /// Issues of a run that fails: they are printed below its error, which is the more likely cause.
@@ -94,8 +119,13 @@ impl Diagnostics {
             output::escape_into(body, &mut clean);
             clean.push_str(line.get(body.len()..).unwrap_or_default());
         }
+        self.write_clean(&clean);
+    }
+
+    /// Lines that are escaped already.
+    fn write_clean(&self, clean: &str) {
         match &self.buffer {
-            Some(buffer) => buffer.borrow_mut().push_str(&clean),
+            Some(buffer) => buffer.borrow_mut().push_str(clean),
             // Nothing can be printed about a stderr that cannot be written.
             None => drop(std::io::stderr().write_all(clean.as_bytes())),
         }

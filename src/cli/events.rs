@@ -1,7 +1,7 @@
 //! `events`: the catalogue, and what the application's events are called.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -47,6 +47,9 @@ pub enum Format {
     /// One that `--events` reads.
     Text(ToText),
 }
+
+/// How the application's events get names.
+const NAMES: &str = "--elf FILE or --events FILE names the application's events: tx-trace help events";
 
 type ToText = fn(&UserEvents) -> String;
 
@@ -105,11 +108,15 @@ impl Task for Events {
             return write_text(text, &names.collect(&catalogue), output);
         }
         let report = self.report(&catalogue)?;
-        if report.rows.is_empty() {
-            diagnostics.failed(self.nothing());
-        }
         let mut sink = Sink::open(output, None)?;
-        print(&report, output, &mut sink)?;
+        if report.rows.is_empty() {
+            let (nothing, hint) = self.nothing(&catalogue);
+            diagnostics.failed(nothing);
+            diagnostics.hint(hint);
+        }
+        if !report.rows.is_empty() || output.format.reader() == Reader::Program {
+            print(&report, output, &mut sink)?;
+        }
         sink.finish()?;
         Ok(if report.rows.is_empty() { Outcome::NotFound } else { Outcome::Done })
     }
@@ -139,6 +146,10 @@ impl Events {
         for word in &self.words {
             filters.add(Key::Event, word)?;
         }
+        let words = self.words.iter().map(Path::new);
+        if let Some(file) = words.into_iter().find(|word| word.is_file()) {
+            return Err(self.file_as_event(file));
+        }
         for class in &self.class {
             filters.add(Key::Class, class)?;
         }
@@ -150,24 +161,40 @@ impl Events {
         Ok(report)
     }
 
-    /// Why nothing is listed.
-    fn nothing(&self) -> String {
+    /// A word that is a file. Names of events have no dots and slashes, but a file may have any name.
+    fn file_as_event(&self, file: &Path) -> Error {
+        let file = file.display();
+        let user = if self.user { "--user " } else { "" };
+        Error::usage(Code::Usage, format!("{file} is a file: words of `events` are names, globs or ids of events"))
+            .hint(format!("tx-trace events {user}--elf {file}, or --events {file} for a file of names"))
+    }
+
+    /// Why nothing is listed, and what to do.
+    fn nothing(&self, catalogue: &Catalogue) -> (String, &'static str) {
         let asked: Vec<&str> = self.words.iter().chain(&self.class).map(String::as_str).collect();
+        let asked = asked.join(" ");
         match (self.user, asked.is_empty()) {
-            (true, true) => "no event of the application is known: --elf FILE or --events FILE names them".to_owned(),
-            (user, _) => {
-                let whose = if user { "the application" } else { "the catalogue" };
-                format!("no event of {whose} matches {}; `tx-trace events` lists them all", asked.join(" "))
+            (true, true) => ("no event of the application is known".to_owned(), NAMES),
+            (true, false) => (format!("no event of the application matches {asked}"), NAMES),
+            (false, _) if self.is_of_application(catalogue) => {
+                (format!("{asked}: an id of the application's own events, whose names are not known"), NAMES)
             }
+            (false, _) => (format!("no event of the catalogue matches {asked}"), "`tx-trace events` lists them all"),
         }
+    }
+
+    /// True where ids are asked for, and all of them are the application's.
+    fn is_of_application(&self, catalogue: &Catalogue) -> bool {
+        let id = |word: &String| word.parse().is_ok_and(|id| catalogue.user_ids().is_some_and(|ids| ids.contains(&id)));
+        self.class.is_empty() && !self.words.is_empty() && self.words.iter().all(id)
     }
 }
 
 fn print(report: &Report, output: &Output, sink: &mut Sink<'_>) -> Result<(), Error> {
     let mut report = report.clone();
     let options = sink.table_options(output);
-    if output.format.reader() == Reader::Terminal {
-        // As with events: three columns in 80, one more from 120, all from 200.
+    if output.format.reader() == Reader::Terminal && report.rows.len() > 1 {
+        // Of one event all is shown. A list has three columns in 80, one more from 120, all from 200.
         report.truncate_columns(match options.width {
             ..120 => 3,
             120..200 => 4,

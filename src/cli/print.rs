@@ -77,7 +77,11 @@ pub fn answer(
     }
     sink.finish()?;
     if !format.has_issues() {
-        diagnostics.issues(&trace.issues);
+        if found && !matches!(question.ask, Ask::Info) {
+            diagnostics.issues_of_result(&trace.issues);
+        } else {
+            diagnostics.issues(&trace.issues);
+        }
     }
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
 }

@@ -89,6 +89,7 @@ impl Request {
     /// Runs it. `option_files` were read for its options.
     pub fn run(self, option_files: &[PathBuf], diagnostics: &Diagnostics) -> Outcome {
         let Self { task, output } = self;
+        diagnostics.set_color(output.color);
         if let Some(path) = &output.path
             && let Err(error) = inputs_kept::check(&[&task.files(), option_files].concat(), path)
         {

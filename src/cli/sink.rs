@@ -67,11 +67,7 @@ impl<'a> Sink<'a> {
         let on = match output.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => {
-                let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-                    || std::env::var_os("TERM").is_none_or(|t| t == "dumb");
-                matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal() && !plain
-            }
+            Color::Auto => matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal() && !is_plain_terminal(),
         };
         Styles::new(on)
     }
@@ -83,6 +79,11 @@ impl<'a> Sink<'a> {
             _ => Ok(self.flush()?),
         }
     }
+}
+
+/// True where the environment asks for no colours.
+pub fn is_plain_terminal() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || std::env::var_os("TERM").is_none_or(|t| t == "dumb")
 }
 
 /// True for a device or a FIFO, whose reader takes what comes. Any other file is complete or not touched.

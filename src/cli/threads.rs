@@ -163,7 +163,7 @@ fn print(
     drop(writer);
     sink.finish()?;
     if !format.has_issues() {
-        diagnostics.issues(&found.issues);
+        diagnostics.issues_of_result(&found.issues);
     }
     Ok(printing::outcome(Outcome::Done, &found.issues, output))
 }

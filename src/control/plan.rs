@@ -5,7 +5,7 @@ use super::clock::inserts_with_cycles;
 use super::mark::Insertion;
 use super::state::{State, Variable};
 use crate::abi::Endian;
-use crate::catalogue::mask_names;
+use crate::catalogue::mask_text;
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::threadx::layout::TraceLayout;
@@ -107,15 +107,11 @@ fn no_symbol(name: &str) -> Error {
 fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
     let Some(mask) = state.mask else { return Err(no_symbol(ENABLE_BITS)) };
     let new = change(mask.value);
-    let words = |list: Vec<&str>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     let mut notes = Vec::new();
     if new == mask.value {
         notes.push(format!("the mask is {new:#010x} already: nothing is written"));
-    }
-    for (verb, bits) in [("on", new & !mask.value), ("off", mask.value & !new)] {
-        if bits & 0xFFFF_FFFF != 0 {
-            notes.push(format!("{verb}: {}", words(mask_names(bits))));
-        }
+    } else {
+        notes.push(format!("classes of events: {} -> {}", mask_text(mask.value), mask_text(new)));
     }
     if new != mask.value && new & 7 != 7 {
         notes.push(

@@ -193,7 +193,9 @@ struct Grid<'r> {
 
 impl<'r> Grid<'r> {
     fn of(report: &'r Report, words: &Words<'_>) -> Self {
-        let has_value = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
+        let is_shown =
+            |cell: &Cell| !matches!(cell, Cell::Empty) && !matches!(cell, Cell::Text(text) if text.is_empty());
+        let has_value = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(is_shown));
         let kept: Vec<usize> = (0..report.columns.len()).filter(|at| *at == 0 || has_value(*at)).collect();
         let columns: Vec<&Column> = kept.iter().filter_map(|at| report.columns.get(*at)).collect();
         let shown = |row: &Vec<Cell>| {

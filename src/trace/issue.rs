@@ -58,6 +58,12 @@ impl Issue {
         self
     }
 
+    /// True for a note about the files that were read, which changes nothing of what is shown.
+    #[must_use]
+    pub fn is_about_source(&self) -> bool {
+        self.severity == Severity::Note && self.code.is_about_files()
+    }
+
     /// The same, at a place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {

@@ -218,7 +218,7 @@ fn a_dump_that_tells_its_addresses_is_moved_only_when_told() {
     let path = text(scratch.path("ram.hex"));
     fs::write(&path, ihex(RAM, &ram())).unwrap();
     let elf = text(fixture("cm3.elf"));
-    let got = tx_trace(&["last", "1", "--elf", &elf, "--image", &format!("{path}@0x30000000")]);
+    let got = tx_trace(&["info", "--elf", &elf, "--image", &format!("{path}@0x30000000")]);
     assert!(err(&got).contains("begins at 0x20000000 by itself; it was moved to 0x30000000, as you said"));
     let got = tx_trace(&["last", "1", "--elf", &elf, "--image", &format!("{path}@{RAM:#x}")]);
     assert_eq!(err(&got), "");

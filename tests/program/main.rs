@@ -22,4 +22,5 @@ mod names;
 mod output_files;
 mod plain_hex;
 mod readme;
+mod report_tables;
 mod safety;

@@ -253,7 +253,7 @@ fn a_repeating_event_has_period_and_jitter() {
     assert_eq!(lines(&every(&["tx_thread_i*"])), ["tx_thread_identify 0 - - - - - -"]);
     assert!(noted(&every(&["tx_queue_send"]), "--every tx_queue_send: no such event"));
     let wrong = try_latency(&t, &Catalogue::threadx(Names::Duo), &["tx_queue_sent"], &[]).unwrap_err();
-    assert_eq!((wrong.kind, wrong.message.as_str()), (ErrorKind::Failed, "there is no event 'tx_queue_sent'"));
+    assert_eq!((wrong.kind, wrong.message.as_str()), (ErrorKind::Failed, "no catalogue has an event 'tx_queue_sent'"));
 }
 
 // ---- --span ----
@@ -310,8 +310,8 @@ fn what_makes_no_span_is_a_mistake() {
         ("..tx_queue_send", "A..B or A..B:FIELD is wanted"),
         ("tx_queue_send..", "A..B or A..B:FIELD is wanted"),
         ("tx_queue_send..tx_queue_receive:", "A..B or A..B:FIELD is wanted"),
-        ("tx_queue_sent..tx_queue_receive", "there is no event 'tx_queue_sent'"),
-        ("tx_queue_send..tx_queue_received", "there is no event 'tx_queue_received'"),
+        ("tx_queue_sent..tx_queue_receive", "no catalogue has an event 'tx_queue_sent'"),
+        ("tx_queue_send..tx_queue_received", "no catalogue has an event 'tx_queue_received'"),
         ("tx_queue_send..tx_queue_receive:nonsense", "'tx_queue_send' has no field 'nonsense'"),
         ("tx_queue_send..tx_mutex_get:enqueued", "'tx_mutex_get' has no field 'enqueued'"),
     ] {

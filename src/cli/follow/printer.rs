@@ -99,7 +99,7 @@ impl<'t> Printer<'t> {
             });
         }
         if !self.format.has_issues() {
-            self.diagnostics.issues(&self.issues);
+            self.diagnostics.issues_of_result(&self.issues);
         }
         Ok(())
     }

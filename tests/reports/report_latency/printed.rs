@@ -40,9 +40,9 @@ fn mistakes_are_said() {
     let source = "cm3.elf cm3.core";
     for (words, code, says) in [
         ("latency --span tx_queue_send", 2, "A..B or A..B:FIELD is wanted"),
-        ("latency --span tx_queue_send..tx_queue_get", 2, "there is no event 'tx_queue_get'"),
+        ("latency --span tx_queue_send..tx_queue_get", 2, "no catalogue has an event 'tx_queue_get'"),
         ("latency --span tx_queue_send..tx_queue_receive:nonsense", 2, "'tx_queue_send' has no field 'nonsense'"),
-        ("latency --every no_such_event", 2, "there is no event 'no_such_event'"),
+        ("latency --every no_such_event", 2, "no catalogue has an event 'no_such_event'"),
         ("latency --every no_such_*", 2, "no event in the catalogue fits 'no_such_*'"),
         ("profile --every tx_queue_send", 2, "--every and --span go with latency and report"),
         ("latency --every tx_queue_flush", 0, "--every tx_queue_flush: no such event"),
