@@ -66,8 +66,8 @@ fn add_text(out: &mut String, text: &str) {
     }
 }
 
-/// An event as a line, in buffers that are used again. The crate looks at every byte of every field once more; most fields
-/// are numbers, and a list of ten million events takes half as long again with it.
+/// An event as a line, in buffers that are used again. Most fields are numbers, which need no quotes: the crate looks at
+/// each byte for them, and a long list takes 1.4 times as long with it.
 #[derive(Default)]
 struct Record {
     /// Each field with a comma behind it.
