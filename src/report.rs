@@ -165,6 +165,8 @@ pub struct Report {
     pub columns: Vec<Column>,
     /// Rows; each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
+    /// Rows that were counted and not made: more than were asked for.
+    pub more: u64,
     /// Why there are no rows: one sentence, without a full stop.
     pub nothing: String,
     /// What is special about this trace, and changes how the rows are to be read: one line each. What a column means is

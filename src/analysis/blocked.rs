@@ -237,12 +237,12 @@ impl Making for Blocked {
         rows.sort_by_key(|(key, row)| {
             (row.open.is_none(), Reverse(row.open.map(|(t, _)| t)), Reverse(row.total), key.thread)
         });
-        let report = Report {
-            rows: rows.into_iter().map(|(key, row)| cells(key, row, system)).collect(),
+        let mut report = Report {
             nothing: nothing(system).to_owned(),
             notes: self.notes(scope, system),
             ..Report::new("blocked", "Waits", COLUMNS)
         };
+        rows.into_iter().for_each(|(key, row)| scope.push(&mut report, || cells(key, row, system)));
         vec![report]
     }
 }

@@ -257,7 +257,7 @@ pub fn reports(
         return tracex::reports(trace, catalogue, query, &request.names);
     }
     let mut made = Made::of(trace, catalogue, query, request)?;
-    Ok(request.names.iter().flat_map(|name| made.report(*name)).collect())
+    Ok(request.names.iter().flat_map(|name| made.report(*name, usize::MAX)).collect())
 }
 
 /// What one pass over the events found. Each report is made when it is asked for: who prints them one by one needs room
@@ -300,8 +300,10 @@ impl<'a> Made<'a> {
         Ok(Self { reports, tracker, end })
     }
 
-    /// A report of the request, with those that belong to it; nothing where it was asked for before.
-    pub fn report(&mut self, name: Name) -> Vec<Report> {
+    /// A report of the request, with those that belong to it, each with so many rows at most; nothing where it was asked
+    /// for before.
+    pub fn report(&mut self, name: Name, most: usize) -> Vec<Report> {
+        self.reports.scope.most = most;
         let mut reports = self.reports.finish(name, self.tracker.system());
         times::judge(&mut reports, &self.tracker.system().trace.clock);
         reports

@@ -1,17 +1,15 @@
 //! What became of a call: whether it blocked, for how long, and who ended it.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 
-use super::tracker::{Change, Consumer, Step, System, ThreadState, Tracker, Wants, Who};
+use super::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Tracker, Wants, Who};
 use crate::catalogue::Catalogue;
-use crate::trace::{ContextId, Trace};
+use crate::trace::{ContextId, Event, Trace, Walk};
 
 /// What became of a call that blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The event of the call.
-    pub seq: u64,
-    /// Ticks from blocking to being ready again, or to the end of the trace.
+    /// Ticks from blocking to being ready again, or to the last event that was looked at.
     pub ticks: i64,
     /// Who made the caller ready.
     pub by: Waker,
@@ -22,6 +20,8 @@ pub struct Outcome {
 pub enum Waker {
     /// Nobody: it still waits at the end of the trace.
     Nobody,
+    /// It still waits at the last event that was looked at, which is not the last of the trace.
+    NotYet,
     /// A thread.
     Thread(ContextId),
     /// An interrupt, with its number where that is known.
@@ -30,59 +30,104 @@ pub enum Waker {
     Unknown,
 }
 
-/// Outcomes of calls, found by the event of the call.
-#[derive(Debug, Clone, Default)]
-pub struct Outcomes(Vec<Outcome>);
+/// Finds what became of calls, event by event. It looks so many slots ahead, and keeps in memory what it has found
+/// there: a trace may be of any length.
+pub struct Outcomes<'a> {
+    tracker: Tracker<'a>,
+    walk: Walk<'a>,
+    ahead: u64,
+    /// The number of the last event that was looked at, its ticks, and whether it is the last one of all.
+    seen: Option<(u64, i64)>,
+    is_over: bool,
+    found: Found,
+}
 
-impl Outcomes {
-    /// Finds what became of every call between two sequence numbers (both included) that blocked.
+impl<'a> Outcomes<'a> {
+    /// Looks `ahead` slots further than the event that is asked about.
     #[must_use]
-    pub fn of(trace: &Trace, catalogue: &Catalogue, first: u64, last: u64) -> Self {
-        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
-        let mut finder = Finder { first, last, newest: 0, all: Vec::new() };
-        trace.visit(|event| {
-            tracker.event(event, &mut finder);
-            ControlFlow::Continue(())
-        });
-        tracker.finish(&mut finder);
-        let Finder { newest, mut all, .. } = finder;
-        for (no, thread) in tracker.system().threads().filter(|(_, t)| matches!(t.state, ThreadState::Blocked(_))) {
-            if let Some(call) = tracker.system().calls_of(no).blocked_in.filter(|c| (first..=last).contains(&c.seq)) {
-                all.push(Outcome { seq: call.seq, ticks: newest.saturating_sub(thread.since), by: Waker::Nobody });
+    pub fn new(trace: &'a Trace, catalogue: &'a Catalogue, ahead: u64) -> Self {
+        let tracker = Tracker::new(trace, catalogue, Wants::ALL);
+        Self { tracker, walk: trace.events(), ahead, seen: None, is_over: false, found: Found::default() }
+    }
+
+    /// What became of the call with this event; `None` where it did not block, or is no call. Events are asked about in
+    /// the order of the trace.
+    pub fn of(&mut self, event: &Event) -> Option<Outcome> {
+        self.look_up_to(event.seq.saturating_add(self.ahead));
+        while let Some(oldest) = self.found.0.first_entry().filter(|e| *e.key() < event.seq) {
+            oldest.remove();
+        }
+        match *self.found.0.get(&event.seq)? {
+            Fate::Over(outcome) => Some(outcome),
+            Fate::Waits { thread, since } => {
+                let system = self.tracker.system();
+                let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+                let in_it = system.calls_of(thread).blocked_in.is_some_and(|call| call.seq == event.seq);
+                let by = if self.is_over { Waker::Nobody } else { Waker::NotYet };
+                let ticks = self.seen.map_or(0, |(_, ticks)| ticks.saturating_sub(since));
+                (is_blocked && in_it).then_some(Outcome { ticks, by })
             }
         }
-        all.sort_by_key(|o| o.seq);
-        Self(all)
     }
 
-    /// What became of the call with this event; `None` where it did not block, or is no call.
-    #[must_use]
-    pub fn get(&self, seq: u64) -> Option<&Outcome> {
-        self.0.binary_search_by_key(&seq, |o| o.seq).ok().and_then(|i| self.0.get(i))
-    }
-}
-
-/// Collects the outcomes of calls in a range.
-struct Finder {
-    first: u64,
-    last: u64,
-    /// Ticks of the last event.
-    newest: i64,
-    all: Vec<Outcome>,
-}
-
-impl Consumer for Finder {
-    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
-        self.newest = step.event.ticks;
-        for change in step.changes {
-            let Change::Readied { by, waited: Some(wait), .. } = *change else { continue };
-            let Some(call) = wait.call.filter(|c| (self.first..=self.last).contains(&c.seq)) else { continue };
-            let by = match by {
-                Who::Thread(no) => system.thread(no).and_then(|t| t.context).map_or(Waker::Unknown, Waker::Thread),
-                Who::Isr => Waker::Interrupt(step.event.isr),
-                _ => Waker::Unknown,
-            };
-            self.all.push(Outcome { seq: call.seq, ticks: step.event.ticks.saturating_sub(wait.from), by });
+    fn look_up_to(&mut self, seq: u64) {
+        while !self.is_over && self.seen.is_none_or(|(seen, _)| seen < seq) {
+            match self.walk.next() {
+                Some(event) => {
+                    self.seen = Some((event.seq, event.ticks));
+                    self.tracker.event(&event, &mut self.found);
+                }
+                None => {
+                    self.is_over = true;
+                    self.tracker.finish(&mut self.found);
+                }
+            }
         }
+    }
+}
+
+/// What is known of a call that blocked.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    /// Its caller waits since these ticks.
+    Waits { thread: ThreadNo, since: i64 },
+    /// Its caller was made ready.
+    Over(Outcome),
+}
+
+/// Calls that blocked, by the numbers of their events.
+#[derive(Default)]
+struct Found(BTreeMap<u64, Fate>);
+
+impl Consumer for Found {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        for change in step.changes {
+            match *change {
+                Change::Blocked { thread, .. } => {
+                    let since = system.thread(thread).map(|t| t.since);
+                    if let (Some(since), Some(call)) = (since, system.calls_of(thread).blocked_in) {
+                        self.0.insert(call.seq, Fate::Waits { thread, since });
+                    }
+                }
+                Change::Readied { by, waited: Some(wait), .. } => {
+                    let Some(call) = wait.call else { continue };
+                    let by = match by {
+                        Who::Thread(no) => {
+                            system.thread(no).and_then(|t| t.context).map_or(Waker::Unknown, Waker::Thread)
+                        }
+                        Who::Isr => Waker::Interrupt(step.event.isr),
+                        _ => Waker::Unknown,
+                    };
+                    let ticks = step.event.ticks.saturating_sub(wait.from);
+                    self.0.insert(call.seq, Fate::Over(Outcome { ticks, by }));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        // Whether these wait on is not known.
+        self.0.retain(|_, fate| matches!(fate, Fate::Over(_)));
     }
 }

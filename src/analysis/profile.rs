@@ -121,13 +121,14 @@ impl Profile {
         self.cores.iter().map(total).collect()
     }
 
-    /// Rows of a table, the most time first: by core, the first cells, ticks and share. `cells` makes the first ones.
+    /// Adds rows to a table, the most time first: by core, the first cells, ticks and share. `cells` makes the first ones.
     fn rows<T>(
         &self,
         mut list: Vec<(u16, T, i64)>,
         cells: impl Fn(T) -> Vec<Cell>,
         scope: &Scope<'_>,
-    ) -> Vec<Vec<Cell>> {
+        report: &mut Report,
+    ) {
         let totals = self.totals();
         list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
         let row = |(core, first, ticks): (u16, T, i64)| {
@@ -135,13 +136,12 @@ impl Profile {
             let core = (scope.cores > 1).then(|| Cell::Count(u64::from(core)));
             core.into_iter().chain(cells(first)).chain([Cell::Ticks(ticks), share_cell(ticks, total)]).collect()
         };
-        list.into_iter().map(row).collect()
+        list.into_iter().for_each(|one| scope.push(report, || row(one)));
     }
 
     fn threads(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let first = [Column::new("who", Kind::Thread), Column::new("kind", Kind::Text)];
         let cells = |who| vec![who_cell(who, system), Cell::Text(word(who).to_owned())];
-        let rows = self.rows(self.all().collect(), cells, scope);
         let mut notes = scope.notes();
         let gaps = system.trace.gaps.len() as u64;
         if gaps > 0 {
@@ -152,7 +152,8 @@ impl Profile {
         }
         let nothing = "no event shows who had the processor".to_owned();
         let mut report = Report::new("profile", "Processor time", profile_columns(&first, scope));
-        (report.rows, report.notes, report.nothing) = (rows, notes, nothing);
+        (report.notes, report.nothing) = (notes, nothing);
+        self.rows(self.all().collect(), cells, scope, &mut report);
         report
     }
 
@@ -177,7 +178,8 @@ impl Profile {
         };
         let list = by.iter().map(|((core, party), (ticks, n))| (*core, (*party, *n), *ticks)).collect();
         let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
-        (report.rows, report.notes) = (self.rows(list, cells, scope), scope.notes());
+        report.notes = scope.notes();
+        self.rows(list, cells, scope, &mut report);
         report
     }
 }

@@ -4,6 +4,7 @@
 
 use super::tracker::{Call, System, ThreadNo};
 use crate::query::Query;
+use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
 /// The most contexts that are counted apart.
@@ -12,6 +13,8 @@ const MAX_CONTEXTS: usize = 1 << 24;
 /// The window and the filters of reports, and what was seen of them.
 pub(super) struct Scope<'q> {
     query: &'q Query<'q>,
+    /// The most rows that a table is to have.
+    pub most: usize,
     /// Number of events in the trace.
     pub events: u64,
     /// Number of events that the filters keep.
@@ -38,6 +41,7 @@ impl<'q> Scope<'q> {
     pub fn new(trace: &Trace, query: &'q Query<'q>) -> Self {
         Self {
             query,
+            most: usize::MAX,
             events: 0,
             kept: 0,
             span: None,
@@ -112,6 +116,15 @@ impl<'q> Scope<'q> {
     /// Ticks at the end.
     pub fn end(&self) -> i64 {
         self.span.map_or(0, |(_, to)| to)
+    }
+
+    /// Adds a row to a table; one more than are asked for is counted, and its cells are not made.
+    pub fn push(&self, report: &mut Report, cells: impl FnOnce() -> Vec<Cell>) {
+        if report.rows.len() < self.most {
+            report.rows.push(cells());
+        } else {
+            report.more += 1;
+        }
     }
 
     /// What every report says of its window.

@@ -2,7 +2,9 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::scope::Scope;
 use super::tracker::System;
@@ -55,12 +57,55 @@ type Key = (String, u64, bool);
 /// Counts events by context and definition.
 #[derive(Debug)]
 pub(super) struct Services {
-    /// By context; the last one is for events of an unknown context.
-    contexts: Vec<Pages>,
-    /// Numbers of what the catalogue does not know: context in the upper half of the word, id in the lower.
-    unknown: Interner,
-    unknown_counts: Vec<u64>,
+    /// How many contexts there are, and one for events of no context.
+    contexts: usize,
+    known: Known,
+    /// By context and id: what the catalogue does not know.
+    unknown: Pairs,
     left_out: u64,
+}
+
+/// Counts of the catalogue's events.
+#[derive(Debug)]
+enum Known {
+    /// By context.
+    Pages(Vec<Pages>),
+    /// By context and definition, where pages of each context would take too much room.
+    Pairs(Pairs),
+}
+
+/// The most contexts that have pages.
+const MAX_PAGED: usize = 4096;
+
+/// Counts by two numbers.
+#[derive(Debug, Default)]
+struct Pairs {
+    /// The first in the upper half of a word, the second in the lower.
+    numbers: Interner,
+    counts: Vec<u64>,
+}
+
+impl Pairs {
+    const fn word(first: u32, second: u32) -> u64 {
+        (first as u64) << 32 | second as u64
+    }
+
+    fn has(&self, first: u32, second: u32) -> bool {
+        self.numbers.find(Self::word(first, second)).is_some()
+    }
+
+    fn bump(&mut self, first: u32, second: u32) {
+        let at = usize::try_from(self.numbers.intern(Self::word(first, second))).unwrap_or(usize::MAX);
+        match self.counts.get_mut(at) {
+            Some(n) => *n += 1,
+            None => self.counts.push(1),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        self.numbers.words().iter().zip(&self.counts).map(move |(word, n)| (half(word >> 32), half(*word), *n))
+    }
 }
 
 /// Most first, then by name.
@@ -119,59 +164,106 @@ impl Making for Services {
 
 impl Services {
     fn new(trace: &Trace) -> Self {
-        Self {
-            contexts: vec![Pages::default(); trace.contexts.len().saturating_add(1)],
-            unknown: Interner::default(),
-            unknown_counts: Vec::new(),
-            left_out: 0,
-        }
+        let contexts = trace.contexts.len().saturating_add(1);
+        let known = match contexts {
+            0..=MAX_PAGED => Known::Pages(vec![Pages::default(); contexts]),
+            _ => Known::Pairs(Pairs::default()),
+        };
+        Self { contexts, known, unknown: Pairs::default(), left_out: 0 }
     }
 
     fn count(&mut self, event: &Event) {
         let Some(def) = event.def else { return self.unknown(event) };
-        let unknown = self.contexts.len().saturating_sub(1);
+        let unknown = self.contexts.saturating_sub(1);
         let index = usize::try_from(event.context.0).map_or(unknown, |i| i.min(unknown));
-        if let Some(pages) = self.contexts.get_mut(index) {
-            pages.bump(def);
+        match &mut self.known {
+            Known::Pages(contexts) => {
+                if let Some(pages) = contexts.get_mut(index) {
+                    pages.bump(def);
+                }
+            }
+            Known::Pairs(pairs) => {
+                pairs.bump(u32::try_from(index).unwrap_or(u32::MAX), def.0);
+            }
         }
     }
 
     #[cold]
     fn unknown(&mut self, event: &Event) {
-        let key = u64::from(event.context.0) << 32 | u64::from(event.id);
-        if self.unknown_counts.len() >= MAX_UNKNOWN && self.unknown.find(key).is_none() {
+        let (context, id) = (event.context.0, event.id);
+        if self.unknown.counts.len() >= MAX_UNKNOWN && !self.unknown.has(context, id) {
             self.left_out += 1;
             return;
         }
-        let at = usize::try_from(self.unknown.intern(key)).unwrap_or(usize::MAX);
-        match self.unknown_counts.get_mut(at) {
-            Some(n) => *n += 1,
-            None => self.unknown_counts.push(1),
+        self.unknown.bump(context, id);
+    }
+
+    /// Calls `each` with every context, the name of an event, and how often it was inserted there.
+    fn visit<'s>(&'s self, system: &'s System<'_>, mut each: impl FnMut(ContextId, Cow<'s, str>, u64)) {
+        // Several definitions may share a name: the same event as several releases or modes record it.
+        let mut known = |id: u32, def: DefId, n| each(ContextId(id), Cow::Borrowed(&system.catalogue[def].name), n);
+        match &self.known {
+            Known::Pages(contexts) => {
+                for (id, pages) in (0u32..).zip(contexts) {
+                    pages.iter().for_each(|(def, n)| known(id, def, n));
+                }
+            }
+            Known::Pairs(pairs) => pairs.iter().for_each(|(context, def, n)| known(context, DefId(def), n)),
         }
+        let unknown =
+            |(context, id, n): (u32, u32, u64)| each(ContextId(context), system.catalogue.made_up_name(id).into(), n);
+        self.unknown.iter().for_each(unknown);
+    }
+
+    /// True for contexts whose rows are asked for: all that are no threads, and the threads with the most events, by name
+    /// where these are equal.
+    fn wanted(&self, most: usize, system: &System<'_>) -> Vec<bool> {
+        let is_thread = |id| system.trace.contexts.get(id).is_some_and(|c| c.kind == ContextKind::Thread);
+        let mut totals = vec![0u64; self.contexts];
+        self.visit(system, |id, _, n| {
+            if let Some(total) = usize::try_from(id.0).ok().and_then(|at| totals.get_mut(at)) {
+                *total = total.saturating_add(n);
+            }
+        });
+        let mut first: BTreeSet<(Reverse<u64>, (String, u64), u32)> = BTreeSet::new();
+        let ids = || (0u32..).map(ContextId);
+        for (id, total) in ids().zip(&totals).filter(|(id, total)| **total > 0 && is_thread(*id)) {
+            if first.len() < most || first.last().is_some_and(|last| *total >= last.0.0) {
+                first.insert((Reverse(*total), context_key(id, system), id.0));
+            }
+            if first.len() > most {
+                first.pop_last();
+            }
+        }
+        let first: BTreeSet<u32> = first.into_iter().map(|(.., id)| id).collect();
+        ids().zip(&totals).map(|(id, _)| !is_thread(id) || first.contains(&id.0)).collect()
     }
 
     fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let mut all = ByName::new();
         let mut by: BTreeMap<Key, (Cell, ByName)> = BTreeMap::new();
-        let mut take = |id: ContextId, name: String, n: u64| {
+        let wanted = (scope.most < self.contexts).then(|| self.wanted(scope.most, system));
+        let is_wanted = |id: ContextId| {
+            let at = usize::try_from(id.0).unwrap_or(usize::MAX);
+            wanted.as_ref().is_none_or(|wanted| wanted.get(at).copied().unwrap_or(true))
+        };
+        let mut more = 0;
+        self.visit(system, |id, name, n| {
+            let add = |counts: &mut ByName| match counts.get_mut(name.as_ref()) {
+                Some(sum) => *sum = sum.saturating_add(n),
+                None => drop(counts.insert(name.clone().into_owned(), n)),
+            };
+            add(&mut all);
+            if !is_wanted(id) {
+                more += 1;
+                return;
+            }
             let (word, address) = context_key(id, system);
             let cell = context_cell(id, system);
             let key = (word, address, matches!(cell, Cell::Named(..)));
             let (_, own) = by.entry(key).or_insert_with(|| (cell, ByName::new()));
-            for counts in [own, &mut all] {
-                let sum = counts.entry(name.clone()).or_default();
-                *sum = sum.saturating_add(n);
-            }
-        };
-        for (index, pages) in self.contexts.iter().enumerate() {
-            let id = ContextId(u32::try_from(index).unwrap_or(u32::MAX));
-            // Several definitions may share a name: the same event as several releases or modes record it.
-            pages.iter().for_each(|(def, n)| take(id, system.catalogue[def].name.clone(), n));
-        }
-        for (key, n) in self.unknown.words().iter().zip(&self.unknown_counts) {
-            let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
-            take(ContextId(half(key >> 32)), system.catalogue.made_up_name(half(*key)), *n);
-        }
+            add(own);
+        });
         let numbers = [
             Column::new("event", Kind::Event),
             Column::new("count", Kind::Count),
@@ -185,18 +277,19 @@ impl Services {
         };
         let mut services = report("services", "Events", numbers.into());
         for (name, n) in sorted(all) {
-            services.rows.push(vec![Cell::Text(name), Cell::Count(n), ratio(n, scope.kept)]);
+            scope.push(&mut services, || vec![Cell::Text(name), Cell::Count(n), ratio(n, scope.kept)]);
         }
         let mut threads = report("services_threads", "Events by thread", by_thread);
         let mut groups: Vec<(u64, Cell, ByName)> =
             by.into_values().map(|(cell, own)| (own.values().fold(0, |s, n| n.saturating_add(s)), cell, own)).collect();
         // The map was in order of names: those with as many events stay so.
-        groups.sort_by_key(|(total, ..)| std::cmp::Reverse(*total));
+        groups.sort_by_key(|(total, ..)| Reverse(*total));
         for (total, cell, own) in groups {
             for (name, n) in sorted(own) {
-                threads.rows.push(vec![cell.clone(), Cell::Text(name), Cell::Count(n), ratio(n, total)]);
+                scope.push(&mut threads, || vec![cell.clone(), Cell::Text(name), Cell::Count(n), ratio(n, total)]);
             }
         }
+        threads.more += more;
         if self.left_out > 0 {
             let note = format!(
                 "events with ids that no definition has, left out as there are too many ids: {}",

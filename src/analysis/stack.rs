@@ -110,7 +110,7 @@ impl Stack {
         let mut report = Report { notes: scope.notes(), ..Report::new("stack", "Stack", columns) };
         let mut rows = self.rows(system);
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
-        report.rows = rows.iter().map(Row::cells).collect();
+        rows.iter().for_each(|row| scope.push(&mut report, || row.cells()));
         report.nothing = "neither stacks nor stack pointers are recorded in this trace".to_owned();
         report
     }

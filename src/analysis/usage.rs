@@ -242,9 +242,14 @@ impl Use {
         let trace = system.trace;
         let about = &trace.about;
         let pointer = bytes(about.pointer.unwrap_or(about.word));
-        let all = std::mem::take(&mut self.all);
-        let mut rows = Vec::with_capacity(all.len());
-        for one in all {
+        let mut all = std::mem::take(&mut self.all);
+        all.sort_by_key(|one| std::cmp::Reverse((one.waited, one.puts.saturating_add(one.gets))));
+        let mut report = Report {
+            nothing: "no event puts anything into an object, or asks one for anything".to_owned(),
+            notes: self.notes(scope),
+            ..Report::new("use", "Use of objects", COLUMNS)
+        };
+        let cells = |one: &One| {
             // What was once a thread's address is no thread now.
             let object = trace.objects.at(one.address).filter(|o| !o.is_thread);
             let name = object.map(|o| o.name.clone()).filter(|n| !n.is_empty());
@@ -257,7 +262,7 @@ impl Use {
             let label = || one.def.and_then(|def| self.of(def)).map_or("", |used| &used.label);
             let kind = object.and_then(|o| o.type_name).unwrap_or_else(label);
             let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
-            let row = vec![
+            vec![
                 Cell::Named(one.address, name),
                 if kind.is_empty() { Cell::Empty } else { Cell::Text(kind.to_owned()) },
                 Cell::Count(one.puts),
@@ -269,16 +274,10 @@ impl Use {
                 count(capacity),
                 Cell::Count(u64::try_from(one.threads.len()).unwrap_or(u64::MAX)),
                 count(one.is_lock.then_some(one.contended)),
-            ];
-            rows.push(((one.waited, one.puts.saturating_add(one.gets)), row));
-        }
-        rows.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
-        Report {
-            rows: rows.into_iter().map(|(_, row)| row).collect(),
-            nothing: "no event puts anything into an object, or asks one for anything".to_owned(),
-            notes: self.notes(scope),
-            ..Report::new("use", "Use of objects", COLUMNS)
-        }
+            ]
+        };
+        all.iter().for_each(|one| scope.push(&mut report, || cells(one)));
+        report
     }
 
     fn notes(&self, scope: &Scope<'_>) -> Vec<String> {

@@ -165,7 +165,14 @@ pub static COMMANDS: &[Row] = &[
         refuses: PREVIOUS,
         ..report("latency", "From ready to running, interrupts, spans between events", &[Name::Latency])
     },
-    Row { refuses: PREVIOUS, ..report("report", "All reports", &Name::ALL) },
+    Row {
+        refuses: PREVIOUS,
+        ..report(
+            "report",
+            "One document: what runs, who waits, the last events, threads, and all reports in short",
+            &Name::ALL,
+        )
+    },
     Row {
         words: &[("[EVENT...]", "names, globs, ids or ranges of ids; all without any")],
         formats: Formats::Reports,
@@ -251,7 +258,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 25] = [
+pub const MONITOR_OPTIONS: [&str; 27] = [
     // N, SEQ, or a time; not a file.
     "words",
     "count",
@@ -278,6 +285,8 @@ pub const MONITOR_OPTIONS: [&str; 25] = [
     "span",
     "format",
     "width",
+    "columns",
+    "wide",
 ];
 
 type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;

@@ -11,7 +11,7 @@ struct Demo;
 
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Demo) -> Result<Request, Error> {
-    Ok(Request::new(Demo, Output::of(row, typed.output)?))
+    Ok(Request::new(Demo, Output::of(row, typed.output)?.with(typed.columns)))
 }
 
 impl Task for Demo {

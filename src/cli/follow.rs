@@ -2,6 +2,7 @@
 
 mod intervals;
 mod look;
+mod losses;
 mod printer;
 
 use std::time::{Duration, Instant};
@@ -50,7 +51,8 @@ fn usage(message: &str) -> Error {
 
 /// Of what was typed.
 pub fn request(typed: options::Follow) -> Result<Request, Error> {
-    let options::Follow { count, mut read, from_start, halt_every, wait, until, limit, report, every, after } = typed;
+    let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } =
+        typed;
     let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;
     let options::Read { source, filters: which, mut clock, output, .. } = read;
     if which.from.is_some() || which.to.is_some() || which.around.is_some() {
@@ -89,7 +91,7 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
         reports: (!report.is_empty()).then(|| (ReportRequest { names: report, ..ReportRequest::default() }, interval)),
         once: after,
     };
-    Ok(Request::new(follow, Output::new(output.format, output.printing)))
+    Ok(Request::new(follow, Output::new(output.format, output.printing).with(columns)))
 }
 
 /// What to begin with, by N and `--from-start`; and the files among the words.

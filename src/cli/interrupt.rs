@@ -27,6 +27,15 @@ impl Drop for Guard {
     }
 }
 
+/// What goes to the terminal has colours: a signal that ends the program ends them too.
+pub fn end_colours() {
+    #[cfg(unix)]
+    {
+        signals::install(&INTERRUPT);
+        signals::end_colours();
+    }
+}
+
 /// A file that is not complete: removed when this is dropped, and when a signal ends the program.
 pub struct Unfinished {
     path: PathBuf,

@@ -14,7 +14,7 @@ use crate::analysis::Name;
 use crate::catalogue::Names;
 use crate::format::Format as TraceFormat;
 use crate::mem::Region;
-use crate::output::Format;
+use crate::output::{ExtraColumn, Format};
 use crate::query::Amount;
 use crate::rsp::Leave;
 use crate::session::Image;
@@ -49,6 +49,8 @@ pub struct Last {
     pub count: Option<Amount>,
     #[command(flatten)]
     pub read: Read,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
 }
 
 /// Options of `list`.
@@ -59,6 +61,20 @@ pub struct List {
     pub count: Option<u64>,
     #[command(flatten)]
     pub read: Read,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
+}
+
+/// Which columns the table of events has.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct ExtraColumns {
+    /// More columns in the table of events: time, stamp, priority, threshold
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::column)]
+    pub columns: Vec<ExtraColumn>,
+    /// All columns in the table of events
+    #[arg(long)]
+    pub wide: bool,
 }
 
 /// Options of the commands that take no filters.
@@ -433,6 +449,8 @@ pub struct Follow {
     pub count: Option<u64>,
     #[command(flatten)]
     pub read: Read,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
     /// Begin with all that is there already (N begins with the newest N)
     #[arg(long, help_heading = "Following")]
     pub from_start: bool,
@@ -464,6 +482,8 @@ pub struct Follow {
 pub struct Demo {
     #[command(flatten)]
     pub output: Output,
+    #[command(flatten)]
+    pub columns: ExtraColumns,
 }
 
 /// Options of `gdb`.

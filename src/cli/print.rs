@@ -1,7 +1,6 @@
 //! Prints the answer to a question.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
@@ -76,7 +75,9 @@ pub fn answer(
         now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    if !format.has_issues() {
+    // A document has what is lost or inferred in it; who reads a file later may not see it now.
+    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    if !format.has_issues() && !is_said {
         if found && !matches!(question.ask, Ask::Info) {
             diagnostics.issues_of_result(&trace.issues);
         } else {
@@ -108,6 +109,10 @@ fn none(trace: &Trace) -> &'static str {
         (false, _) => "no event passes the filters",
     }
 }
+
+/// How many events are looked at before they are printed: for the widths of columns, and for what became of a call. A
+/// trace of any length needs no more memory.
+const AHEAD: u64 = 1 << 16;
 
 /// A writer of events.
 fn event_writer<'w>(
@@ -181,6 +186,20 @@ impl<'a> Selection<'a> {
         });
     }
 
+    /// What the columns of a table have to hold, by the first events.
+    fn window(&self) -> Window {
+        let mut window = Window::default();
+        self.visit(&mut |event| {
+            window.add(event);
+            window.is_open = window.events >= AHEAD;
+            if window.is_open { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if window.is_open {
+            window.seq = window.seq.max(self.loaded.trace.about.held);
+        }
+        window
+    }
+
     /// Prints them; false where there is none.
     pub fn print(
         &self,
@@ -189,23 +208,18 @@ impl<'a> Selection<'a> {
         mut options: TableOptions,
         sink: &mut Sink<'_>,
     ) -> Result<bool, Error> {
-        let mut window = Window::default();
-        if format.reader() == Reader::Terminal {
-            self.visit(&mut |event| {
-                window.add(event);
-                ControlFlow::Continue(())
-            });
-            if options.width >= output::WIDEST {
-                let (first, last) = (window.first_seq, window.seq);
-                options.outcomes = Some(Arc::new(Outcomes::of(view.trace, view.catalogue, first, last)));
-            }
-        }
+        let is_table = format.reader() == Reader::Terminal;
+        let window = if is_table { self.window() } else { Window::default() };
+        let mut outcomes = is_table.then(|| Outcomes::new(view.trace, view.catalogue, AHEAD));
         options.time = self.time;
         let mut writer = event_writer(format, sink, &options)?;
         writer.begin(view, &window)?;
         let (mut any, mut written) = (false, Ok(()));
         self.visit(&mut |event| {
             any = true;
+            if let Some(outcome) = outcomes.as_mut().and_then(|o| o.of(event)) {
+                writer.outcome(outcome);
+            }
             written = writer.event(view, event);
             if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -237,17 +251,19 @@ fn show(
             }),
         }
     }
-    let mut writer: Box<dyn EventSink + '_> = if format.reader() == Reader::Terminal {
-        let seqs = || events.iter().map(|e: &Event| e.seq);
-        let (first, last) = (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0));
-        let outcomes = Outcomes::of(view.trace, view.catalogue, first, last);
+    let is_table = format.reader() == Reader::Terminal;
+    let mut writer: Box<dyn EventSink + '_> = if is_table {
         let newest = view.trace.newest().map(|e| e.ticks);
-        Box::new(Show::new(&mut *sink, options.styles.clone(), newest).with_outcomes(Arc::new(outcomes)))
+        Box::new(Show::new(&mut *sink, options.styles.clone(), newest))
     } else {
         event_writer(format, sink, options)?
     };
     writer.begin(view, &Window::of(events.iter().copied()))?;
     for event in &events {
+        let outcome = || Outcomes::new(view.trace, view.catalogue, u64::MAX).of(event);
+        if let Some(outcome) = if is_table { outcome() } else { None } {
+            writer.outcome(outcome);
+        }
         writer.event(view, event)?;
     }
     writer.finish(view, &view.trace.issues)?;

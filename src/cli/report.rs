@@ -15,7 +15,7 @@ use crate::abi::Addr;
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
 use crate::kernel::{self, Detail, Kernel};
-use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, View, WIDEST, report_writer};
+use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
 use crate::query::{Amount, Query};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{Loaded, Target};
@@ -32,6 +32,10 @@ const MOST: usize = 20;
 const TOP: usize = 5;
 /// Rows of threads.
 const THREADS: usize = 100;
+/// Columns of inversions that fit a terminal and a page; `inversions` has all.
+const INVERSIONS: [&str; 9] = ["waiter", "owner", "mutex", "ticks", "ended", "culprit", "culprit_ticks", "from", "to"];
+/// Columns of waits that do; `blocked` has all.
+const WAITS: [&str; 6] = ["thread", "object", "call", "open", "since", "total"];
 
 /// What is read for the document beside the trace.
 pub struct Found {
@@ -95,8 +99,15 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    fn facts(&self) -> &[(&'static str, String)] {
-        self.found.map_or(&[], |found| &found.facts)
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = self.found.map(|found| found.facts.clone()).unwrap_or_default();
+        if !self.query.keeps_all() {
+            facts.push((
+                "filters",
+                "events and tables are of what the filters keep, all else is of the whole trace".to_owned(),
+            ));
+        }
+        facts
     }
 
     fn kernel(&self) -> Option<&Kernel> {
@@ -124,9 +135,10 @@ impl Document<'_> {
         };
         out.writer.begin(&view)?;
         out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
-        out.part(Part::Facts(self.facts()))?;
-        let waits = [Name::Inversions, Name::Blocked, Name::Stack].map(|name| made.report(name));
-        let [inversions, blocked, stack] = &waits;
+        out.part(Part::Facts(&self.facts()))?;
+        let mut inversions = made.report(Name::Inversions, MOST);
+        let mut blocked = made.report(Name::Blocked, MOST);
+        let mut stack = made.report(Name::Stack, MOST);
         out.part(Part::Section("At the end"))?;
         let verdict = Verdict {
             trace,
@@ -140,14 +152,19 @@ impl Document<'_> {
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         self.threads(&made, &names, options, &mut out)?;
-        out.tables(inversions, MOST, "inversions")?;
-        out.tables(blocked, MOST, "blocked")?;
-        out.folded("Latency", &made.report(Name::Latency), MOST, "latency")?;
-        for (title, name) in [("Profile", Name::Profile), ("Statistics", Name::Stats), ("Services", Name::Services)] {
-            out.folded(title, &made.report(name), TOP, name.name())?;
+        inversions.iter_mut().for_each(|report| only(report, &INVERSIONS));
+        blocked.iter_mut().for_each(|report| only(report, &WAITS));
+        out.tables(inversions, "inversions")?;
+        out.tables(blocked, "blocked")?;
+        out.folded("Latency", made.report(Name::Latency, MOST), "latency")?;
+        for (title, name) in
+            [("Processor time", Name::Profile), ("Statistics", Name::Stats), ("Events", Name::Services)]
+        {
+            out.folded(title, made.report(name, TOP), name.name())?;
         }
-        out.folded("Stacks by events", stack, TOP, "stack")?;
-        out.folded("Use of objects", &made.report(Name::Use), TOP, "objects --use")?;
+        stack.iter_mut().for_each(|stack| shorten(stack, TOP));
+        out.folded("Stacks by events", stack, "stack")?;
+        out.folded("Use of objects", made.report(Name::Use, TOP), "objects --use")?;
         out.notes(&trace.issues)?;
         out.part(Part::End)?;
         out.writer.finish(&trace.issues)?;
@@ -160,7 +177,7 @@ impl Document<'_> {
         let selection = Selection::of(&Ask::Last(EVENTS), self.loaded, self.query)?;
         // A page has the events as a terminal shows them.
         let options = match format.reader() {
-            Reader::Page => TableOptions { width: WIDEST, ..TableOptions::default() },
+            Reader::Page => TableOptions { width: UNLIMITED, ..TableOptions::default() },
             _ => options.clone(),
         };
         let any = selection.print(view, Format::default(), options.clone(), &mut Sink::over(&mut text))?;
@@ -181,15 +198,13 @@ impl Document<'_> {
         out: &mut Pages<'_>,
     ) -> Result<(), Error> {
         let Some(kernel) = self.kernel() else {
-            let threads = by_events(made, names);
-            return out.table("Threads", &threads, THREADS, "blocked");
+            return out.table("Threads", by_events(made, names), "list --event internal_thread_*");
         };
-        let width = if out.is_page { usize::MAX } else { options.width };
-        let mut heads = ["Threads", "Objects that are held or waited for"].into_iter();
-        for report in kernel::reports(kernel, Detail::Summary { width, all: false }) {
-            out.table(heads.next().unwrap_or(report.name), &report, THREADS, "threads --all")?;
-        }
-        Ok(())
+        // A page has the columns that a narrow terminal has: what a thread waits for must be in sight.
+        let width = if out.is_page { 0 } else { options.width };
+        let mut reports = kernel::reports(kernel, Detail::Summary { width, all: false });
+        reports.iter_mut().for_each(|report| shorten(report, THREADS));
+        out.tables(reports, "threads")
     }
 }
 
@@ -206,40 +221,39 @@ impl Pages<'_> {
     }
 
     /// Tables, each a section.
-    fn tables(&mut self, reports: &[Report], most: usize, command: &str) -> Result<(), Error> {
-        reports.iter().try_for_each(|report| self.table(report.title, report, most, command))
+    fn tables(&mut self, reports: Vec<Report>, command: &str) -> Result<(), Error> {
+        reports.into_iter().try_for_each(|report| self.table(report.title, report, command))
     }
 
     /// A section of several tables that a page folds.
-    fn folded(&mut self, title: &str, reports: &[Report], most: usize, command: &str) -> Result<(), Error> {
+    fn folded(&mut self, title: &str, reports: Vec<Report>, command: &str) -> Result<(), Error> {
         if self.is_page {
             self.part(Part::Folded(title))?;
         }
-        for (i, report) in reports.iter().enumerate() {
+        for (i, report) in reports.into_iter().enumerate() {
             if !self.is_page || i > 0 {
                 self.writer.heading(report.title)?;
             }
-            self.rows(report, most, command)?;
+            self.rows(report, command)?;
         }
         Ok(())
     }
 
     /// A section of one table.
-    fn table(&mut self, title: &str, report: &Report, most: usize, command: &str) -> Result<(), Error> {
+    fn table(&mut self, title: &str, report: Report, command: &str) -> Result<(), Error> {
         self.part(Part::Section(title))?;
-        self.rows(report, most, command)
+        self.rows(report, command)
     }
 
-    /// The first rows of a table.
-    fn rows(&mut self, report: &Report, most: usize, command: &str) -> Result<(), Error> {
-        self.notes.add(report);
-        let top =
-            Report { rows: report.rows.iter().take(most).cloned().collect(), notes: Vec::new(), ..report.clone() };
-        self.writer.report(&top)?;
-        match report.rows.len().saturating_sub(most) {
-            0 => Ok(()),
-            more => self.part(Part::More(u64::try_from(more).unwrap_or(u64::MAX), command)),
+    /// The rows of a table, and how many more there are. On a page no column is empty from top to bottom.
+    fn rows(&mut self, mut report: Report, command: &str) -> Result<(), Error> {
+        self.notes.add(&report);
+        report.notes.clear();
+        if self.is_page {
+            without_empty_columns(&mut report);
         }
+        self.writer.report(&report)?;
+        if report.more > 0 { self.part(Part::More(report.more, command)) } else { Ok(()) }
     }
 
     /// The notes of all tables, each once, and what is wrong with the trace.
@@ -253,6 +267,38 @@ impl Pages<'_> {
     }
 }
 
+/// Leaves out rows behind the first ones.
+fn shorten(report: &mut Report, most: usize) {
+    let more = report.rows.len().saturating_sub(most);
+    report.rows.truncate(most);
+    report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+}
+
+/// Leaves out columns without any cell.
+fn without_empty_columns(report: &mut Report) {
+    let is_used = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
+    let used: Vec<bool> = (0..report.columns.len()).map(is_used).collect();
+    if used.iter().any(|used| *used) {
+        keep_columns(report, &used);
+    }
+}
+
+/// Leaves out all but these columns.
+fn only(report: &mut Report, names: &[&str]) {
+    let kept: Vec<bool> = report.columns.iter().map(|column| names.contains(&column.name)).collect();
+    keep_columns(report, &kept);
+}
+
+/// Leaves out the columns that are not kept.
+fn keep_columns(report: &mut Report, kept: &[bool]) {
+    let mut of_columns = kept.iter();
+    report.columns.retain(|_| of_columns.next().is_none_or(|kept| *kept));
+    for row in &mut report.rows {
+        let mut of_cells = kept.iter();
+        row.retain(|_| of_cells.next().is_none_or(|kept| *kept));
+    }
+}
+
 /// Threads as the events leave them.
 fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
     let columns = [
@@ -262,7 +308,7 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
         Column::new("ticks", Kind::Ticks).titled("for"),
         Column::new("state", Kind::Text),
     ];
-    let row = |thread: LastState| {
+    let cells = |thread: LastState| {
         let state = verdict::words(&thread, true, names);
         vec![
             Cell::Named(thread.thread.address, thread.thread.name),
@@ -272,9 +318,12 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
             Cell::Text(state),
         ]
     };
-    Report {
-        rows: made.last_states().map(row).collect(),
+    let mut report = Report {
         notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
         ..Report::new("threads", "Threads", columns)
-    }
+    };
+    let mut threads = made.last_states();
+    report.rows = threads.by_ref().take(THREADS).map(cells).collect();
+    report.more = u64::try_from(threads.count()).unwrap_or(u64::MAX);
+    report
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::analysis::{self, ReportRequest};
+use crate::analysis::{self, Made, ReportRequest};
 use crate::error::Error;
-use crate::output::{Format, TableOptions, View, report_writer};
+use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::session::Target;
@@ -72,6 +72,9 @@ pub fn print(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    if format.reader() == Reader::Program && !request.tracex {
+        return stream(request, query, view, format, options, out);
+    }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
     let shared = take_shared_notes(&mut reports);
@@ -87,6 +90,27 @@ pub fn print(
         writer.report(report)?;
     }
     writer.notes(&shared)?;
+    writer.finish(&view.trace.issues)?;
+    Ok(())
+}
+
+/// Prints one report after the other, so that the rows of one take room at a time: programs get all rows, and no notes.
+fn stream(
+    request: &ReportRequest,
+    query: &Query<'_>,
+    view: &View<'_>,
+    format: Format,
+    options: &TableOptions,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let mut made = Made::of(view.trace, view.catalogue, query, request)?;
+    let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+    writer.begin(view)?;
+    for name in &request.names {
+        for report in made.report(*name, usize::MAX) {
+            writer.report(&report)?;
+        }
+    }
     writer.finish(&view.trace.issues)?;
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::{Format, Reader};
+use crate::output::{ExtraColumn, Format, Reader};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -70,6 +70,8 @@ pub struct Output {
     pub width: Option<usize>,
     /// Lost data is an error.
     pub strict: bool,
+    /// Columns of the table of events beside those that it always has.
+    pub columns: Vec<ExtraColumn>,
 }
 
 /// One run.
@@ -84,6 +86,11 @@ impl Request {
     /// A task that prints by the options of its own.
     pub fn new(task: impl Task + 'static, output: Output) -> Self {
         Self { task: Box::new(task), output }
+    }
+
+    /// The same with these columns in the table of events.
+    fn with(self, columns: options::ExtraColumns) -> Self {
+        Self { output: self.output.with(columns), ..self }
     }
 
     /// Runs it. `option_files` were read for its options.
@@ -116,7 +123,7 @@ impl Output {
             (Color::Auto, Ok("never")) => Color::Never,
             (typed, _) => typed,
         };
-        Self { format, path, color, width, strict }
+        Self { format, path, color, width, strict, columns: Vec::new() }
     }
 
     /// Of the options of a command, in a format that it has.
@@ -125,6 +132,12 @@ impl Output {
             return Err(only_reports(typed.format));
         }
         Ok(Self::new(typed.format, typed.printing))
+    }
+
+    /// The same with these columns in the table of events.
+    pub fn with(self, typed: options::ExtraColumns) -> Self {
+        let columns = if typed.wide { ExtraColumn::ALL.to_vec() } else { typed.columns };
+        Self { columns, ..self }
     }
 
     /// Prints an error as the format has it: JSON gets its `error` line as well. A file stays as it was.
@@ -221,16 +234,17 @@ const LAST: Amount = Amount::Events(20);
 
 /// `last`
 pub fn last(row: &Row, typed: options::Last) -> Result<Request, Error> {
-    let options::Last { count, read: options } = typed;
-    match count {
+    let options::Last { count, read: options, columns } = typed;
+    let request = match count {
         Some(amount) => question(row, options, Ask::Last(amount), true),
         None => question(row, options, Ask::Last(LAST), false),
-    }
+    };
+    Ok(request?.with(columns))
 }
 
 /// `list`
 pub fn list(row: &Row, typed: options::List) -> Result<Request, Error> {
-    read(row, typed.read, Ask::List { most: typed.count })
+    Ok(read(row, typed.read, Ask::List { most: typed.count })?.with(typed.columns))
 }
 
 /// The commands that take no filters.

@@ -3,12 +3,13 @@
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 
+use super::interrupt;
 use super::options::Color;
 use super::request::Output;
 use super::whole_file::WholeFile;
 use crate::code::Code;
 use crate::error::Error;
-use crate::output::{Styles, TableOptions};
+use crate::output::{Styles, TableOptions, UNLIMITED};
 use crate::rsp::Client;
 use crate::sys;
 
@@ -27,7 +28,7 @@ enum To<'a> {
     Writer(&'a mut dyn Write),
 }
 
-/// Columns where they are not known.
+/// Columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
 
 impl<'a> Sink<'a> {
@@ -37,9 +38,16 @@ impl<'a> Sink<'a> {
         let to = match (&output.path, debugger) {
             (Some(path), _) => file(path)?,
             (None, Some(client)) => To::Debugger(client),
+            (None, None) if sys::stdout_was_closed() => {
+                return Err(Error::failed(Code::Output, "standard output is closed", "-o FILE writes to a file"));
+            }
             (None, None) => To::Stdout(io::stdout().lock()),
         };
-        Ok(Self { to })
+        let sink = Self { to };
+        if sink.is_terminal() && sink.styles(output).is_on() {
+            interrupt::end_colours();
+        }
+        Ok(sink)
     }
 
     /// To a writer that is open already.
@@ -49,17 +57,37 @@ impl<'a> Sink<'a> {
 
     /// How a table looks that goes here.
     pub fn table_options(&self, output: &Output) -> TableOptions {
-        TableOptions { width: self.width(output), styles: self.styles(output), ..TableOptions::default() }
+        TableOptions {
+            width: self.width(output),
+            styles: self.styles(output),
+            columns: output.columns.clone(),
+            legend: self.is_terminal(),
+            ..TableOptions::default()
+        }
     }
 
-    /// Columns of a table that goes here.
+    /// True for a terminal of our own.
+    fn is_terminal(&self) -> bool {
+        matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal()
+    }
+
+    /// Columns of a table that goes here. Only a terminal limits them.
     fn width(&self, output: &Output) -> usize {
-        output.width.unwrap_or_else(|| match self.to {
-            To::Stdout(_) if io::stdout().is_terminal() => sys::columns().filter(|c| *c >= 20).unwrap_or(COLUMNS),
-            // The terminal is at the other end.
-            To::Writer(_) => COLUMNS,
-            _ => std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 20).unwrap_or(COLUMNS),
-        })
+        let variable = || std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        // A debugger's command gives the width of its terminal, and prints what it gets from us.
+        let for_debugger = || std::env::var_os("TX_TRACE_COLOR").is_some();
+        if let Some(columns) = output.width {
+            return columns;
+        }
+        let columns = match self.to {
+            To::Stdout(_) if io::stdout().is_terminal() => sys::columns().or_else(variable),
+            To::Debugger(_) => variable(),
+            To::Stdout(_) if for_debugger() => variable(),
+            // Where a monitor line was typed is a terminal, whose width is not known.
+            To::Writer(_) => None,
+            To::Stdout(_) | To::File(_) | To::Device(_) => Some(UNLIMITED),
+        };
+        columns.filter(|c| *c >= 20).unwrap_or(COLUMNS)
     }
 
     /// Whether what goes here is coloured.
@@ -67,7 +95,7 @@ impl<'a> Sink<'a> {
         let on = match output.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => matches!(self.to, To::Stdout(_)) && io::stdout().is_terminal() && !is_plain_terminal(),
+            Color::Auto => self.is_terminal() && !is_plain_terminal(),
         };
         Styles::new(on)
     }

@@ -13,6 +13,7 @@ use crate::follow::Saved;
 use crate::format::{self, Format};
 use crate::mem::Region;
 use crate::mem::image;
+use crate::output::ExtraColumn;
 use crate::query::{Amount, Position};
 use crate::session::Image;
 use crate::trace::Direction;
@@ -225,6 +226,14 @@ pub fn report(text: &str) -> Value<Name> {
 pub fn width(text: &str) -> Value<usize> {
     let columns = text.parse().ok().filter(|w| (20..=10_000).contains(w));
     columns.ok_or_else(|| wrong(Code::Usage, "not a number of columns from 20 to 10000"))
+}
+
+/// The name of a column that the table of events has only where it is asked for.
+pub fn column(text: &str) -> Value<ExtraColumn> {
+    ExtraColumn::ALL.into_iter().find(|column| column.name() == text).ok_or_else(|| {
+        let all = ExtraColumn::ALL.map(ExtraColumn::name).join(", ");
+        wrong(Code::Usage, format!("columns are {all}; seq, delta, who, event and arguments are always shown"))
+    })
 }
 
 /// `now`, or what `follow` printed as the place where it ended.

@@ -21,8 +21,8 @@ impl Events for List {
     }
 }
 
-/// A trace with these events, and all else of another one.
-fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
+/// A trace with these events, and all else of another one. Others are missing before those of `gaps`.
+fn with(trace: &Trace, events: Vec<Event>, gaps: Vec<u64>, issues: Vec<Issue>) -> Trace {
     let mut about = trace.about.clone();
     (about.held, about.empty) = (events.len() as u64, 0);
     // What came before is not among them.
@@ -30,7 +30,10 @@ fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
     about.origin = events.first().map_or(0, |e| e.seq);
     // Numbers count slots: one that is passed over held an event that is lost.
     let is_gap = |pair: &[Event]| matches!(pair, [a, b] if a.seq.checked_add(1) != Some(b.seq));
-    let gaps = events.windows(2).filter(|pair| is_gap(pair)).filter_map(|pair| Some(pair.last()?.seq)).collect();
+    let jumps = events.windows(2).filter(|pair| is_gap(pair)).filter_map(|pair| Some(pair.last()?.seq));
+    let mut gaps: Vec<u64> = jumps.chain(gaps).collect();
+    gaps.sort_unstable();
+    gaps.dedup();
     let source = Box::new(List(events));
     let (contexts, objects) = (trace.contexts.clone(), trace.objects.clone());
     let mut made = Trace::new(about, trace.clock.clone(), contexts, objects, issues, source);
@@ -40,7 +43,7 @@ fn with(trace: &Trace, events: Vec<Event>, issues: Vec<Issue>) -> Trace {
 
 /// A trace without events of its own: for those that are kept beside it.
 pub(super) fn shell(trace: &Trace) -> Trace {
-    let mut shell = with(trace, Vec::new(), Vec::new());
+    let mut shell = with(trace, Vec::new(), Vec::new(), Vec::new());
     shell.interrupts = trace.interrupts.clone();
     shell
 }
@@ -49,6 +52,8 @@ pub(super) fn shell(trace: &Trace) -> Trace {
 #[derive(Default)]
 pub struct Interval {
     events: Vec<Event>,
+    /// Events before which others are missing.
+    gaps: Vec<u64>,
 }
 
 impl Interval {
@@ -56,6 +61,13 @@ impl Interval {
     pub fn add(&mut self, update: &Update) -> bool {
         self.events.extend(&update.events);
         self.events.len() < MAX_EVENTS
+    }
+
+    /// Events are missing before the one of this number, which is added next.
+    pub fn gap(&mut self, seq: u64) {
+        if !self.events.is_empty() && self.gaps.last() != Some(&seq) {
+            self.gaps.push(seq);
+        }
     }
 
     /// How many there are.
@@ -78,6 +90,6 @@ impl Interval {
 
     /// Makes a trace of them, and begins the next interval. Names are those in `latest`.
     pub fn take(&mut self, latest: &Trace) -> Trace {
-        with(latest, std::mem::take(&mut self.events), Vec::new())
+        with(latest, std::mem::take(&mut self.events), std::mem::take(&mut self.gaps), Vec::new())
     }
 }

@@ -102,7 +102,16 @@ pub(super) fn let_run(target: &mut Target<'_>, how: How, halts: &mut Halts) -> R
     Ok(())
 }
 
-/// Waits until the next read.
+/// Where the target is halted for each read: halts it. Returns why it stopped before.
+pub(super) fn halt(target: &mut Target<'_>, how: How) -> Result<Option<Stop>, Error> {
+    if let (How::Halting(_), Some(client)) = (how, target.remote_mut().map(Remote::client_mut)) {
+        let stop = client.halt()?;
+        return Ok((stop != Stop::Asked).then_some(stop));
+    }
+    Ok(None)
+}
+
+/// Waits for so long, or until the target stops by itself.
 pub(super) fn wait(
     target: &mut Target<'_>,
     how: How,
@@ -113,16 +122,7 @@ pub(super) fn wait(
     let_run(target, how, halts)?;
     let client = target.remote_mut().map(Remote::client_mut);
     match (how, client) {
-        (How::Halting(every), Some(client)) => {
-            let stop = client.watch(deadline_in(every))?;
-            match stop {
-                Some(stop) => Ok(Some(stop)),
-                None => match client.halt()? {
-                    Stop::Asked => Ok(None),
-                    stop => Ok(Some(stop)),
-                },
-            }
-        }
+        (How::Halting(_), Some(client)) => Ok(client.watch(deadline_in(pause))?),
         (How::Running, Some(client)) => {
             let deadline = deadline_in(pause);
             loop {

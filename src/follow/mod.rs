@@ -11,7 +11,7 @@ mod pace;
 mod saved;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use interval::Interval;
 pub use link::{Halts, How};
@@ -80,6 +80,16 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// This gap and a later one as one.
+    #[must_use]
+    pub const fn and(self, later: &Self) -> Self {
+        let lost = Lost {
+            count: self.lost.count.saturating_add(later.lost.count),
+            at_least: self.lost.at_least || later.lost.at_least,
+        };
+        Self { lost, restarted: self.restarted || later.restarted, seq: self.seq }
+    }
+
     /// The issue that reports it.
     #[must_use]
     pub fn issue(&self) -> Issue {
@@ -99,6 +109,17 @@ impl Gap {
     }
 }
 
+/// Why a wait is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// It is time to read.
+    Read,
+    /// It is not time to read yet.
+    Early,
+    /// The target does not run any more.
+    Stopped(Stop),
+}
+
 /// Follows one trace.
 pub struct Follower {
     target: Target<'static>,
@@ -110,6 +131,8 @@ pub struct Follower {
     how: How,
     halts: Halts,
     pace: Pace,
+    /// When to read again, while that is waited for.
+    next_read: Option<Instant>,
     /// How many slots behind the cursor were held back by the read before.
     seen: u64,
     /// Events that wait for words that the kernel fills in late, and the cursor behind them.
@@ -126,7 +149,11 @@ pub struct Follower {
 /// [`Error`] where the link fails, or the target ends.
 pub fn let_run(target: &mut Target<'_>, how: How, pause: Duration, halts: &mut Halts) -> Result<(), Error> {
     link::start(target, how)?;
-    match link::wait(target, how, pause, halts)? {
+    let stop = match link::wait(target, how, pause, halts)? {
+        None => link::halt(target, how)?,
+        stop => stop,
+    };
+    match stop {
         None => Ok(()),
         Some(_) => Err(Error::failed(Code::CannotFollow, "the target stopped by itself", "let it run")),
     }
@@ -169,6 +196,7 @@ impl Follower {
             numbers: Numbers::default(),
             how,
             halts: Halts::default(),
+            next_read: None,
             seen: 0,
             held: None,
             counts: counts(&events),
@@ -404,12 +432,29 @@ impl Follower {
         let_run(&mut self.target, self.how, time, &mut self.halts)
     }
 
-    /// Waits until it is time to read again; where the target is halted for each read it runs meanwhile.
+    /// Waits until it is time to read again, or for `most`; where the target is halted for each read it runs meanwhile.
     ///
     /// # Errors
     /// [`Error`] where the link fails.
-    pub fn wait(&mut self) -> Result<Option<Stop>, Error> {
-        link::wait(&mut self.target, self.how, self.pace.pause(), &mut self.halts)
+    pub fn wait(&mut self, most: Option<Duration>) -> Result<Waited, Error> {
+        let pause = match self.how {
+            How::Halting(every) => every,
+            How::Running | How::Held => self.pace.pause(),
+        };
+        let left = remaining(*self.next_read.get_or_insert_with(|| deadline_in(pause)));
+        let early = most.filter(|most| *most < left);
+        let stop = link::wait(&mut self.target, self.how, early.unwrap_or(left), &mut self.halts)?;
+        if stop.is_none() && early.is_some() {
+            return Ok(Waited::Early);
+        }
+        self.next_read = None;
+        Ok(match stop {
+            Some(stop) => Waited::Stopped(stop),
+            None => match link::halt(&mut self.target, self.how)? {
+                Some(stop) => Waited::Stopped(stop),
+                None => Waited::Read,
+            },
+        })
     }
 
     /// Gives the client back, to leave the target: nothing more is read.

@@ -40,11 +40,6 @@ impl Line {
         self.col + self.spaces
     }
 
-    /// True once something did not fit: what follows is not written.
-    pub(super) const fn is_full(&self) -> bool {
-        self.full
-    }
-
     /// So many spaces.
     pub(super) fn space(&mut self, n: usize) {
         self.spaces += n;
@@ -123,30 +118,6 @@ impl Line {
         }
     }
 
-    /// Any text, cut to so many columns.
-    pub(super) fn cut(&mut self, text: &str, most: usize) {
-        if is_plain(text) {
-            return match text.get(..most.saturating_sub(1)) {
-                Some(head) if text.len() > most => {
-                    self.plain(head);
-                    self.plain("~");
-                }
-                _ => self.plain(text),
-            };
-        }
-        let text = escape(text);
-        if width_of(&text) <= most {
-            return self.escaped(&text);
-        }
-        let mut used = 0;
-        let end = text.char_indices().find(|(_, c)| {
-            used += columns(*c);
-            used >= most
-        });
-        self.escaped(text.get(..end.map_or(text.len(), |(at, _)| at)).unwrap_or_default());
-        self.plain("~");
-    }
-
     /// A number, which ends at a column this much further right.
     pub(super) fn number(&mut self, width: usize, text: &str) {
         self.space(width.saturating_sub(text.len()));
@@ -211,8 +182,6 @@ mod tests {
         assert_eq!(line(5, |l| (l.text("abc"), l.space(4)).0), "abc\n");
         assert_eq!(line(5, |l| l.text("温度温")), "温度~\n");
         assert_eq!(line(4, |l| l.text("温度温")), "温~\n");
-        assert_eq!(line(9, |l| (l.cut("abcdef", 4), l.text("!")).0), "abc~!\n");
-        assert_eq!(line(9, |l| (l.cut("ääääää", 4), l.text("!")).0), "äää~!\n");
     }
 
     #[test]

@@ -3,19 +3,23 @@
 //! A sink is pushed to: begin, events, finish. Data goes to the writer that the
 //! sink was given and nowhere else; what is said about the data ([`write_issues`]) goes where the caller says.
 
+mod arguments;
 mod csv;
 mod document;
 mod escape;
 mod issues;
 mod json;
+mod layout;
 mod line;
 mod listing;
 mod markdown;
+mod outcome;
 mod report;
 mod report_table;
 mod row;
 mod scale;
 mod schema;
+mod short;
 mod show;
 mod styles;
 mod table;
@@ -29,11 +33,12 @@ pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::write_issues;
 pub use json::{Json, write_error};
+pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};
 pub use schema::JSON_SCHEMA;
 pub use show::Show;
 pub use styles::{Style, Styles};
-pub use table::{Table, TableOptions, TimeFrom, WIDEST};
+pub use table::Table;
 pub use window::Window;
 
 use markdown::MdReports;
@@ -41,6 +46,7 @@ use report::{CsvReports, JsonReports};
 use report_table::TableReports;
 
 use crate::abi::{Addr, Width};
+use crate::analysis::Outcome;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::report::Report;
@@ -117,6 +123,11 @@ pub trait EventSink {
     /// # Errors
     /// Where the writer fails.
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()>;
+
+    /// What became of the call of the event that comes next. Formats of data alone ignore it.
+    fn outcome(&mut self, outcome: Outcome) {
+        let _ = outcome;
+    }
 
     /// One event.
     ///

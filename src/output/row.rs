@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::View;
-use super::scale::Scale;
+use super::escape::escape_into;
 use super::text::{add, add_decimal, add_hex};
+use super::window::Inserter;
 use crate::abi::{Addr, Endian};
-use crate::analysis::{Outcome, Waker};
 use crate::catalogue::user::Part;
 use crate::catalogue::{ArgKind, Effect, EventDef, FieldDef, Product};
 use crate::query::context_word;
@@ -38,6 +38,15 @@ pub(super) struct Arg<'a> {
     pub doubtful: bool,
     /// False for a word without a description, which is called by its number.
     pub is_described: bool,
+}
+
+/// One argument of a table. Label and text are hostile: escape before printing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownArg<'a> {
+    pub label: &'a str,
+    pub text: &'a str,
+    /// True for a text that may be broken between its words: a message, and not a name.
+    pub is_prose: bool,
 }
 
 /// Joins events with names. Keeps what it has joined: one look-up an object, not one an event.
@@ -169,6 +178,19 @@ impl Rows {
         }
     }
 
+    /// Adds who inserted an event, escaped: as [`Rows::who_of`], and with `behind` also whom it interrupted.
+    pub(super) fn add_who(&mut self, view: &View<'_>, inserter: Inserter, behind: bool, out: &mut String) {
+        let Inserter { context, isr, interrupted } = inserter;
+        match isr.filter(|n| self.exception(view, *n).is_some()) {
+            Some(number) => escape_into(self.exception(view, number).map_or("ISR", |name| name), out),
+            None => escape_into(self.who(view, context), out),
+        }
+        if let Some(thread) = interrupted.filter(|_| behind) {
+            out.push('<');
+            escape_into(self.who(view, thread), out);
+        }
+    }
+
     /// The name of who inserted an event: as [`Rows::name`], but an ISR is called by its exception where that is known.
     pub(super) fn name_of(&mut self, view: &View<'_>, event: &Event) -> Option<Rc<str>> {
         let exception = event.isr.and_then(|n| self.exception(view, n)).cloned();
@@ -217,23 +239,17 @@ impl Rows {
         }))
     }
 
-    /// What became of a call, as a sentence. Hostile: escape before printing.
-    pub(super) fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> String {
-        let clock = &view.trace.clock;
-        let scale = Scale::of(clock, outcome.ticks.unsigned_abs(), 5);
-        let known = clock.runs();
-        let time = format!(" {} {}", scale.text(outcome.ticks), scale.unit);
-        let time = if known { time.as_str() } else { "" };
-        match outcome.by {
-            Waker::Nobody if known => format!("-> blocks, and still waits after{time}"),
-            Waker::Nobody => "-> blocks, and still waits".to_owned(),
-            Waker::Unknown => format!("-> blocks{time}"),
-            Waker::Thread(id) => format!("-> blocks{time}, woken by {}", self.who(view, id)),
-            Waker::Interrupt(number) => {
-                let name = number.and_then(|n| self.exception(view, n)).map_or("an interrupt", |name| name);
-                format!("-> blocks{time}, woken by {name}")
-            }
-        }
+    /// True where the first argument of an event is the object, or the other thread, that it is about.
+    pub(super) fn leads_with_object(&mut self, view: &View<'_>, event: &Event) -> bool {
+        let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else { return false };
+        let orders = self.orders(view, id);
+        let order = orders.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
+        let words = view.trace.words(event);
+        let first = order.iter().find_map(|word| {
+            let of = Word::at(view, def, *word, words, false)?;
+            def.field(*word).filter(|field| !of.repeats_who(view, event, field))
+        });
+        first.is_some_and(|field| matches!(field.kind, ArgKind::Ptr | ArgKind::ThreadPtr))
     }
 
     /// What the event is called: its definition's name, or one made from its id.
@@ -269,21 +285,31 @@ impl Rows {
         (self.text, self.label) = (text, label);
     }
 
-    /// The arguments that a table shows: without those that repeat the context, the most useful ones first; the words
-    /// themselves where the event has no description; a sentence, where the event has one, without a label. Label and
-    /// text, both to be escaped, until `each` breaks: a narrow table has no room for most of them.
+    /// As [`Rows::shown_args`], label and text alone.
     pub(super) fn table_args(
         &mut self,
         view: &View<'_>,
         event: &Event,
         mut each: impl FnMut(&str, &str) -> ControlFlow<()>,
     ) {
+        self.shown_args(view, event, |arg| each(arg.label, arg.text));
+    }
+
+    /// The arguments that a table shows: without those that repeat the context, the most useful ones first; the words
+    /// themselves where the event has no description; a sentence, where the event has one, without a label; until
+    /// `each` breaks: a narrow table has no room for most of them.
+    pub(super) fn shown_args(
+        &mut self,
+        view: &View<'_>,
+        event: &Event,
+        mut each: impl FnMut(ShownArg<'_>) -> ControlFlow<()>,
+    ) {
         let words = view.trace.words(event);
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else {
             return self.raw_args(view, event, Undescribed::of(None, words), words, &mut each);
         };
         if let Some(said) = self.sentence(view, event) {
-            let _ = each("", &said);
+            let _ = each(ShownArg { label: "", text: &said, is_prose: true });
             return;
         }
         let orders = self.orders(view, id);
@@ -301,7 +327,8 @@ impl Rows {
             if is_doubtful(event, *word) {
                 text.push('?');
             }
-            each(&field.label, &text)
+            let is_prose = matches!(field.kind, ArgKind::Text | ArgKind::Str);
+            each(ShownArg { label: &field.label, text: &text, is_prose })
         });
         self.text = text;
         if shown.is_continue() {
@@ -359,7 +386,7 @@ impl Rows {
         event: &Event,
         raw: Undescribed<'_>,
         words: &[u64],
-        each: &mut impl FnMut(&str, &str) -> ControlFlow<()>,
+        each: &mut impl FnMut(ShownArg<'_>) -> ControlFlow<()>,
     ) {
         let (mut text, mut label) = (std::mem::take(&mut self.text), std::mem::take(&mut self.label));
         for (i, word) in words.iter().enumerate().filter(|(i, word)| raw.has(*i, **word)) {
@@ -368,7 +395,7 @@ impl Rows {
             if is_doubtful(event, i) {
                 text.push('?');
             }
-            if each(&label, &text).is_break() {
+            if each(ShownArg { label: &label, text: &text, is_prose: false }).is_break() {
                 break;
             }
         }

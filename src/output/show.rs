@@ -1,7 +1,6 @@
 //! One event in full: every word, what it means, and what is known about the moment.
 
 use std::io::{self, BufWriter, Write};
-use std::sync::Arc;
 
 use super::row::{Rows, is_doubtful};
 use super::scale::Scale;
@@ -9,7 +8,7 @@ use super::styles::{Style, Styles, style_of};
 use super::text::hex;
 use super::window::Window;
 use super::{EventSink, View, escape};
-use crate::analysis::Outcomes;
+use crate::analysis::Outcome;
 use crate::trace::{Context, ContextId, ContextKind, Event, Extra, Issue};
 
 /// Width of the labels on the left.
@@ -22,20 +21,14 @@ pub struct Show<W: Write> {
     rows: Rows,
     newest: Option<i64>,
     any: bool,
-    outcomes: Option<Arc<Outcomes>>,
+    /// What became of the call of the event that comes next.
+    outcome: Option<Outcome>,
 }
 
 impl<W: Write> Show<W> {
     /// Events that are written to `out`. `newest` is the ticks of the newest event, where they are known.
     pub fn new(out: W, styles: Styles, newest: Option<i64>) -> Self {
-        Self { out: BufWriter::new(out), styles, rows: Rows::new(), newest, any: false, outcomes: None }
-    }
-
-    /// Also shows the results of calls.
-    #[must_use]
-    pub fn with_outcomes(mut self, outcomes: Arc<Outcomes>) -> Self {
-        self.outcomes = Some(outcomes);
-        self
+        Self { out: BufWriter::new(out), styles, rows: Rows::new(), newest, any: false, outcome: None }
     }
 
     fn line(&mut self, label: &str, text: &str) -> io::Result<()> {
@@ -154,6 +147,10 @@ impl<W: Write> EventSink for Show<W> {
         Ok(())
     }
 
+    fn outcome(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
         if self.any {
             writeln!(self.out)?;
@@ -197,9 +194,9 @@ impl<W: Write> EventSink for Show<W> {
         if let Some(said) = self.rows.sentence(view, event) {
             self.line("says", &escape(&said))?;
         }
-        if let Some(outcome) = self.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
-            let said = self.rows.outcome(view, outcome);
-            self.line("outcome", &escape(said.trim_start_matches("-> ")))?;
+        if let Some(outcome) = self.outcome.take() {
+            let [said, ..] = self.rows.outcome(view, &outcome);
+            self.line("outcome", &escape(&said))?;
         }
         self.words(view, event)?;
         Ok(())

@@ -4,76 +4,21 @@
 
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use super::line::{Line, width_of};
+use super::arguments::Arguments;
+use super::escape::escape_into;
+use super::layout::{GAP, Layout, TableOptions};
+use super::line::{Line, wrap};
 use super::row::Rows;
 use super::scale::Scale;
-use super::styles::{Style, Styles, style_of};
+use super::short::ShortNames;
+use super::styles::{Style, style_of};
 use super::text::HexBuffer;
-use super::window::Window;
-use super::{EventSink, View, buffered, escape};
-use crate::analysis::Outcomes;
+use super::window::{Inserter, Window};
+use super::{EventSink, View, buffered};
+use crate::analysis::Outcome;
 use crate::catalogue::{Effect, EventDef};
-use crate::trace::{ContextId, ContextKind, DefId, Event, Issue};
-
-/// What the time column counts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TimeFrom {
-    /// The trace's origin, forward: `list`.
-    #[default]
-    Origin,
-    /// These ticks, which are those of the newest event, backward: `last`.
-    Newest(i64),
-}
-
-/// How tables look.
-#[derive(Debug, Clone)]
-pub struct TableOptions {
-    /// Columns of the terminal. More columns show more.
-    pub width: usize,
-    /// Colours.
-    pub styles: Styles,
-    /// What the time column counts from.
-    pub time: TimeFrom,
-    /// What became of calls: shown where the line is wide enough.
-    pub outcomes: Option<Arc<Outcomes>>,
-}
-
-impl Default for TableOptions {
-    fn default() -> Self {
-        Self { width: 80, styles: Styles::default(), time: TimeFrom::Origin, outcomes: None }
-    }
-}
-
-/// From so many columns time and priority are shown.
-const WIDE: usize = 120;
-/// From so many the raw stamp and the threshold as well.
-pub const WIDEST: usize = 200;
-/// Spaces between columns.
-const GAP: usize = 2;
-/// An event's name is padded to at most so many columns; a longer one pushes its arguments to the right. Narrow lines
-/// have no room to pad all names to the longest.
-const EVENT: usize = 24;
-const EVENT_NARROW: usize = 18;
-
-/// Widths of the columns; 0 for one that is not shown.
-#[derive(Debug, Clone, Default)]
-struct Layout {
-    time: usize,
-    stamp: usize,
-    priority: usize,
-    threshold: usize,
-    seq: usize,
-    delta: usize,
-    core: usize,
-    who: usize,
-    event: usize,
-    /// The most that one argument may take.
-    arg: usize,
-    /// True where an interrupt's row shows whom it interrupted.
-    behind: bool,
-}
+use crate::trace::{ContextId, Event, Issue};
 
 /// Writes events as a table.
 pub struct Table<W: Write> {
@@ -81,13 +26,25 @@ pub struct Table<W: Write> {
     options: TableOptions,
     line: Line,
     rows: Rows,
-    time: Scale,
-    delta: Scale,
     layout: Layout,
+    who: ShortNames,
+    events: ShortNames,
+    arguments: Arguments,
+    /// What became of the call of the event that comes next.
+    outcome: Option<Outcome>,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
+    legend: Legend,
     /// A text that is built before it is written.
     text: String,
+}
+
+/// What the marks in the table mean, once they were printed.
+#[derive(Debug, Default)]
+struct Legend {
+    star: bool,
+    /// The first `ISR<thread`: both names.
+    interrupted: Option<(String, String)>,
 }
 
 impl<W: Write> Table<W> {
@@ -98,99 +55,30 @@ impl<W: Write> Table<W> {
             line: Line::new(options.width),
             options,
             rows: Rows::new(),
-            time: Scale::TICKS,
-            delta: Scale::TICKS,
             layout: Layout::default(),
+            who: ShortNames::default(),
+            events: ShortNames::default(),
+            arguments: Arguments::default(),
+            outcome: None,
             before: Vec::new(),
+            legend: Legend::default(),
             text: String::new(),
         }
-    }
-
-    fn base(&self) -> i64 {
-        match self.options.time {
-            TimeFrom::Origin => 0,
-            TimeFrom::Newest(ticks) => ticks,
-        }
-    }
-
-    fn measure(&mut self, view: &View<'_>, window: &Window) {
-        let width = self.options.width;
-        let (wide, widest) = (width >= WIDE, width >= WIDEST);
-        let clock = &view.trace.clock;
-        let mut layout = Layout { behind: wide, ..Layout::default() };
-        if clock.runs() {
-            let ends = [window.first, window.last].map(|t| t.checked_sub(self.base()).unwrap_or(i64::MAX));
-            let far = ends.iter().map(|t| t.unsigned_abs()).max().unwrap_or(0);
-            self.time = Scale::of(clock, far, 6);
-            self.delta = Scale::of(clock, window.step, 7);
-            let time = ends.iter().map(|t| self.time.text(*t).len()).max().unwrap_or(1);
-            let step = self.delta.text(i64::try_from(window.step).unwrap_or(i64::MAX)).len();
-            layout.delta = step.max(width_of("delta ") + self.delta.unit.len());
-            if wide {
-                layout.time = time.max(width_of("time ") + self.time.unit.len());
-            }
-            // Doubtful ticks are shown beside the stamp they were computed from.
-            if widest || clock.doubts > 0 {
-                layout.stamp = view.stamp_digits() + 2;
-            }
-        }
-        if wide {
-            layout.priority = digits(u64::from(window.priority));
-        }
-        if widest {
-            layout.threshold = digits(u64::from(window.priority));
-        }
-        layout.seq = digits(window.seq);
-        if view.trace.about.cores > 1 {
-            layout.core = 4;
-        }
-        let most = if widest {
-            40
-        } else if wide {
-            28
-        } else {
-            16
-        };
-        layout.who = self.measure_who(view, window).clamp(3, most);
-        let names = window.defs().filter_map(|d| view.catalogue.def(DefId(d))).map(|d| width_of(&d.name));
-        let unknown = window.unknown.map(|id| view.catalogue.made_up_name(id).len());
-        layout.event = names.chain(unknown).max().unwrap_or(EVENT).clamp(5, if wide { EVENT } else { EVENT_NARROW });
-        // Two arguments at least should find room where the line is narrow.
-        layout.arg = width.div_euclid(4).clamp(16, 64);
-        self.layout = layout;
-    }
-
-    fn measure_who(&mut self, view: &View<'_>, window: &Window) -> usize {
-        let rows = &mut self.rows;
-        let mut width_at = |id: u32| width_of(&escape(rows.who(view, ContextId(id))));
-        let behind = if self.options.width >= WIDE { window.interrupted().map(&mut width_at).max() } else { None };
-        let mut most = 0;
-        for number in window.isrs() {
-            let own = self.rows.exception(view, number).map_or(0, |name| width_of(&escape(name)));
-            most = most.max(behind.map_or(own, |b| own + 1 + b));
-        }
-        for id in window.contexts() {
-            let own = width_of(&escape(self.rows.who(view, ContextId(id))));
-            let isr = view.trace.contexts.get(ContextId(id)).is_some_and(|c| c.kind == ContextKind::Isr);
-            let more = behind.filter(|_| isr).map_or(0, |b| b + 1);
-            most = most.max(own + more);
-        }
-        // Nothing known of what will come: room for an ordinary name.
-        if most == 0 { 12 } else { most }
     }
 
     fn head(&mut self) -> io::Result<()> {
         let (layout, line) = (&self.layout, &mut self.line);
         let (on, off) = self.options.styles.around(Style::Head);
+        let unit = |scale: Option<Scale>| scale.map_or("", |scale| scale.unit);
         line.mark(on);
         for (head, width) in [
-            (format!("time {}", self.time.unit), layout.time),
+            ("seq".to_owned(), layout.seq),
+            (format!("delta {}", unit(layout.delta_in)), layout.delta),
+            (format!("time {}", unit(layout.time_in)), layout.time),
             ("stamp".to_owned(), layout.stamp),
+            ("core".to_owned(), layout.core),
             ("pri".to_owned(), layout.priority),
             ("thr".to_owned(), layout.threshold),
-            ("seq".to_owned(), layout.seq),
-            (format!("delta {}", self.delta.unit), layout.delta),
-            ("core".to_owned(), layout.core),
         ] {
             column(line, width, &head);
         }
@@ -208,52 +96,68 @@ impl<W: Write> Table<W> {
     /// Who inserted the event, with a star where the context changes; at an interrupt also whom it interrupted.
     fn who(&mut self, view: &View<'_>, event: &Event) {
         let changes = self.changes(view, event);
-        let Self { line, text, rows, layout, options, .. } = self;
+        let Self { line, text, rows, layout, options, who, legend, .. } = self;
         let (on, off) = options.styles.around(if changes { Style::Bold } else { Style::Plain });
         let start = line.at();
         if changes {
             line.back(1);
+            legend.star = true;
         }
         line.mark(on);
         line.text(if changes { "*" } else { "" });
-        if let Some(behind) = event.interrupted.filter(|_| layout.behind) {
-            text.clear();
-            text.push_str(rows.who_of(view, event));
-            text.push('<');
-            text.push_str(rows.who(view, behind));
-            line.cut(text, layout.who);
-        } else {
-            line.cut(rows.who_of(view, event), layout.who);
-        }
+        text.clear();
+        rows.add_who(view, Inserter::of(event), layout.behind, text);
+        line.text(who.of(text));
         line.unmark(off);
-        line.to(start + layout.who + GAP);
+        line.to(start + layout.who);
+        line.space(GAP);
+        if let Some(behind) = event.interrupted.filter(|_| layout.behind && legend.interrupted.is_none()) {
+            let own = rows.who_of(view, event).to_owned();
+            legend.interrupted = Some((own, rows.who(view, behind).to_owned()));
+        }
     }
 
     /// The event's name.
     fn name(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, layout, options: TableOptions { styles, .. }, .. } = self;
+        let Self { line, layout, options, events, text, .. } = self;
+        let styles = &options.styles;
         let style = if styles.is_on() { style_of(event.def.and_then(|d| view.catalogue.def(d))) } else { Style::Plain };
         let (on, off) = styles.around(style);
         let start = line.at();
         line.mark(on);
-        line.text(&Rows::event(view, event));
+        text.clear();
+        escape_into(&Rows::event(view, event), text);
+        line.text(events.of(text));
         line.unmark(off);
-        line.to(start + layout.event + 1);
+        line.to(start + layout.event);
+        line.space(1);
     }
 
     fn arguments(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, layout, options, rows, .. } = self;
-        let dim = options.styles.around(Style::Dim);
+        let Self { line, arguments, options, rows, outcome, .. } = self;
+        arguments.begin(options.width.saturating_sub(line.at()));
         view.trace.asides(event, |label, text| {
-            let _ = argument(line, dim, layout.arg, label, text);
+            let _ = arguments.add_prose(label, text);
         });
-        rows.table_args(view, event, |label, text| argument(line, dim, layout.arg, label, text));
-        if let Some(outcome) = options.outcomes.as_ref().and_then(|o| o.get(event.seq)) {
-            line.space(1);
-            line.mark(dim.0);
-            line.text(&rows.outcome(view, outcome));
-            line.unmark(dim.1);
+        let outcome = outcome.take().map(|outcome| rows.outcome(view, &outcome));
+        // The object says what the call was about; all other words come behind what became of it.
+        let mut before = outcome.as_ref().map(|_| usize::from(rows.leads_with_object(view, event)));
+        let add_outcome = |arguments: &mut Arguments| match &outcome {
+            Some(texts) => add_shortest(arguments, texts),
+            None => ControlFlow::Continue(()),
+        };
+        rows.shown_args(view, event, |arg| {
+            if before == Some(0) {
+                add_outcome(arguments)?;
+            }
+            before = before.and_then(|n| n.checked_sub(1));
+            let add = if arg.is_prose { Arguments::add_prose } else { Arguments::add };
+            add(arguments, arg.label, arg.text)
+        });
+        if before.is_some() {
+            let _ = add_outcome(arguments);
         }
+        arguments.write(line, options.styles.around(Style::Dim));
     }
 
     /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
@@ -273,27 +177,48 @@ impl<W: Write> Table<W> {
 
     /// The numbers to the left of who.
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
-        let time = event.ticks.checked_sub(self.base());
         let Self { line, layout, options, text, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
         line.mark(on);
-        if layout.time > 0 {
-            ticks(line, text, layout.time, self.time, time);
-        }
+        number(line, layout.seq, Some(event.seq));
+        ticks(line, text, layout.delta, layout.delta_in, event.delta);
+        ticks(line, text, layout.time, layout.time_in, event.ticks.checked_sub(options.base()));
         let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
         column(line, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
+        number(line, layout.core, Some(event.core));
         number(line, layout.priority, event.priority);
         number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
-        number(line, layout.seq, Some(event.seq));
-        ticks(line, text, layout.delta, self.delta, event.delta);
-        number(line, layout.core, Some(event.core));
         line.unmark(off);
+    }
+
+    /// Explains the marks that were printed.
+    fn explain_marks(&mut self) -> io::Result<()> {
+        let mut said = Vec::new();
+        if self.legend.star {
+            said.push("* the context changes".to_owned());
+        }
+        if let Some((isr, thread)) = &self.legend.interrupted {
+            said.push(format!("{isr}<{thread}: {isr} interrupted {thread}"));
+        }
+        if !self.options.legend || said.is_empty() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        escape_into(&said.join("; "), &mut text);
+        for line in wrap(&text, self.options.width) {
+            writeln!(self.out, "{}", self.options.styles.text(Style::Dim, &line))?;
+        }
+        Ok(())
     }
 }
 
-/// Columns of a number, three at least: heads have as many.
-fn digits(n: u64) -> usize {
-    n.to_string().len().max(3)
+/// Adds the longest of the texts that fits, in brackets; the shortest where none does.
+fn add_shortest(arguments: &mut Arguments, texts: &[String]) -> ControlFlow<()> {
+    let fitting = texts.iter().find(|text| super::line::width_of(&super::escape(text)) + 3 <= arguments.left());
+    match fitting.or(texts.last()) {
+        Some(text) => arguments.add("", &format!("({text})")),
+        None => ControlFlow::Continue(()),
+    }
 }
 
 /// Writes a cell of a column of numbers; a column of no width is not shown.
@@ -305,7 +230,8 @@ fn column(line: &mut Line, width: usize, text: &str) {
 }
 
 /// Writes ticks in the unit of their column; a dash where they are not known.
-fn ticks(line: &mut Line, text: &mut String, width: usize, scale: Scale, ticks: Option<i64>) {
+fn ticks(line: &mut Line, text: &mut String, width: usize, scale: Option<Scale>, ticks: Option<i64>) {
+    let Some(scale) = scale else { return };
     text.clear();
     match ticks {
         Some(ticks) => scale.add(text, ticks),
@@ -320,32 +246,18 @@ fn number(line: &mut Line, width: usize, n: Option<impl itoa::Integer>) {
     column(line, width, n.map_or("", |n| buffer.format(n)));
 }
 
-/// Writes an argument, of at most so many columns; breaks where the line is full. `dim` is around its label.
-fn argument(line: &mut Line, dim: (&str, &str), most: usize, label: &str, text: &str) -> ControlFlow<()> {
-    if line.is_full() {
-        return ControlFlow::Break(());
-    }
-    line.space(1);
-    if label.is_empty() {
-        line.text(text);
-    } else {
-        line.mark(dim.0);
-        line.text(label);
-        line.text("=");
-        line.unmark(dim.1);
-        line.cut(text, most);
-    }
-    ControlFlow::Continue(())
-}
-
 fn ends_isr(def: &EventDef) -> bool {
     def.effects.has(Effect::IsrExit)
 }
 
 impl<W: Write> EventSink for Table<W> {
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()> {
-        self.measure(view, window);
+        (self.layout, self.who, self.events) = Layout::of(view, window, &mut self.rows, &self.options);
         self.head()
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
     }
 
     fn event(&mut self, view: &View<'_>, event: &Event) -> io::Result<()> {
@@ -366,6 +278,7 @@ impl<W: Write> EventSink for Table<W> {
 
     fn finish(&mut self, _: &View<'_>, _: &[Issue]) -> io::Result<()> {
         // Issues are talk; see `write_issues`.
+        self.explain_marks()?;
         self.out.flush()
     }
 }

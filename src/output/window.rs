@@ -2,7 +2,22 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts events")]
 
-use crate::trace::Event;
+use crate::trace::{ContextId, Event};
+
+/// Who inserted an event: a context, and of an interrupt its number and the context that it interrupted, where these are
+/// known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Inserter {
+    pub context: ContextId,
+    pub isr: Option<u32>,
+    pub interrupted: Option<ContextId>,
+}
+
+impl Inserter {
+    pub(super) const fn of(event: &Event) -> Self {
+        Self { context: event.context, isr: event.isr, interrupted: event.interrupted }
+    }
+}
 
 /// The extent of the events that will be shown.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +36,10 @@ pub struct Window {
     pub seq: u64,
     /// The largest priority or threshold.
     pub priority: u16,
+    /// Others may come that are not among these.
+    pub is_open: bool,
     contexts: Vec<bool>,
-    isrs: Vec<u32>,
-    interrupted: Vec<bool>,
+    interrupts: Vec<Inserter>,
     defs: Vec<bool>,
     /// The largest id without a definition.
     pub unknown: Option<u32>,
@@ -74,12 +90,10 @@ impl Window {
         self.first_seq = self.first_seq.min(event.seq);
         self.seq = self.seq.max(event.seq);
         self.priority = self.priority.max(event.priority.unwrap_or(0)).max(event.threshold.unwrap_or(0));
-        set(&mut self.contexts, event.context.0);
-        if let Some(number) = event.isr {
-            self.isr(number);
-        }
-        if let Some(context) = event.interrupted {
-            set(&mut self.interrupted, context.0);
+        if event.isr.is_some() || event.interrupted.is_some() {
+            self.interrupt(Inserter::of(event));
+        } else {
+            set(&mut self.contexts, event.context.0);
         }
         match event.def {
             Some(def) => set(&mut self.defs, def.0),
@@ -87,29 +101,20 @@ impl Window {
         }
     }
 
-    /// Numbers of the contexts that inserted the events.
-    pub fn contexts(&self) -> impl Iterator<Item = u32> {
-        each(&self.contexts)
-    }
-
-    fn isr(&mut self, number: u32) {
+    fn interrupt(&mut self, inserter: Inserter) {
         /// Real interrupts are few.
         const MOST: usize = 512;
-        if let Err(at) = self.isrs.binary_search(&number)
-            && self.isrs.len() < MOST
+        if let Err(at) = self.interrupts.binary_search(&inserter)
+            && self.interrupts.len() < MOST
         {
-            self.isrs.insert(at, number);
+            self.interrupts.insert(at, inserter);
         }
     }
 
-    /// Numbers of the interrupts that inserted events.
-    pub fn isrs(&self) -> impl Iterator<Item = u32> {
-        self.isrs.iter().copied()
-    }
-
-    /// Numbers of the contexts that were interrupted.
-    pub fn interrupted(&self) -> impl Iterator<Item = u32> {
-        each(&self.interrupted)
+    /// Who inserted the events.
+    pub(super) fn inserters(&self) -> impl Iterator<Item = Inserter> {
+        let plain = |id| Inserter { context: ContextId(id), isr: None, interrupted: None };
+        each(&self.contexts).map(plain).chain(self.interrupts.iter().copied())
     }
 
     /// Numbers of the definitions.

@@ -1,9 +1,10 @@
-//! Shell-like patterns: `*`, `?` and `[a-z]` (`[!a-z]`), over characters, with or without regard to case.
+//! Shell-like patterns: `*`, `?` and `[a-z]` (`[!a-z]`), over characters, with or without regard to case. `~` is `*`: it
+//! stands where a table has cut a name, and the name is copied from there.
 
 /// True where the text holds a character that makes it a pattern.
 #[must_use]
 pub fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '['])
+    text.contains(['*', '~', '?', '['])
 }
 
 /// A pattern, taken apart once.
@@ -30,8 +31,8 @@ impl Glob {
         let mut rest = pattern.chars();
         while let Some(c) = rest.next() {
             parts.push(match c {
-                '*' if parts.last() == Some(&Part::Any) => continue,
-                '*' => Part::Any,
+                '*' | '~' if parts.last() == Some(&Part::Any) => continue,
+                '*' | '~' => Part::Any,
                 '?' => Part::One,
                 '[' => match set(rest.as_str(), &low) {
                     Some((part, after)) => {

@@ -24,6 +24,8 @@ static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 static FIRST: AtomicU64 = AtomicU64::new(0);
 /// What a signal sets.
 static FLAG: OnceLock<&'static AtomicBool> = OnceLock::new();
+/// True where standard output is a terminal that has colours on it.
+static COLOURED: AtomicBool = AtomicBool::new(false);
 /// A moment before every signal.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Names of unfinished files; null for none.
@@ -86,7 +88,30 @@ fn effect(is_attached: bool, since_first: Option<Duration>) -> Effect {
     }
 }
 
-/// Runs in a signal handler: only atomics, unlink(2), clock_gettime(2), signal(2) and _exit(2).
+/// What is written to standard output has colours, and it is a terminal: a signal that ends the program ends them too.
+pub fn end_colours() {
+    COLOURED.store(true, Ordering::SeqCst);
+}
+
+/// Ends the colours on the terminal, unless it takes nothing.
+fn reset_colours() {
+    const RESET: &[u8] = b"\x1b[0m";
+    /// Milliseconds; a terminal that is stopped must not keep us from ending.
+    const PATIENCE: c_int = 200;
+    if !COLOURED.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut stdout = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: both calls may be made in a signal handler, and get pointers to what lives as long as they run.
+    #[allow(unsafe_code, reason = "std's standard output is locked by what the signal interrupted")]
+    unsafe {
+        if libc::poll(&raw mut stdout, 1, PATIENCE) == 1 && stdout.revents & libc::POLLOUT != 0 {
+            libc::write(libc::STDOUT_FILENO, RESET.as_ptr().cast(), RESET.len());
+        }
+    }
+}
+
+/// Runs in a signal handler: only atomics, poll(2), write(2), unlink(2), clock_gettime(2), signal(2) and _exit(2).
 fn on_signal(signal: c_int, was_ignored: bool) {
     let is_attached = ATTACHED.load(Ordering::SeqCst) != 0;
     let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
@@ -100,12 +125,14 @@ fn on_signal(signal: c_int, was_ignored: bool) {
         Effect::Interrupts => FLAG.get().into_iter().for_each(|flag| flag.store(true, Ordering::SeqCst)),
         Effect::Ends => {
             remove_files();
+            reset_colours();
             low_level::exit(FAILED);
         }
         // As by `nohup`.
         Effect::Default if was_ignored => {}
         Effect::Default => {
             remove_files();
+            reset_colours();
             drop(low_level::emulate_default_handler(signal));
         }
         Effect::Nothing => {}

@@ -212,7 +212,7 @@ fn the_same_events_from_a_file_a_stub_and_in_gdb() {
     let script = Command::new(env!("CARGO_BIN_EXE_tx-trace")).arg("gdb").output().unwrap().stdout;
     std::fs::write(scratch.path("tx_trace.py"), script).unwrap();
     let out = Command::new("gdb-multiarch")
-        .args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 80"])
+        .args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 0"])
         .args(["-ex", &format!("source {}", scratch.path("tx_trace.py").display())])
         .args(["-ex", &format!("set tx-trace binary {}", env!("CARGO_BIN_EXE_tx-trace"))])
         .args(["-ex", &format!("target remote 127.0.0.1:{port}"), "-ex", "tx-trace last 12"])

@@ -52,6 +52,7 @@ fn every_command_on_every_fixture() {
             name,
             &[
                 format!("last 10 {source}"),
+                format!("last 10 --width 80 {source}"),
                 format!("last 10 --width 120 {source}"),
                 format!("last 10 --width 200 {source}"),
                 format!("last 3 --format json {source}"),
@@ -89,6 +90,8 @@ fn whole_list() {
     check("list-80", &lines(&["list cm3.elf cm3.core --width 80"]));
     check("list-120", &lines(&["list cm3.elf cm3.core --width 120"]));
     check("list-200", &lines(&["list cm3.elf cm3.core --width 200"]));
+    check("list", &lines(&["list cm3.elf cm3.core"]));
+    check("list-wide", &lines(&["list cm3.elf cm3.core --wide"]));
     check("list-json", &lines(&["list cm3.elf cm3.core --format json"]));
     check("list-csv", &lines(&["list cm3.elf cm3.core --format csv"]));
 }
@@ -118,6 +121,10 @@ fn filters_and_positions() {
         "last 1ms --hz 25000000",
         "last 1ms --hz SystemCoreClock",
         "last 1ms --hz 25M --width 120",
+        "last 1ms --hz 25M --columns time,priority",
+        "last 4 --columns stamp,threshold --width 80",
+        "last 4 --wide --width 80",
+        "last 4 --columns when",
         "last 2 --direction down",
         "last 5 --thread nobody",
         "last 5 --event no_such_event",

@@ -164,7 +164,7 @@ fn tables_of_a_count_of_events_say_events_in_their_heads() {
     let csv = say(&["profile", "--trace", &still, "--format", "csv"]);
     assert!(csv.contains("low,thread,,"), "{csv}");
     let list = say(&["list", "--trace", &still, "--width", "200"]);
-    assert!(list.contains("-> blocks, woken by low") && !list.contains("0 ticks"), "{list}");
+    assert!(list.contains("(blocked, woken by low)") && !list.contains("0 ticks"), "{list}");
     let info = say(&["info", "--trace", &still]);
     assert!(!info.contains("0 ticks"), "{info}");
     let info = say(&["info", "--trace", &count]);

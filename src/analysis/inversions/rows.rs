@@ -168,12 +168,17 @@ impl Inversions {
         }
         notes.extend(longest.and_then(|w| sentence(w, now, system)).map(|said| format!("{which}{said}")));
         self.doubts(system, &mut notes);
-        Report {
-            rows: list.iter().map(|w| cells(w, now, system)).collect(),
-            nothing: self.nothing(system),
-            notes,
-            ..Report::new("inversions", "Priority inversions", COLUMNS)
-        }
+        let nothing = self.nothing(system);
+        let mut report = Report { nothing, notes, ..Report::new("inversions", "Priority inversions", COLUMNS) };
+        // Those that go on are looked for first: where some have no room, these have.
+        let (open, over): (Vec<&Window>, Vec<&Window>) = list.iter().partition(|w| w.to.is_none());
+        let order = if list.len() > scope.most {
+            open.into_iter().chain(over).collect()
+        } else {
+            list.iter().collect::<Vec<_>>()
+        };
+        order.into_iter().for_each(|window| scope.push(&mut report, || cells(window, now, system)));
+        report
     }
 
     /// Why there is no row.

@@ -73,12 +73,9 @@ impl Threads {
             if one.timing.count() == 0 && waiting.is_none() {
                 continue;
             }
-            let mut row = vec![thread_cell(no, system)];
-            row.extend(one.timing.cells());
-            row.push(ticks(waiting));
-            rows.push((one.timing.max().max(waiting.unwrap_or(0)), row));
+            rows.push((one.timing.max().max(waiting.unwrap_or(0)), no, waiting));
         }
-        rows.sort_by_key(|(longest, _)| std::cmp::Reverse(*longest));
+        rows.sort_by_key(|(longest, ..)| std::cmp::Reverse(*longest));
         let mut notes = notes(scope, backwards);
         if !rows.is_empty() {
             notes.extend(interrupted_time(system));
@@ -86,11 +83,17 @@ impl Threads {
         if self.unknown > 0 {
             notes.push(format!("{} left out: no event showed when", many(self.unknown, "start is", "starts are")));
         }
-        Report {
-            rows: rows.into_iter().map(|(_, row)| row).collect(),
+        let mut report = Report {
             nothing: "no event shows when a thread becomes ready and then runs".to_owned(),
             notes,
             ..Report::new("latency_threads", "Threads: from ready to running", columns)
+        };
+        for (_, no, waiting) in rows {
+            let timing = self.all.get(no.index()).map_or(&nothing.timing, |one| &one.timing);
+            scope.push(&mut report, || {
+                [thread_cell(no, system)].into_iter().chain(timing.cells()).chain([ticks(waiting)]).collect()
+            });
         }
+        report
     }
 }

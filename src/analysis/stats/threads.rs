@@ -120,16 +120,18 @@ impl Threads {
                 continue;
             }
             let known = |n: u64| if blind || (n == 0 && row.unexplained > 0) { Cell::Empty } else { Cell::Count(n) };
-            report.rows.push(vec![
-                thread_cell(no, system),
-                Cell::Count(row.runs),
-                known(row.preempted),
-                can.slice(row.sliced),
-                if can.slices { known(row.yielded) } else { Cell::Empty },
-                Cell::Count(row.blocked),
-                Cell::Count(row.stopped),
-                Cell::Count(row.woken),
-            ]);
+            scope.push(&mut report, || {
+                vec![
+                    thread_cell(no, system),
+                    Cell::Count(row.runs),
+                    known(row.preempted),
+                    can.slice(row.sliced),
+                    if can.slices { known(row.yielded) } else { Cell::Empty },
+                    Cell::Count(row.blocked),
+                    Cell::Count(row.stopped),
+                    Cell::Count(row.woken),
+                ]
+            });
         }
         if blind {
             report.notes.push(BLIND.to_owned());
@@ -153,13 +155,15 @@ impl Threads {
         let name = |no: ThreadNo| system.name(no).unwrap_or("");
         rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
         for ((thread, resumed, by, interrupt), n) in rows {
-            report.rows.push(vec![
-                thread_cell(*thread, system),
-                Cell::Text(if *resumed { "resumed" } else { "suspended" }.to_owned()),
-                who_cell(*by, system),
-                number_cell(*interrupt, interrupts.kind(), system),
-                Cell::Count(n),
-            ]);
+            scope.push(&mut report, || {
+                vec![
+                    thread_cell(*thread, system),
+                    Cell::Text(if *resumed { "resumed" } else { "suspended" }.to_owned()),
+                    who_cell(*by, system),
+                    number_cell(*interrupt, interrupts.kind(), system),
+                    Cell::Count(n),
+                ]
+            });
         }
         if self.left_out > 0 {
             report.notes.push(format!(

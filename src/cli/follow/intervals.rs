@@ -1,20 +1,27 @@
-//! `--report NAME --every 1s`: the report over each interval. A gap ends the interval: what was open in it is not known.
+//! `--report NAME --every 1s`: the report over each interval of the wall clock, also where nothing came. What was open at
+//! a gap is not known.
 
 use std::time::{Duration, Instant};
 
-use super::super::diagnostics::Diagnostics;
 use super::printer::Buffer;
 use crate::analysis::{self, ReportRequest};
 use crate::error::Error;
 use crate::follow::{Gap, Interval, Update};
-use crate::format::Lost;
 use crate::output::{self, Format, Reader, TableOptions, View};
 use crate::query::{Filters, Query};
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
+use crate::rsp::transport::{deadline_in, remaining};
 use crate::trace::{Issue, Trace};
 
 /// The number of the interval.
 const INTERVAL: Column = Column::new("interval", Kind::Count);
+
+/// What was not seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Missed {
+    events: u64,
+    ticks: i64,
+}
 
 /// Reports over intervals.
 pub struct Intervals {
@@ -23,16 +30,15 @@ pub struct Intervals {
     format: Format,
     options: TableOptions,
     interval: Interval,
-    since: Instant,
+    /// When this interval ends.
+    end: Instant,
     /// Number of the interval, from 0.
     number: u64,
-    /// Ticks at the end of what was printed last.
+    /// Ticks of the last event.
     reached: Option<i64>,
-    /// Ticks between there and the first event of this interval that were not observed.
-    unseen: i64,
-    /// What was lost before this interval, all in one.
-    gap: Option<Gap>,
-    /// Something is missing since the last events that were printed.
+    before: Missed,
+    within: Missed,
+    /// Something is missing since the last event.
     missed: bool,
     begun: bool,
 }
@@ -46,11 +52,11 @@ impl Intervals {
             format,
             options,
             interval: Interval::default(),
-            since: Instant::now(),
+            end: deadline_in(every),
             number: 0,
             reached: None,
-            unseen: 0,
-            gap: None,
+            before: Missed::default(),
+            within: Missed::default(),
             missed: false,
             begun: false,
         }
@@ -58,82 +64,64 @@ impl Intervals {
 
     /// Adds events; false where the interval has to end for want of room.
     pub fn add(&mut self, batch: &Update) -> bool {
-        if self.interval.is_empty()
-            && let (Some(first), Some(reached)) = (batch.events.first(), self.reached)
-        {
-            // Between intervals without a gap nothing was missed.
-            self.unseen = if self.missed { first.ticks.saturating_sub(reached) } else { 0 };
+        if let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) {
+            let unseen = self.reached.filter(|_| self.missed).map_or(0, |reached| first.ticks.saturating_sub(reached));
+            let missed = self.missed();
+            missed.ticks = missed.ticks.saturating_add(unseen);
+            self.missed = false;
+            self.reached = Some(last.ticks);
         }
         self.interval.add(batch)
     }
 
-    /// Something is missing behind what was gathered: that is printed, and the next interval begins with the gap.
-    pub fn gap(
-        &mut self,
-        gap: &Gap,
-        filters: &Filters,
-        view: &View<'_>,
-        out: &Buffer,
-        diagnostics: &Diagnostics,
-    ) -> Result<(), Error> {
-        // Where nothing was seen since the last gap the interval goes on: time is what ends it.
-        if !self.interval.is_empty() {
-            self.print(filters, view, out, diagnostics)?;
-        }
-        let before = self.gap.map_or(Lost::default(), |g| g.lost);
-        let lost =
-            Lost { count: before.count.saturating_add(gap.lost.count), at_least: before.at_least || gap.lost.at_least };
-        let restarted = gap.restarted || self.gap.is_some_and(|g| g.restarted);
-        self.gap = Some(Gap { lost, restarted, seq: gap.seq });
+    /// Something is missing before the events that come next.
+    pub fn gap(&mut self, gap: &Gap) {
+        self.interval.gap(gap.seq);
+        let missed = self.missed();
+        missed.events = missed.events.saturating_add(gap.lost.count);
         self.missed = true;
-        Ok(())
     }
 
-    /// True once the interval has lasted long enough.
-    pub fn is_over(&self) -> bool {
-        self.since.elapsed() >= self.every
+    /// Where what is missing now counts.
+    fn missed(&mut self) -> &mut Missed {
+        if self.interval.is_empty() { &mut self.before } else { &mut self.within }
     }
 
-    /// Prints the interval and begins the next one. An interval in which all was lost is printed too.
-    pub fn print(
-        &mut self,
-        filters: &Filters,
-        view: &View<'_>,
-        out: &Buffer,
-        diagnostics: &Diagnostics,
-    ) -> Result<(), Error> {
-        self.since = Instant::now();
-        let span = self.interval.span();
-        let gap = self.gap.take();
-        if span.is_none() && gap.is_none() {
-            return Ok(());
+    /// How long this interval goes on.
+    pub fn left(&self) -> Duration {
+        remaining(self.end)
+    }
+
+    /// True where there is nothing to print yet.
+    pub fn is_empty(&self) -> bool {
+        self.interval.is_empty() && self.before.events == 0
+    }
+
+    /// Prints the interval and begins the next one. Where one or more ends have passed meanwhile, there is one row for
+    /// all of that time.
+    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Buffer) -> Result<(), Error> {
+        while self.left().is_zero() {
+            self.end = self.end.checked_add(self.every).unwrap_or_else(|| deadline_in(self.every));
         }
-        // Once for each interval: a ring that goes around at every look would drown the reports.
-        diagnostics.issues(&gap.iter().map(Gap::issue).collect::<Vec<_>>());
+        let span = self.interval.span();
         let count = self.interval.len() as u64;
         let trace = self.interval.take(view.trace);
         let view = View { trace: &trace, ..*view };
-        let head = self.head(&trace, span, count, gap.map_or(0, |g| g.lost.count));
-        let mut reports = Vec::new();
-        if span.is_some() {
-            reports = self.reports(filters, &view)?;
-        }
+        let head = self.head(&trace, span, count);
+        let reports = if span.is_some() { self.reports(filters, &view)? } else { Vec::new() };
         self.write(&head, reports, &view, out)?;
         self.number = self.number.saturating_add(1);
-        if let Some((_, to)) = span {
-            self.reached = Some(to);
-            self.missed = false;
-        }
-        self.unseen = 0;
+        (self.before, self.within) = (Missed::default(), Missed::default());
         Ok(())
     }
 
     /// The row of the interval itself.
-    fn head(&self, trace: &Trace, span: Option<(i64, i64)>, events: u64, lost: u64) -> Report {
+    fn head(&self, trace: &Trace, span: Option<(i64, i64)>, events: u64) -> Report {
         let (from, to) = span.unwrap_or_default();
-        let seen = to.saturating_sub(from);
-        let whole = seen.saturating_add(self.unseen);
-        // Nothing is known of an interval whose events were all lost.
+        let ticks = to.saturating_sub(from);
+        let whole = ticks.saturating_add(self.before.ticks);
+        let share = analysis::share(ticks.saturating_sub(self.within.ticks), whole).unwrap_or(100.0);
+        // Nothing is known of an interval without events: no stamp shows how long it was.
         let known = |cell| if span.is_some() { cell } else { Cell::Empty };
         let seq = |seq| known(Cell::Count(seq));
         let cells = [
@@ -141,12 +129,10 @@ impl Intervals {
             (Column::new("from", Kind::Seq).titled("from event"), seq(trace.about.origin)),
             (Column::new("to", Kind::Seq).titled("to event"), seq(trace.newest().map_or(0, |e| e.seq))),
             (Column::new("events", Kind::Count), Cell::Count(events)),
-            (Column::new("ticks", Kind::Ticks).titled("time"), known(Cell::Ticks(seen))),
-            (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(lost)),
-            (
-                Column::new("seen", Kind::Percent(1)).titled("time seen"),
-                known(Cell::Real(analysis::share(seen, whole).unwrap_or(100.0))),
-            ),
+            (Column::new("ticks", Kind::Ticks).titled("time"), known(Cell::Ticks(ticks))),
+            (Column::new("lost_before", Kind::Count).titled("lost before"), Cell::Count(self.before.events)),
+            (Column::new("lost_within", Kind::Count).titled("lost within"), Cell::Count(self.within.events)),
+            (Column::new("seen", Kind::Percent(1)).titled("time seen"), known(Cell::Real(share))),
         ];
         let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
         Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }

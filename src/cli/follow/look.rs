@@ -9,7 +9,7 @@ use super::printer::Printer;
 use super::{Deadline, Follow};
 use crate::code::Code;
 use crate::error::Error;
-use crate::follow::{self, Follower, Halts, Update, interrupted, pause};
+use crate::follow::{self, Follower, Halts, Update, Waited, interrupted, pause};
 use crate::rsp::Stop;
 use crate::session::Target;
 
@@ -176,16 +176,23 @@ impl<'t> Looker<'t> {
     fn step(&self, follower: &mut Follower, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<Step, Error> {
         let runs = follower.let_run();
         printer.write_out(sink)?;
-        let polled = runs.and_then(|()| follower.wait()).and_then(|stop| Ok((stop, follower.poll()?)));
-        let (stop, mut polled) = match polled {
-            Ok((stop, batch)) => (stop, Ok(batch)),
+        let waited = match runs.and_then(|()| follower.wait(printer.next_tick())) {
+            Ok(Waited::Early) => {
+                printer.tick(follower, sink)?;
+                return Ok(Step::On);
+            }
+            waited => waited,
+        };
+        let (stop, mut polled) = match waited {
+            Ok(Waited::Stopped(stop)) => (Some(stop), follower.poll()),
+            Ok(_) => (None, follower.poll()),
             Err(error) => (None, Err(error)),
         };
         loop {
             let batch = match polled {
                 Ok(batch) => batch,
                 Err(_) if interrupted() => return Ok(Step::On),
-                Err(error) => match self.recover(follower, error)? {
+                Err(error) => match self.recover(follower, error, printer, sink)? {
                     Some(batch) => batch,
                     None => return Ok(Step::On),
                 },
@@ -194,12 +201,12 @@ impl<'t> Looker<'t> {
             if printer.print(follower, batch, sink)? {
                 return Ok(Step::Seen);
             }
+            printer.tick(follower, sink)?;
             if !more || self.deadline.is_over() {
                 break;
             }
             polled = follower.poll();
         }
-        printer.tick(follower, sink)?;
         let Some(stop) = stop else { return Ok(Step::On) };
         match stop {
             Stop::Ended(how) => self.diagnostics.say(format_args!("the program has ended ({how})")),
@@ -213,7 +220,13 @@ impl<'t> Looker<'t> {
 
     /// A target that is gone, or whose trace is another one now: with `--wait` it is waited for. `None` where the time is
     /// up.
-    fn recover(&self, follower: &mut Follower, error: Error) -> Result<Option<Update>, Error> {
+    fn recover(
+        &self,
+        follower: &mut Follower,
+        error: Error,
+        printer: &mut Printer<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Update>, Error> {
         // A trace that was enabled elsewhere, or larger, needs no waiting for.
         if error.code == Code::TraceChanged
             && let Ok(batch) = follower.restart()
@@ -226,6 +239,7 @@ impl<'t> Looker<'t> {
         self.say_waiting(&error);
         let mut linked = !is_link(&error);
         loop {
+            printer.tick(follower, sink)?;
             // A target that is halted for each look would never enable its trace again.
             match linked.then(|| follower.run_for(RETRY)) {
                 None => pause(RETRY),

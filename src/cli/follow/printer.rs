@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::super::diagnostics::Diagnostics;
 use super::super::names::SymbolNames;
@@ -10,6 +11,7 @@ use super::super::request::{self, Output};
 use super::super::sink::Sink;
 use super::Follow;
 use super::intervals::Intervals;
+use super::losses::Losses;
 use crate::code::Code;
 use crate::error::Error;
 use crate::follow::{First, Follower, Gap, How, Update};
@@ -30,6 +32,7 @@ pub struct Printer<'t> {
     /// What was written and the sink does not have yet.
     bytes: Buffer,
     intervals: Option<Intervals>,
+    losses: Losses,
     /// Issues that are printed at the end.
     issues: Vec<Issue>,
     /// The last trace, for what is written at the end.
@@ -77,6 +80,7 @@ impl<'t> Printer<'t> {
             writer: None,
             bytes: Buffer::default(),
             intervals,
+            losses: Losses::new(task.reports.as_ref().map_or(Duration::ZERO, |(_, every)| *every)),
             issues: Vec::new(),
             last: None,
             lost: false,
@@ -130,6 +134,7 @@ impl<'t> Printer<'t> {
         // What comes is not known: as wide as what was there, and as what a long run needs.
         let mut window = Window::of(batch.trace.events());
         window.events = window.events.max(1);
+        window.is_open = true;
         window.seq = LONG_RUN;
         window.first = 0;
         window.last = window.last.max(1_000_000);
@@ -153,12 +158,13 @@ impl<'t> Printer<'t> {
             batch.events.truncate(end.saturating_add(1));
         }
         if let Some(gap) = &batch.gap {
-            self.gap(gap, &view, sink)?;
+            self.gap(gap, &view)?;
         }
         self.overwritten(&view)?;
+        self.report_losses(sink, false)?;
         if let Some(intervals) = &mut self.intervals {
             if !intervals.add(&batch) {
-                intervals.print(&task.filters, &view, &self.bytes, self.diagnostics)?;
+                intervals.print(&task.filters, &view, &self.bytes)?;
             }
         } else {
             let last = end.and_then(|end| batch.events.get(end)).map(|e| e.seq);
@@ -207,20 +213,15 @@ impl<'t> Printer<'t> {
         Ok(writer.flush()?)
     }
 
-    /// Something is missing. An interval that begins behind it says so itself.
-    fn gap(&mut self, gap: &Gap, view: &View<'_>, sink: &mut Sink<'_>) -> Result<(), Error> {
+    /// Something is missing. In a format with issues they are where the events are missing.
+    fn gap(&mut self, gap: &Gap, view: &View<'_>) -> Result<(), Error> {
         self.lost = true;
         if let Some(intervals) = &mut self.intervals {
-            intervals.gap(gap, &self.task.filters, view, &self.bytes, self.diagnostics)?;
+            intervals.gap(gap);
         }
         match &mut self.writer {
             Some(writer) if self.format.has_issues() => writer.issue(view, &gap.issue())?,
-            Some(writer) => {
-                writer.flush()?;
-                self.pass_on(sink)?;
-                self.diagnostics.issues(&[gap.issue()]);
-            }
-            None => self.pass_on(sink)?,
+            _ => self.losses.gap(gap),
         }
         Ok(())
     }
@@ -229,24 +230,42 @@ impl<'t> Printer<'t> {
     fn overwritten(&mut self, view: &View<'_>) -> Result<(), Error> {
         for issue in view.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;
-            if let Some(writer) = &mut self.writer {
-                writer.issue(view, issue)?;
-            }
-            if !self.format.has_issues() {
-                self.diagnostics.issues(std::slice::from_ref(issue));
+            match &mut self.writer {
+                Some(writer) if self.format.has_issues() => writer.issue(view, issue)?,
+                _ => self.losses.slots(issue),
             }
         }
         Ok(())
     }
 
-    /// Time has passed: an interval may have ended.
+    /// Reports what was lost, if it is time to, or for the last time.
+    fn report_losses(&mut self, sink: &mut Sink<'_>, is_last: bool) -> Result<(), Error> {
+        let now = Instant::now();
+        let issues = if is_last { self.losses.take(now) } else { self.losses.due(now) };
+        if !issues.is_empty() {
+            if let Some(writer) = &mut self.writer {
+                writer.flush()?;
+            }
+            self.pass_on(sink)?;
+            self.diagnostics.issues(&issues);
+        }
+        Ok(())
+    }
+
+    /// How long until [`Printer::tick`] has to be called; `None` where nothing waits for the time.
+    pub fn next_tick(&self) -> Option<Duration> {
+        self.intervals.as_ref().map(Intervals::left)
+    }
+
+    /// Time has passed: an interval may have ended, and losses may be due.
     pub fn tick(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
+        self.report_losses(sink, false)?;
         if let (Some(intervals), Some(trace)) = (&mut self.intervals, &self.last)
-            && intervals.is_over()
+            && intervals.left().is_zero()
         {
             let names = SymbolNames::new(follower.target(), trace);
             let view = view(follower, trace, &names);
-            intervals.print(&self.task.filters, &view, &self.bytes, self.diagnostics)?;
+            intervals.print(&self.task.filters, &view, &self.bytes)?;
             self.pass_on(sink)?;
         }
         Ok(())
@@ -269,12 +288,15 @@ impl<'t> Printer<'t> {
 
     /// What comes after the last event; the target has been left.
     pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
+        self.report_losses(sink, true)?;
         let Some(trace) = &self.last else { return Ok(()) };
         let names = SymbolNames::new(follower.target(), trace);
         let view = view(follower, trace, &names);
         if let Some(intervals) = &mut self.intervals {
             // The last one is as long as it came to be.
-            intervals.print(&self.task.filters, &view, &self.bytes, self.diagnostics)?;
+            if !intervals.is_empty() {
+                intervals.print(&self.task.filters, &view, &self.bytes)?;
+            }
             intervals.finish(&view, &self.issues, &self.bytes)?;
         } else if let Some(mut writer) = self.writer.take() {
             writer.finish(&view, &self.issues)?;

@@ -364,9 +364,10 @@ fn follow_reports_each_interval_and_counts_nothing_across_a_gap() {
     board.chip.set_latency(Duration::from_millis(100));
     board.burst(RING + 150);
     board.chip.set_latency(Duration::ZERO);
-    wait_for("an interval after a gap", || {
+    let has_lost = |i: &Value| i["lost_before"].as_u64() > Some(0) || i["lost_within"].as_u64() > Some(0);
+    wait_for("an interval with a gap", || {
         board.burst(1);
-        any(|i| i["lost_before"].as_u64() > Some(0))
+        any(has_lost)
     });
     wait_for("the end", || {
         board.insert(LAST, [0; 4]);
@@ -376,7 +377,26 @@ fn follow_reports_each_interval_and_counts_nothing_across_a_gap() {
     assert_eq!(code, Some(0), "{messages}");
     assert_counts(&lines);
     let is_part = |i: &Value| i["seen"].as_f64().is_some_and(|seen| seen < 100.0);
-    assert!(intervals(&lines).iter().any(|i| i["lost_before"].as_u64() > Some(0) && is_part(i)));
+    assert!(intervals(&lines).iter().any(|i| has_lost(i) && is_part(i)), "{lines:?}");
+}
+
+/// Without events no interval was printed, and each gap printed one at once.
+#[test]
+fn intervals_came_with_events_and_gaps_and_not_with_time() {
+    let Some(board) = Board::start() else { return };
+    let quiet = board.follow(&["--report", "services", "--every", "250ms", "--for", "2600ms"]);
+    let (code, lines, messages) = quiet.end();
+    assert_eq!(code, Some(0), "{messages}");
+    let rows = intervals(&lines);
+    assert!((8..=11).contains(&rows.len()) && rows.iter().all(|i| i["events"] == 0), "{lines:?}");
+    // Overrun at every look.
+    board.chip.set_rate(20_000);
+    board.chip.set_bandwidth(50_000);
+    let (_, lines, _) = board.follow(&["--report", "services", "--every", "500ms", "--for", "3s"]).end();
+    assert!((2..=7).contains(&intervals(&lines).len()), "{lines:?}");
+    let messages = text(&run(&board.chip, &board.openocd.openocd(), &["follow", "--for", "3s"]).stderr);
+    let reports = messages.lines().filter(|line| line.contains("overwritten")).count();
+    assert!((1..=5).contains(&reports), "{messages}");
 }
 
 /// Where the ring went around at every look, no interval was ever printed.
@@ -392,9 +412,11 @@ fn intervals_in_which_all_was_lost_were_not_printed() {
     assert_counts(&lines);
     assert!(!intervals(&lines).is_empty(), "{lines:?}");
     for interval in intervals(&lines).iter().filter(|i| i["events"] == 0) {
+        // No stamp shows how long it was.
         assert!(["from", "to", "ticks", "seen"].iter().all(|of| interval[of].is_null()), "{interval}");
     }
-    let lost: u64 = intervals(&lines).iter().map(|i| i["lost_before"].as_u64().unwrap()).sum();
+    let lost = |i: &Value| i["lost_before"].as_u64().unwrap() + i["lost_within"].as_u64().unwrap();
+    let lost: u64 = intervals(&lines).iter().map(|i| lost(i)).sum();
     assert!(lost > u64::from(RING), "{lines:?}");
     assert!(messages.contains("at least"), "{messages}");
 }

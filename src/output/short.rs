@@ -1,0 +1,120 @@
+//! Short forms of names that are longer than their column: each form is of one name only.
+
+use std::collections::{HashMap, HashSet};
+
+use super::escape::columns;
+use super::layout::UNLIMITED;
+use super::line::width_of;
+
+/// The most names that get a short form; the names behind them are shown whole.
+const MOST: usize = 1 << 12;
+
+/// Names in a column of so many columns. All names are escaped.
+#[derive(Debug, Default)]
+pub(super) struct ShortNames {
+    width: usize,
+    /// The short form of each name that is too long.
+    forms: HashMap<Box<str>, Box<str>>,
+    /// How many names each text could be of: names that fit, and every form of those that do not.
+    meanings: HashMap<Box<str>, u32>,
+}
+
+impl ShortNames {
+    /// For these names, and for others that come later.
+    pub(super) fn new(width: usize, known: impl Iterator<Item = String>) -> Self {
+        let mut names = Self { width, ..Self::default() };
+        if width == UNLIMITED {
+            return names;
+        }
+        let (long, short): (HashSet<String>, HashSet<String>) = known.partition(|name| width_of(name) > width);
+        if long.is_empty() {
+            return names;
+        }
+        let long: Vec<String> = long.into_iter().take(MOST).collect();
+        short.into_iter().take(MOST).for_each(|name| names.count(name));
+        for name in &long {
+            candidates(name, width).for_each(|form| names.count(form));
+        }
+        for name in long {
+            names.choose(&name, 1);
+        }
+        names
+    }
+
+    /// What is shown for a name.
+    pub(super) fn of<'s>(&'s mut self, name: &'s str) -> &'s str {
+        // A text has at least as many bytes as columns.
+        if name.len() <= self.width || width_of(name) <= self.width {
+            return name;
+        }
+        if !self.forms.contains_key(name) && self.forms.len() < MOST {
+            self.choose(name, 0);
+            candidates(name, self.width).for_each(|form| self.count(form));
+        }
+        self.forms.get(name).map_or(name, |form| form)
+    }
+
+    fn count(&mut self, text: String) {
+        let count = self.meanings.entry(text.into_boxed_str()).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    /// Takes the first form that so many names have, and the whole name where there is none.
+    fn choose(&mut self, name: &str, own: u32) {
+        let form = candidates(name, self.width).find(|f| self.meanings.get(f.as_str()).copied().unwrap_or(0) == own);
+        self.forms.insert(name.into(), form.map_or_else(|| name.into(), String::into_boxed_str));
+    }
+}
+
+/// The forms of a name in so many columns: its beginning, then as much of its end as of its beginning, then less and
+/// more of its end.
+fn candidates(name: &str, width: usize) -> impl Iterator<Item = String> {
+    let half = width.saturating_sub(1) / 2;
+    let ends = [0, half].into_iter().chain((2..width.saturating_sub(1)).filter(move |end| *end != half));
+    ends.map(move |end| {
+        let tail: Vec<char> = fitting(name.chars().rev(), end);
+        let head = fitting(name.chars(), width.saturating_sub(end).saturating_sub(1));
+        head.into_iter().chain(['~']).chain(tail.into_iter().rev()).collect()
+    })
+}
+
+/// As many characters as fit into so many columns.
+fn fitting(chars: impl Iterator<Item = char>, most: usize) -> Vec<char> {
+    let mut left = Some(most);
+    chars
+        .take_while(|c| {
+            left = left.and_then(|left| left.checked_sub(columns(*c)));
+            left.is_some()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forms(width: usize, names: &[&str]) -> Vec<String> {
+        let mut short = ShortNames::new(width, names.iter().map(|name| (*name).to_owned()));
+        names.iter().map(|name| short.of(name).to_owned()).collect()
+    }
+
+    #[test]
+    fn no_two_names_look_alike() {
+        assert_eq!(forms(10, &["comms", "System Timer Thread"]), ["comms", "System Ti~"]);
+        let events = ["internal_thread_resume", "internal_thread_suspend"];
+        assert_eq!(forms(16, &events), ["internal~_resume", "internal~suspend"]);
+        assert_eq!(forms(8, &["worker_thread_1", "worker_thread_2"]), ["work~d_1", "work~d_2"]);
+        assert_eq!(forms(6, &["\u{6e29}\u{5ea6}\u{6e29}\u{5ea6}", "abcdefg"]), ["\u{6e29}\u{5ea6}~", "abcde~"]);
+        // They differ in the middle, which no form of this width shows.
+        let alike = ["a_worker_1_thread", "a_worker_2_thread"];
+        assert_eq!(forms(8, &alike), alike);
+    }
+
+    #[test]
+    fn a_name_that_comes_later_has_a_form_of_its_own() {
+        let mut short = ShortNames::new(8, ["worker_thread_1".to_owned()].into_iter());
+        assert_eq!(short.of("worker_thread_1"), "worker_~");
+        assert_eq!(short.of("worker_thread_2"), "work~d_2");
+        assert_eq!(short.of("worker_thread_1"), "worker_~");
+    }
+}
