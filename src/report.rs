@@ -12,6 +12,8 @@ pub enum Kind {
     Text,
     /// A count.
     Count,
+    /// A count of a list of counters: where it is not known people read that in its place.
+    Counter,
     /// Ticks of the trace's clock.
     Ticks,
     /// An address.
@@ -50,7 +52,7 @@ impl Kind {
     /// True where the column is aligned to the right.
     #[must_use]
     pub const fn is_right(self) -> bool {
-        matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
+        matches!(self, Self::Count | Self::Counter | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
     }
 }
 

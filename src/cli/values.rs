@@ -70,7 +70,7 @@ pub fn amount(text: &str) -> Value<Amount> {
 pub fn count(text: &str) -> Value<u64> {
     match Amount::parse(text) {
         Ok(Amount::Events(n)) => Ok(n),
-        _ => Err(wrong(Code::Position, "a number of events such as 50 is wanted")),
+        _ => Err(wrong(Code::Position, "not a number of events, such as 50")),
     }
 }
 
@@ -89,21 +89,21 @@ pub fn offset(text: &str) -> Value<u64> {
 
 /// `NAME=ADDR`
 pub fn symbol(text: &str) -> Value<(String, u64)> {
-    pair(text, "NAME=ADDR")
+    pair(text, "NAME=ADDR", "_tx_trace_header_ptr=0x20001000")
 }
 
 /// `NAME=VALUE`
 pub fn register(text: &str) -> Value<(String, u64)> {
-    pair(text, "NAME=VALUE")
+    pair(text, "NAME=VALUE", "pc=0x8001234")
 }
 
-fn pair(text: &str, form: &str) -> Value<(String, u64)> {
+fn pair(text: &str, form: &str, example: &str) -> Value<(String, u64)> {
     let (name, value) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| wrong(Code::Symbol, format!("{form} is wanted")))?;
+        .ok_or_else(|| wrong(Code::Symbol, format!("not {form}, such as {example}")))?;
     let value = image::parse_number(value)
-        .ok_or_else(|| wrong(Code::Number, format!("{form} is wanted, with a number such as 4096 or 0x20000000")))?;
+        .ok_or_else(|| wrong(Code::Number, format!("`{value}` is not a number: {form} is meant, such as {example}")))?;
     Ok((name.to_owned(), value))
 }
 
@@ -119,7 +119,7 @@ pub fn image(text: OsString) -> Value<Image> {
 
 /// `FIRST..LAST`, both ends included.
 pub fn range(text: &str) -> Value<Region> {
-    let wrong = || wrong(Code::Usage, "FIRST..LAST is wanted, as 0x20000000..0x2000ffff");
+    let wrong = || wrong(Code::Usage, "not FIRST..LAST, such as 0x20000000..0x2000ffff");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number(first)?, number(last)?);
     let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
@@ -251,8 +251,9 @@ pub fn listen(text: &str) -> Value<SocketAddr> {
             port.parse().map_err(|_| wrong(Code::Listen, format!("`{port}` is not a port (0 to 65535)")))?;
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let mut found =
-        text.to_socket_addrs().map_err(|e| wrong(Code::Listen, format!("the form is :3334 or HOST:3334 ({e})")))?;
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|e| wrong(Code::Listen, format!("not an address to listen at, such as :3334 or HOST:3334 ({e})")))?;
     found.next().ok_or_else(|| wrong(Code::Listen, "the host has no address"))
 }
 

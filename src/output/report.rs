@@ -67,6 +67,7 @@ impl<'w> Words<'w> {
     /// A cell as people read it; escaped.
     pub(super) fn text(&self, column: &Column, cell: &Cell) -> String {
         match cell {
+            Cell::Empty if column.kind == Kind::Counter => "not known".to_owned(),
             Cell::Empty => String::new(),
             Cell::Flag(true) => "yes".to_owned(),
             Cell::Flag(false) => "no".to_owned(),
@@ -308,6 +309,7 @@ impl Words<'_> {
             return vec![address, name.map(|n| csv::text(&n)).unwrap_or_default()];
         }
         vec![match cell {
+            Cell::Empty => String::new(),
             Cell::Flag(yes) => yes.to_string(),
             Cell::Text(text) | Cell::State(_, text) => csv::text(text),
             Cell::Term(term) => term.name.to_owned(),

@@ -95,6 +95,11 @@ impl Endpoint {
                 path => Ok(Self::Unix(PathBuf::from(path))),
             };
         }
+        match text {
+            "openocd:" => return fail("the form is openocd:localhost:6666"),
+            "qmp:" => return fail("the form is qmp:localhost:4444 or qmp:/run/qmp.sock"),
+            _ => {}
+        }
         let net = |rest: &str| host_port(rest).map_err(|why| EndpointError { text: text.to_owned(), why });
         if let Some(rest) = text.strip_prefix("openocd:") {
             if rest.parse::<u16>().is_ok() {
@@ -250,7 +255,7 @@ mod tests {
             ("unix:", "path"),
             ("/dev/ttyS0@fast", "`fast`"),
             ("tcp:localhost:3333", "`localhost:3333`"),
-            ("openocd:", "host:port"),
+            ("openocd:", "openocd:localhost:6666"),
             ("openocd:3333", "GDB port, type `:3333`"),
             ("openocd:4444", "`openocd::6666`"),
             ("openocd:6666", "`openocd::6666`"),

@@ -126,7 +126,7 @@ pub enum RspErrorKind {
         packet: String,
     },
     /// Bytes that are not the protocol at all.
-    #[error("what answers does not speak the GDB remote protocol (it sent `{sent}`); is this its GDB port?")]
+    #[error("what answers does not speak the GDB remote protocol (it sent `{sent}`); {}", other_port(.sent))]
     NotAStub {
         /// The start of what came, escaped.
         sent: String,
@@ -206,6 +206,15 @@ pub enum RspErrorKind {
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Which port it is, by what came.
+fn other_port(sent: &str) -> &'static str {
+    if sent.contains("Open On-Chip Debugger") {
+        "this is OpenOCD's telnet port, its GDB port is 3333 unless `gdb_port` says otherwise"
+    } else {
+        "is this its GDB port?"
+    }
 }
 
 impl RspError {

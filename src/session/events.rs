@@ -71,7 +71,7 @@ impl EventNames {
         ids: impl Fn() -> RangeInclusive<u32>,
     ) -> Result<Self, Error> {
         let mut all = Self { chosen, ..Self::default() };
-        let hint = "docs/user-events.md describes these files";
+        let hint = "`tx-trace help events` describes these files";
         for path in files {
             let parsed = read(path, &ids()).map_err(|e| Error::failed(Code::EventsFile, e, hint))?;
             all.files.push(Arc::new(File { name: path.display().to_string(), parsed }));

@@ -83,7 +83,15 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
             error.message = "no trace header is in this memory".to_owned();
             error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
         }
-        return Err(error);
+        if error.code == Code::NoTraceSymbol && whole && bytes.is_some() {
+            // It was searched already.
+            error.hint = match session.info.elf() {
+                None => "give the program's ELF as well (last app.elf app.core), and check that the dump covers the RAM with the trace buffer",
+                Some(_) => "give the unstripped ELF of the program that ran, and check that the dump covers the RAM with the trace buffer",
+            }
+            .to_owned();
+        }
+        return Err(of_cut(session, error));
     };
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
@@ -129,6 +137,17 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
         by_symbols: false,
     };
     Ok((best.format, best.format.at(location)))
+}
+
+/// An error with what was lost on the way here in front: the trace may have been there.
+fn of_cut(session: &Target<'_>, mut error: Error) -> Error {
+    const CUT: [Code; 4] = [Code::CoreTruncated, Code::GzipCut, Code::GzipDamaged, Code::DumpCut];
+    if let Some(cut) = session.issues.iter().find(|issue| CUT.contains(&issue.code)) {
+        let detail = std::mem::replace(&mut error.message, format!("{}, and no trace is in the rest", cut.message));
+        error.tried.insert(0, detail);
+        error.hint = "copy the file again from where it was made".to_owned();
+    }
+    error
 }
 
 /// The first hit of each format is the best of that format; of several formats the one with the largest trace is chosen.

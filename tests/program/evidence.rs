@@ -455,7 +455,7 @@ fn registers_of_the_crash_log() {
         assert!(threads(&words[3..])[0]["at"].is_null(), "{table}");
     }
     let out = tx_trace(&["threads", "--reg", "psp=", &elf, &core]);
-    assert!(text(&out.stderr).contains("--reg psp=: NAME=VALUE is wanted, with a number"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("--reg psp=: `` is not a number: NAME=VALUE is meant"), "{}", text(&out.stderr));
     let out = tx_trace(&["threads", "--reg", "nonsense=1", &elf, &core]);
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("has no such register"), "{}", text(&out.stderr));

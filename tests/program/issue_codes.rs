@@ -142,7 +142,7 @@ fn what_was_typed() {
         (format!("last cm3.trx {s}"), "usage", "a core and a trace buffer are different sources"),
         ("last --remote nonsense".to_owned(), "bad-endpoint", "`nonsense` is no endpoint"),
         (format!("last --header 0xgg {s}"), "number", "--header 0xgg: not a number: 4096 or 0x20000000"),
-        (format!("last --symbol nonsense {s}"), "symbol", "NAME=ADDR is wanted"),
+        (format!("last --symbol nonsense {s}"), "symbol", "not NAME=ADDR, such as _tx_trace_header_ptr=0x20001000"),
         (format!("show 99999999999999999999999 {s}"), "position", "99999999999999999999999"),
         (format!("last --from soon {s}"), "filter", "soon"),
         (format!("last 5ms {s}"), "filter", "the clock's rate is not known"),

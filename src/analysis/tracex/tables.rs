@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::Trace;
 
-const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Count)];
+const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Counter)];
 
 /// The reports of these names; where several are wanted those that TraceX does not have are left out, and that is said.
 pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names: &[Name]) -> Vec<Report> {
@@ -26,7 +26,7 @@ pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names
     }
     if let Some(first) = reports.first_mut() {
         let mut notes =
-            vec!["TraceX's numbers, by its own definitions: docs/reports.md says where they differ".to_owned()];
+            vec!["TraceX's numbers, by its own definitions: `tx-trace help reports` says where they differ".to_owned()];
         if names.iter().any(|n| matches!(n, Name::Blocked | Name::Latency)) {
             notes.push("TraceX has no reports of waits and latency".to_owned());
         }

@@ -55,6 +55,10 @@ impl OpenOcd {
                     "what answers is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"
                 )));
             }
+            Err(RspError { kind: RspErrorKind::Stalled { packet, timeout, .. }, .. }) => {
+                let state = "; is it OpenOCD's Tcl port (6666)? For its GDB port type `--remote :3333`";
+                return Err(connection.fail(RspErrorKind::Stalled { packet, timeout, state }));
+            }
             Err(error) => return Err(error),
         };
         let order = match answer.trim() {

@@ -39,7 +39,10 @@ impl Link {
                 RspErrorKind::NotAStub { sent: excerpt(&self.noise) }
             }
             RspErrorKind::Closed { why, .. } => {
-                let when = if self.stats.bytes_in == 0 {
+                let when = if self.stats.bytes_in == 0 && !why.is_empty() {
+                    // A command that ended says more than we can guess.
+                    "before it sent anything".to_owned()
+                } else if self.stats.bytes_in == 0 {
                     NEVER_SPOKE.to_owned()
                 } else if self.stats.bytes_in == 1 && why.is_empty() {
                     ONLY_ACKNOWLEDGED.to_owned()
