@@ -40,6 +40,8 @@ pub enum Kind {
     Code,
     /// Threads, and how long each ran.
     ThreadTimes,
+    /// The frames of a backtrace.
+    Frames,
 }
 
 impl Kind {
@@ -117,6 +119,25 @@ pub enum Cell {
     Isr(Option<u64>),
     /// Threads, and how long each ran.
     ThreadTimes(Vec<ThreadTime>),
+    /// The frames of a backtrace, the innermost first.
+    Frames(Vec<Frame>),
+}
+
+/// A function of a backtrace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it was stopped, or goes on once the call in it has returned.
+    pub pc: Addr,
+    /// Its name, where one is known. Hostile: escape before printing.
+    pub function: Option<String>,
+    /// Its source file, as the compiler recorded it. Hostile.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<u32>,
+    /// True where the compiler put it into the function that is next.
+    pub inlined: bool,
+    /// How its frame was found: `registers`, `cfi`, `exception` or `inferred`.
+    pub origin: &'static str,
 }
 
 /// A thread, and how long it ran.
