@@ -14,7 +14,7 @@ use crate::support::schema::schema;
 fn definition(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Word => "text",
-        Kind::Count => "count",
+        Kind::Count | Kind::Counter => "count",
         Kind::Ticks => "ticks",
         Kind::Address => "address",
         Kind::Flag => "flag",
@@ -26,6 +26,7 @@ fn definition(kind: Kind) -> &'static str {
         Kind::Interrupt => "interrupt",
         Kind::Code => "code",
         Kind::ThreadTimes => "thread_times",
+        Kind::Frames => "frames",
     }
 }
 
