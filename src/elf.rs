@@ -409,7 +409,7 @@ impl Elf {
         self.clipped(section.offset, size)
     }
 
-    fn section_slice(&self, section: &Section) -> &[u8] {
+    pub(crate) fn section_slice(&self, section: &Section) -> &[u8] {
         let size = if section.kind == SHT_NOBITS { 0 } else { section.size };
         self.bytes.get(clip(self.bytes.len(), section.offset, size)).unwrap_or(&[])
     }

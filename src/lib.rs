@@ -96,6 +96,8 @@ pub mod session;
 pub mod sym;
 #[cfg(feature = "internals")]
 pub mod trace;
+#[cfg(feature = "internals")]
+pub mod unwind;
 
 mod sys;
 
@@ -149,6 +151,8 @@ mod session;
 mod sym;
 #[cfg(not(feature = "internals"))]
 mod trace;
+#[cfg(not(feature = "internals"))]
+mod unwind;
 
 mod library;
 

@@ -12,6 +12,8 @@ pub enum Kind {
     Text,
     /// A count.
     Count,
+    /// A count of a list of counters: where it is not known people read that in its place.
+    Counter,
     /// Ticks of the trace's clock.
     Ticks,
     /// An address.
@@ -38,6 +40,8 @@ pub enum Kind {
     Code,
     /// Threads, and how long each ran.
     ThreadTimes,
+    /// The frames of a backtrace.
+    Frames,
 }
 
 impl Kind {
@@ -50,7 +54,7 @@ impl Kind {
     /// True where the column is aligned to the right.
     #[must_use]
     pub const fn is_right(self) -> bool {
-        matches!(self, Self::Count | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
+        matches!(self, Self::Count | Self::Counter | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
     }
 }
 
@@ -115,6 +119,25 @@ pub enum Cell {
     Isr(Option<u64>),
     /// Threads, and how long each ran.
     ThreadTimes(Vec<ThreadTime>),
+    /// The frames of a backtrace, the innermost first.
+    Frames(Vec<Frame>),
+}
+
+/// A function of a backtrace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it was stopped, or goes on once the call in it has returned.
+    pub pc: Addr,
+    /// Its name, where one is known. Hostile: escape before printing.
+    pub function: Option<String>,
+    /// Its source file, as the compiler recorded it. Hostile.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<u32>,
+    /// True where the compiler put it into the function that is next.
+    pub inlined: bool,
+    /// How its frame was found: `registers`, `cfi`, `exception` or `inferred`.
+    pub origin: &'static str,
 }
 
 /// A thread, and how long it ran.

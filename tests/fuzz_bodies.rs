@@ -141,6 +141,11 @@ fn elf() {
 }
 
 #[test]
+fn unwind() {
+    run("unwind", bodies::unwind, fixtures(&["cm3.elf", "cm3.elf", "cm3-disabled.elf", "host.elf"]));
+}
+
+#[test]
 fn core() {
     // The second is ten times as large: it comes up less often.
     run("core", bodies::core, fixtures(&["cm3.core", "cm3.core", "cm3.core", "host.core"]));

@@ -22,7 +22,7 @@ const ORDER: &[&str] = &[
     "abi, bytes, code < report, trace < catalogue < query < analysis < output",
     "error < query, output, kernel, format, catalogue",
     "abi, bytes, sys < rsp < mem",
-    "abi, bytes < elf < mem < sym < cpu < kernel < session",
+    "abi, bytes < elf < mem < sym < cpu < unwind < kernel < session",
     "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
     "analysis, kernel, session < explain",
@@ -35,6 +35,7 @@ const ORDER: &[&str] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("goblin", &["elf"]),
     ("gimli", &["sym/dwarf"]),
+    ("addr2line", &["sym/dwarf"]),
     ("gdbstub", &["serve"]),
     ("clap", &["cli"]),
     ("owo_colors", &["cli", "output"]),

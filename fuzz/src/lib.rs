@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tx_trace::abi::Width;
+use tx_trace::abi::{Region, Width};
 use tx_trace::catalogue::{Catalogue, Names, user};
 use tx_trace::code::Code;
+use tx_trace::cpu::{Architecture, CodeRanges, Registers};
 use tx_trace::elf::Elf;
 use tx_trace::format::{ALL, Capture, DecodeOptions, Extent, Format, Hints, Located, Location};
 use tx_trace::mem::Memory;
@@ -22,13 +23,16 @@ use tx_trace::mem::core::{Core, elf_readonly};
 use tx_trace::mem::gzip;
 use tx_trace::mem::image::{Image, memory_of, parse_number, text};
 use tx_trace::mem::overlay::Overlay;
+use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::output::{self, NoNames, TableOptions, View, Window};
 use tx_trace::query::{Amount, Edge, Filters, Key, Position, Query};
 use tx_trace::rsp::packet::{self, Decoder, Kind};
 use tx_trace::rsp::transport::{Transport, TransportError};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
+use tx_trace::sym::dwarf::Dwarf;
 use tx_trace::sym::{ElfSymbols, NoSymbols, Symbols};
 use tx_trace::trace::Trace;
+use tx_trace::unwind::{MAX_FRAMES, Unwinder};
 
 /// The link: any bytes are cut into tokens without loss, however they come; what we encode we understand.
 pub fn rsp_packet(data: &[u8]) -> usize {
@@ -114,6 +118,36 @@ pub fn elf(data: &[u8]) -> usize {
         let _ = (symbols.member_offset(name, member), symbols.dwarf().type_size(name));
     }
     elf.segments().count().saturating_add(near.len())
+}
+
+/// The call frame information and lines of an ELF file, and a backtrace over a stack of its bytes: it ends, and is bounded.
+pub fn unwind(data: &[u8]) -> usize {
+    let Ok(elf) = Elf::open(data.to_vec()) else { return 0 };
+    let Some(architecture) = Architecture::of(&elf) else { return 0 };
+    let elf = Arc::new(elf);
+    let dwarf = Dwarf::new(Arc::clone(&elf));
+    let cfi = dwarf.cfi();
+    let code = CodeRanges::of(&elf, 0);
+    let stack = Region { start: 0x2000_0000, len: data.len() as u64 };
+    let mut memory = Segments::new(vec![Block::whole(stack.start, data.to_vec().into())]);
+    let unwinder =
+        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entry: None };
+    let mut frames = 0_usize;
+    let starts: Vec<u64> = cfi.addresses().step_by(7).take(40).chain([elf.entry(), 0, u64::MAX]).collect();
+    for (at, pc) in (0_u64..).step_by(52).zip(starts) {
+        let mut registers = Registers::new(architecture);
+        let exc_return = if at % 8 == 0 { 0xFFFF_FFED } else { 0xFFFF_FFF1 };
+        let values = [("pc", pc), ("sp", stack.start.saturating_add(at)), ("lr", exc_return), ("psp", stack.start)];
+        for (name, value) in values {
+            registers.set(name, value);
+        }
+        let backtrace = unwinder.backtrace(&registers, &[stack], &mut memory);
+        assert!(backtrace.frames.len() <= MAX_FRAMES && !backtrace.end.to_string().is_empty());
+        let addresses: Vec<u64> = backtrace.frames.iter().map(|f| f.address()).collect();
+        assert_eq!(dwarf.source_frames(&addresses).len(), addresses.len());
+        frames = frames.saturating_add(backtrace.frames.len());
+    }
+    frames
 }
 
 /// A core file: memory, notes, and a trace in it by symbols of the file itself or by search.

@@ -258,7 +258,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 27] = [
+pub const MONITOR_OPTIONS: [&str; 28] = [
     // N, SEQ, or a time; not a file.
     "words",
     "count",
@@ -280,6 +280,7 @@ pub const MONITOR_OPTIONS: [&str; 27] = [
     "qnx_version",
     "usage",
     "all",
+    "bt",
     "tracex",
     "every",
     "span",

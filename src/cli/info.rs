@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::catalogue::mask_text;
 use crate::kernel::Entries;
-use crate::output::{Format, TableOptions, View, report_writer};
+use crate::output::{Format, TableOptions, View, issue_text, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{CodeMatch, Identity, Loaded, Target};
 use crate::trace::{Counts, Direction, Issue, Known, Trace};
@@ -55,7 +55,13 @@ impl Info {
     ) -> io::Result<()> {
         let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
         let mut report = Report::new("info", "Trace", columns);
-        for (what, value) in self.rows(view) {
+        let mut rows = self.rows(view);
+        if !format.has_issues() {
+            // What changes nothing of any result is said here, and nowhere else.
+            let about_source = view.trace.issues.iter().filter(|issue| issue.is_about_source());
+            rows.extend(about_source.map(|issue| ("note", issue_text(issue))));
+        }
+        for (what, value) in rows {
             report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
         }
         let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);

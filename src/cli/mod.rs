@@ -1,6 +1,7 @@
 //! The command line, and the only user of clap. `commands` is the table of all commands, `options` what they take and
 //! `values` the types of that; `request` makes of it a task that runs; `diagnostics` is all that goes to stderr.
 
+mod backtraces;
 mod bridge;
 mod commands;
 mod control;

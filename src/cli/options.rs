@@ -118,6 +118,16 @@ pub struct Threads {
     /// All objects below the threads, not just what is held, waited for, full or used up
     #[arg(long)]
     pub all: bool,
+    /// Backtraces too: of all threads, or of those of these names
+    #[arg(
+        long,
+        value_name = "THREAD,...",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        default_missing_value = ""
+    )]
+    pub bt: Option<Vec<String>>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]

@@ -78,7 +78,7 @@ pub fn answer(
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
     let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
     if !format.has_issues() && !is_said {
-        if found && !matches!(question.ask, Ask::Info) {
+        if found {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::Outcome;
+use super::backtraces::{Unwound, Wanted};
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
@@ -29,6 +30,8 @@ pub struct ThreadsTask {
     pub inputs: Inputs,
     /// All objects below the threads, not just those that matter.
     pub all: bool,
+    /// Which backtraces.
+    pub backtraces: Wanted,
 }
 
 /// A kernel, with the trace beside it where there is one.
@@ -42,9 +45,9 @@ pub struct Found {
 
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
-    let options::Threads { words, all, source, output } = typed;
+    let options::Threads { words, all, bt, source, output } = typed;
     let inputs = request::inputs(source, request::take_words("threads", &mut Ask::Info, false, words)?)?;
-    Ok(Request::new(ThreadsTask { inputs, all }, Output::of(row, output)?))
+    Ok(Request::new(ThreadsTask { inputs, all, backtraces: Wanted::of(bt) }, Output::of(row, output)?))
 }
 
 impl Task for ThreadsTask {
@@ -54,9 +57,11 @@ impl Task for ThreadsTask {
 
     /// Reads the kernel, lets the target go, prints.
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let Self { inputs, all } = *self;
-        live::run(inputs, diagnostics, find, |found, target, client| {
-            print(&found, target, all, output, Sink::open(output, client)?, diagnostics)
+        let Self { inputs, all, backtraces } = *self;
+        let read = |target: &mut Target<'static>| read(target, &backtraces);
+        live::run(inputs, diagnostics, read, |(found, unwound), target, client| {
+            let sink = Sink::open(output, client)?;
+            print(&found, unwound.as_ref(), target, all, output, sink, diagnostics)
         })
     }
 
@@ -68,9 +73,17 @@ impl Task for ThreadsTask {
         out: &mut dyn Write,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
-        let found = find(&mut target).inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        print(&found, &target, self.all, output, Sink::over(out), diagnostics)
+        let read = read(&mut target, &self.backtraces);
+        let (found, unwound) = read.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
+        print(&found, unwound.as_ref(), &target, self.all, output, Sink::over(out), diagnostics)
     }
+}
+
+/// Reads the kernel, and the stacks of the threads whose backtraces are wanted.
+fn read(target: &mut Target<'_>, wanted: &Wanted) -> Result<(Found, Option<Unwound>), Error> {
+    let found = find(target)?;
+    let unwound = Unwound::read(&found, target, wanted)?;
+    Ok((found, unwound))
 }
 
 /// Reads the kernel, and what of a trace names its objects.
@@ -133,6 +146,7 @@ pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMem
 
 fn print(
     found: &Found,
+    unwound: Option<&Unwound>,
     target: &Target<'_>,
     all: bool,
     output: &Output,
@@ -149,7 +163,8 @@ fn print(
         Reader::Page => Detail::Summary { width: usize::MAX, all },
         Reader::Program => Detail::Full,
     };
-    let reports = kernel::reports(&found.kernel, detail);
+    let mut reports = kernel::reports(&found.kernel, detail);
+    reports.extend(unwound.map(|unwound| unwound.report(found, target, format.reader())));
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);
     if let Some(loaded) = &found.loaded {

@@ -8,6 +8,7 @@ mod arm;
 mod code;
 mod cortex_m;
 mod description;
+mod dwarf;
 mod frame;
 mod level;
 mod notes;

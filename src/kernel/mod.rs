@@ -40,7 +40,7 @@ pub use thread::{Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::code::Code;
-use crate::cpu::Architecture;
+use crate::cpu::{Architecture, Registers};
 use crate::error::Error;
 use crate::mem::Memory;
 use crate::sym::Symbols;
@@ -86,6 +86,8 @@ pub struct Kernel {
     pub processor: Option<Architecture>,
     /// By core: what its CPU does, once it is known where the threads are.
     pub cpus: Vec<Cpu>,
+    /// The registers of the CPUs or of the system's threads, once it is known where the threads are.
+    pub registers: Vec<Registers>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -123,6 +125,7 @@ impl Kernel {
             objects: Vec::new(),
             processor: None,
             cpus: Vec::new(),
+            registers: Vec::new(),
             issues,
             layout,
         };
@@ -152,6 +155,26 @@ impl Kernel {
     #[must_use]
     pub fn thread(&self, address: Addr) -> Option<&Thread> {
         self.threads.iter().find(|t| t.address == address)
+    }
+
+    /// The registers from which a thread is unwound: those of its CPU, in whatever exception that is, else those that it
+    /// saved.
+    #[must_use]
+    pub fn registers_of(&self, thread: &Thread) -> Option<Registers> {
+        let core = thread.core.filter(|_| thread.pthread.is_none());
+        let cpu = core.and_then(|core| match (self.cpus.len(), self.registers.as_slice()) {
+            (1, [first, ..]) => Some(first),
+            (cores, registers) if registers.len() == cores => registers.get(core),
+            _ => None,
+        });
+        if let Some(cpu) = cpu.filter(|cpu| !cpu.is_unknown()) {
+            return Some(cpu.clone());
+        }
+        let mut registers = thread.position.registers.clone()?;
+        if let [only] = self.registers.as_slice() {
+            registers.complete_thread(only);
+        }
+        Some(registers)
     }
 
     /// The object at this address.

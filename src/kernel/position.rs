@@ -69,6 +69,7 @@ impl Kernel {
             }
         }
         self.cpus = (0..cores).map(|core| self.cpu(core, stop, symbols)).collect();
+        self.registers.clone_from(&stop.cpus);
         let endian = self.layout.shape.endian;
         for thread in self.threads.iter_mut().filter(|t| t.stacks != Stacks::System) {
             let Some(cpu) = thread.core.and_then(|core| self.cpus.get(core)) else { continue };

@@ -104,7 +104,7 @@ impl Kernel {
     }
 
     /// Those that run first, the rest in the order of their creation.
-    fn in_order(&self) -> impl Iterator<Item = &Thread> {
+    pub fn in_order(&self) -> impl Iterator<Item = &Thread> {
         let runs = self.threads.iter().filter(|t| t.core.is_some());
         runs.chain(self.threads.iter().filter(|t| t.core.is_none()))
     }

@@ -19,10 +19,16 @@ pub fn write_issues(out: &mut dyn Write, issues: &[Issue], styles: &Styles) -> i
                 Severity::Note => Style::Dim,
             };
             let head = styles.text(style, severity.name());
-            writeln!(out, "{head}: {}{}", escape(&issue.message), aside(issue))?;
+            writeln!(out, "{head}: {}", escape(&issue_text(issue)))?;
         }
     }
     Ok(())
+}
+
+/// An issue in a sentence, with how often and where. Hostile: escape before printing.
+#[must_use]
+pub fn issue_text(issue: &Issue) -> String {
+    format!("{}{}", issue.message, aside(issue))
 }
 
 /// How often and where, in brackets.

@@ -97,7 +97,7 @@ const WHO_USUAL: usize = 12;
 const EVENT_USUAL: usize = 23;
 /// As far as names are narrowed where the arguments need the room.
 const WHO_LEAST: usize = 10;
-const EVENT_LEAST: usize = 16;
+const EVENT_LEAST: usize = 18;
 
 /// Widths of the columns; 0 for one that is not shown.
 #[derive(Debug, Default)]
@@ -164,8 +164,8 @@ impl Layout {
         // A form is of one thread of the registry, and of one event of the catalogue: it is the same in every table.
         let threads = view.trace.objects.iter().filter(|o| o.is_thread).map(|o| escape(&o.name));
         let events = view.catalogue.iter().map(|def| escape(&def.name));
-        let who = ShortNames::new(most(layout.who), names.who.into_iter().chain(threads));
-        let events = ShortNames::new(most(layout.event), names.events.into_iter().chain(events));
+        let who = ShortNames::new(most(layout.who), true, names.who.into_iter().chain(threads));
+        let events = ShortNames::new(most(layout.event), false, names.events.into_iter().chain(events));
         (layout, who, events)
     }
 

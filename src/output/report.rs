@@ -13,7 +13,7 @@ use super::scale::Scale;
 use super::text::hex;
 use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
-use crate::report::{Cell, Column, Kind, Report, ThreadTime};
+use crate::report::{Cell, Column, Frame, Kind, Report, ThreadTime};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
@@ -67,6 +67,7 @@ impl<'w> Words<'w> {
     /// A cell as people read it; escaped.
     pub(super) fn text(&self, column: &Column, cell: &Cell) -> String {
         match cell {
+            Cell::Empty if column.kind == Kind::Counter => "not known".to_owned(),
             Cell::Empty => String::new(),
             Cell::Flag(true) => "yes".to_owned(),
             Cell::Flag(false) => "no".to_owned(),
@@ -94,6 +95,7 @@ impl<'w> Words<'w> {
                 named.map_or_else(|| isr(*number), |name| escape(&name))
             }
             Cell::ThreadTimes(threads) => escape(&self.thread_times(threads, |ticks| self.scale.text(ticks))),
+            Cell::Frames(frames) => escape(&self.frames(frames)),
         }
     }
 
@@ -105,6 +107,12 @@ impl<'w> Words<'w> {
             thread.ticks.map_or_else(|| name.clone(), |ticks| format!("{name} {}", time(ticks)))
         };
         threads.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The functions of a backtrace in one text. Hostile: escape before printing.
+    fn frames(&self, frames: &[Frame]) -> String {
+        let one = |frame: &Frame| frame.function.clone().unwrap_or_else(|| hex(frame.pc, self.digits));
+        frames.iter().map(one).collect::<Vec<_>>().join(" < ")
     }
 
     fn exception(&self, number: u64) -> Option<String> {
@@ -210,6 +218,7 @@ enum Value {
     Hex(Hex),
     Named(NamedValue),
     ThreadTimes(Vec<ThreadTimeValue>),
+    Frames(Vec<FrameValue>),
 }
 
 /// Address and name; each is null where it is not known.
@@ -223,6 +232,16 @@ struct NamedValue {
 struct ThreadTimeValue {
     thread: NamedValue,
     ticks: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct FrameValue {
+    pc: Hex,
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    inlined: bool,
+    origin: &'static str,
 }
 
 impl Words<'_> {
@@ -243,6 +262,18 @@ impl Words<'_> {
             Cell::Address(a) | Cell::Named(a, None) => Value::Hex(Hex(*a, self.digits)),
             Cell::Isr(number) => Value::Text(isr(*number)),
             Cell::ThreadTimes(threads) => Value::ThreadTimes(threads.iter().map(|t| self.thread_time(t)).collect()),
+            Cell::Frames(frames) => Value::Frames(frames.iter().map(|f| self.frame(f)).collect()),
+        }
+    }
+
+    fn frame(&self, frame: &Frame) -> FrameValue {
+        FrameValue {
+            pc: Hex(frame.pc, self.digits),
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+            inlined: frame.inlined,
+            origin: frame.origin,
         }
     }
 
@@ -308,6 +339,7 @@ impl Words<'_> {
             return vec![address, name.map(|n| csv::text(&n)).unwrap_or_default()];
         }
         vec![match cell {
+            Cell::Empty => String::new(),
             Cell::Flag(yes) => yes.to_string(),
             Cell::Text(text) | Cell::State(_, text) => csv::text(text),
             Cell::Term(term) => term.name.to_owned(),

@@ -13,6 +13,8 @@ const MOST: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(super) struct ShortNames {
     width: usize,
+    /// The beginning alone is tried first, else beginning and end.
+    by_head: bool,
     /// The short form of each name that is too long.
     forms: HashMap<Box<str>, Box<str>>,
     /// How many names each text could be of: names that fit, and every form of those that do not.
@@ -21,8 +23,8 @@ pub(super) struct ShortNames {
 
 impl ShortNames {
     /// For these names, and for others that come later.
-    pub(super) fn new(width: usize, known: impl Iterator<Item = String>) -> Self {
-        let mut names = Self { width, ..Self::default() };
+    pub(super) fn new(width: usize, by_head: bool, known: impl Iterator<Item = String>) -> Self {
+        let mut names = Self { width, by_head, ..Self::default() };
         if width == UNLIMITED {
             return names;
         }
@@ -33,7 +35,7 @@ impl ShortNames {
         let long: Vec<String> = long.into_iter().take(MOST).collect();
         short.into_iter().take(MOST).for_each(|name| names.count(name));
         for name in &long {
-            candidates(name, width).for_each(|form| names.count(form));
+            candidates(name, width, by_head).for_each(|form| names.count(form));
         }
         for name in long {
             names.choose(&name, 1);
@@ -49,7 +51,7 @@ impl ShortNames {
         }
         if !self.forms.contains_key(name) && self.forms.len() < MOST {
             self.choose(name, 0);
-            candidates(name, self.width).for_each(|form| self.count(form));
+            candidates(name, self.width, self.by_head).for_each(|form| self.count(form));
         }
         self.forms.get(name).map_or(name, |form| form)
     }
@@ -61,16 +63,18 @@ impl ShortNames {
 
     /// Takes the first form that so many names have, and the whole name where there is none.
     fn choose(&mut self, name: &str, own: u32) {
-        let form = candidates(name, self.width).find(|f| self.meanings.get(f.as_str()).copied().unwrap_or(0) == own);
+        let mut forms = candidates(name, self.width, self.by_head);
+        let form = forms.find(|form| self.meanings.get(form.as_str()).copied().unwrap_or(0) == own);
         self.forms.insert(name.into(), form.map_or_else(|| name.into(), String::into_boxed_str));
     }
 }
 
-/// The forms of a name in so many columns: its beginning, then as much of its end as of its beginning, then less and
-/// more of its end.
-fn candidates(name: &str, width: usize) -> impl Iterator<Item = String> {
+/// The forms of a name in so many columns: its beginning, and as much of its end as of its beginning; then with less
+/// and with more of its end.
+fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = String> {
     let half = width.saturating_sub(1) / 2;
-    let ends = [0, half].into_iter().chain((2..width.saturating_sub(1)).filter(move |end| *end != half));
+    let first = if by_head { [0, half] } else { [half, 0] };
+    let ends = first.into_iter().chain((2..width.saturating_sub(1)).filter(move |end| *end != half));
     ends.map(move |end| {
         let tail: Vec<char> = fitting(name.chars().rev(), end);
         let head = fitting(name.chars(), width.saturating_sub(end).saturating_sub(1));
@@ -94,15 +98,16 @@ mod tests {
     use super::*;
 
     fn forms(width: usize, names: &[&str]) -> Vec<String> {
-        let mut short = ShortNames::new(width, names.iter().map(|name| (*name).to_owned()));
+        let mut short = ShortNames::new(width, true, names.iter().map(|name| (*name).to_owned()));
         names.iter().map(|name| short.of(name).to_owned()).collect()
     }
 
     #[test]
     fn no_two_names_look_alike() {
         assert_eq!(forms(10, &["comms", "System Timer Thread"]), ["comms", "System Ti~"]);
-        let events = ["internal_thread_resume", "internal_thread_suspend"];
-        assert_eq!(forms(16, &events), ["internal~_resume", "internal~suspend"]);
+        let mut events = ShortNames::new(16, false, ["internal_thread_resume".to_owned()].into_iter());
+        assert_eq!(events.of("internal_thread_resume"), "internal~_resume");
+        assert_eq!(events.of("internal_thread_suspend"), "internal~suspend");
         assert_eq!(forms(8, &["worker_thread_1", "worker_thread_2"]), ["work~d_1", "work~d_2"]);
         assert_eq!(forms(6, &["\u{6e29}\u{5ea6}\u{6e29}\u{5ea6}", "abcdefg"]), ["\u{6e29}\u{5ea6}~", "abcde~"]);
         // They differ in the middle, which no form of this width shows.
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_name_that_comes_later_has_a_form_of_its_own() {
-        let mut short = ShortNames::new(8, ["worker_thread_1".to_owned()].into_iter());
+        let mut short = ShortNames::new(8, true, ["worker_thread_1".to_owned()].into_iter());
         assert_eq!(short.of("worker_thread_1"), "worker_~");
         assert_eq!(short.of("worker_thread_2"), "work~d_2");
         assert_eq!(short.of("worker_thread_1"), "worker_~");

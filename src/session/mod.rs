@@ -1,5 +1,6 @@
 //! A target (memory, symbols, registers) and the trace in it.
 
+mod backtrace;
 mod code;
 pub mod events;
 mod evidence;
@@ -18,6 +19,7 @@ mod stub;
 mod target;
 mod wanted;
 
+pub use backtrace::Function;
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::Identity;

@@ -1,13 +1,18 @@
-//! Types from debug information: sizes, and where members lie.
+//! Debug information: types with the places of their members, enums, and (in `cfi` and `lines`) unwind tables and source
+//! lines.
 //!
-//! The only room that uses gimli. A C type is directly below the root of its unit, so only those entries are read; and
+//! The only room that uses gimli and addr2line. A C type is directly below the root of its unit, so only those entries are read; and
 //! only in units whose bytes contain the offset of the name in `.debug_str`, or the name itself. DWARF 2 to 5; nothing is
 //! indexed ahead.
 
 mod budget;
+mod cfi;
 mod enums;
+mod lines;
 
+pub use cfi::{Caller, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
+pub use lines::SourceFrame;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +153,16 @@ impl Dwarf {
     #[must_use]
     pub fn type_size(&self, type_name: &str) -> Option<u64> {
         self.layout(type_name)?.size
+    }
+
+    /// The rules by which callers are found. Reads the headers of all of their entries.
+    #[must_use]
+    pub fn cfi(&self) -> Cfi<'_> {
+        let bytes = |name| {
+            let section = self.elf.section(name).filter(|s| s.flags & SHF_COMPRESSED == 0);
+            section.map_or(&[][..], |s| self.elf.section_slice(&s))
+        };
+        Cfi::new(&self.elf, bytes(".debug_frame"), bytes(".eh_frame"))
     }
 
     fn view(&self) -> View<'_> {

@@ -47,6 +47,12 @@ impl ElfSymbols {
         &self.elf
     }
 
+    /// How far above the addresses it is linked to it was loaded.
+    #[must_use]
+    pub const fn load_offset(&self) -> u64 {
+        self.load_offset
+    }
+
     /// Its debug information.
     #[must_use]
     pub fn dwarf(&self) -> &Dwarf {

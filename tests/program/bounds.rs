@@ -151,7 +151,7 @@ fn overlapping_note_segments_took_minutes() {
     let headers = (0..60_000).map(|i| if i == 0 { (LOAD, 0, 0x2000_0000, at) } else { (NOTE, at, 0, notes.len()) });
     let run = bounded(&["info", &write(&scratch, "core", &elf(CORE, headers, &body))]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.err.contains("note segments overlap"), "{}", run.err);
+    assert!(run.out.contains("note segments overlap"), "{}", run.out);
 }
 
 #[test]

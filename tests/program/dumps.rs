@@ -219,7 +219,8 @@ fn a_dump_that_tells_its_addresses_is_moved_only_when_told() {
     fs::write(&path, ihex(RAM, &ram())).unwrap();
     let elf = text(fixture("cm3.elf"));
     let got = tx_trace(&["info", "--elf", &elf, "--image", &format!("{path}@0x30000000")]);
-    assert!(err(&got).contains("begins at 0x20000000 by itself; it was moved to 0x30000000, as you said"));
+    let said = String::from_utf8(got.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("begins at 0x20000000 by itself; it was moved to 0x30000000, as you said"), "{said}");
     let got = tx_trace(&["last", "1", "--elf", &elf, "--image", &format!("{path}@{RAM:#x}")]);
     assert_eq!(err(&got), "");
 }

@@ -173,6 +173,26 @@ fn threads_for_programs() {
 }
 
 #[test]
+fn backtraces() {
+    let core = "cm3.elf cm3.core";
+    check(
+        "backtraces",
+        &lines(&[
+            &format!("threads --bt {core}"),
+            &format!("threads --bt=control,watchdog --width 80 {core}"),
+            &format!("threads --bt=control --format json {core}"),
+            &format!("threads --bt=control --format csv {core}"),
+            &format!("threads --bt=control,sensor --format md {core}"),
+            &format!("threads --bt=contrl {core}"),
+            &format!("threads --bt=0x20004d70,nobody {core}"),
+            "threads --bt=watchdog cm3.stripped.elf cm3.core",
+            "threads --bt=watchdog smp.elf smp.core",
+            "threads --bt=control cm3.ram.bin@0x20000000",
+        ]),
+    );
+}
+
+#[test]
 fn what_people_get_wrong() {
     check(
         "mistakes",

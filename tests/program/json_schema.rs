@@ -23,7 +23,7 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Every command that has events or reports, except those for live targets.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "list",
     "last 3",
     "show 0 -1",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 11] = [
     "objects",
     "objects --use",
     "threads",
+    "threads --bt",
     "report",
     "report --tracex",
     "latency --every * --span isr_enter..isr_exit",

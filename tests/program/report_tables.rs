@@ -100,7 +100,7 @@ fn notes_were_longer_than_the_reports() {
 /// That segments of a core overlap changes nothing of a report.
 #[test]
 fn notes_about_files_were_below_every_result() {
-    let about_files = "note: segments of the core overlap";
+    let about_files = "segments of the core overlap";
     for command in ["profile", "threads", "objects", "last 1"] {
         let text = run(&format!("{command} cm3.elf cm3.core"));
         assert!(!text.contains(about_files), "{text}");

@@ -14,6 +14,7 @@
     reason = "tests"
 )]
 
+mod backtraces;
 mod debuggers;
 mod hostile;
 mod image;

@@ -301,7 +301,7 @@ fn known(n: u64, unexplained: u64, blind: bool) -> Cell {
 }
 
 /// The columns of counters.
-const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Count)];
+const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Counter)];
 
 /// What follows from counts where the cause of a switch is not known.
 const BLIND: &str = "preemptions, yields: not recorded; the trace has switches, but no suspensions or resumptions";

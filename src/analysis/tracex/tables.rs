@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::Trace;
 
-const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Count)];
+const COUNTER: [Column; 2] = [Column::new("counter", Kind::Text), Column::new("value", Kind::Counter)];
 
 /// The reports of these names; where several are wanted those that TraceX does not have are left out, and that is said.
 pub(super) fn all(trace: &Trace, catalogue: &Catalogue, numbers: &Numbers, names: &[Name]) -> Vec<Report> {

@@ -6,7 +6,7 @@ use super::image::{CORE, Image, RAM};
 use super::tools::{Done, binary, fixture, gdb, installed, run};
 
 /// Runs GDB over these commands; what it prints and what it complains of, in the order of a terminal.
-fn session(commands: &[&str]) -> String {
+pub fn session(commands: &[&str]) -> String {
     let mut inner = gdb("gdb-multiarch");
     inner.args(["-nh", "-batch", "-iex", "set width 0", "-iex", "set height 0", "-iex", "set confirm off"]);
     // Whether the sources are there is another matter.
@@ -45,7 +45,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// The part of a session that one command printed.
-fn of<'a>(session: &'a str, command: &str) -> &'a str {
+pub fn of<'a>(session: &'a str, command: &str) -> &'a str {
     let text = session.split_once(&format!("(gdb) {command}\n")).unwrap_or_else(|| panic!("{command}: {session}")).1;
     text.split("\n(gdb) ").next().unwrap()
 }

@@ -1,0 +1,108 @@
+//! From an exception of a Cortex-M to what it interrupted.
+//!
+//! The processor pushes r0 to r3, r12, lr, pc and xpsr, and puts an EXC_RETURN into lr (Armv7-M Architecture Reference
+//! Manual, B1.5; Armv8-M, B3.18 to B3.22). Bits of an EXC_RETURN: 2 the frame is on the process stack, 3 back to a thread,
+//! 4 no floating-point registers are in the frame, 5 (Armv8-M) r4 to r11 are not in it.
+
+use super::{End, Origin, Walk};
+use crate::abi::{Addr, Width};
+use crate::cpu::{Architecture, Registers};
+
+/// The registers in the order in which they are pushed, by the numbers of debug information; the last is xpsr.
+const PUSHED: [u16; 7] = [0, 1, 2, 3, 12, 14, 15];
+/// Bytes of them with xpsr.
+const BASIC: u64 = 32;
+/// Bytes of s0 to s15, fpscr and a word unused.
+const FLOATS: u64 = 72;
+/// Bytes of a signature, a word unused and r4 to r11.
+const ADDITIONAL: u64 = 40;
+const SIGNATURE: u64 = 0xFEFA_125A;
+/// `xpsr`: a word was skipped to align the stack.
+const SKIPPED: u64 = 1 << 9;
+const THUMB: u64 = 1 << 24;
+const EXCEPTION: u64 = 0x1FF;
+
+const PROCESS_STACK: u64 = 1 << 2;
+const TO_THREAD: u64 = 1 << 3;
+const NO_FLOATS: u64 = 1 << 4;
+const NO_ADDITIONAL: u64 = 1 << 5;
+
+/// True for the value of lr that leads out of an exception.
+pub(super) const fn is_exc_return(word: u64) -> bool {
+    word >> 7 == 0x1FF_FFFF && word & 2 == 0
+}
+
+/// The two stack pointers, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pointers {
+    process: Option<Addr>,
+}
+
+impl Pointers {
+    pub(super) fn of(registers: &Registers) -> Self {
+        let process = (registers.architecture() == Architecture::CortexM).then(|| registers.get("psp")).flatten();
+        Self { process }
+    }
+}
+
+impl Walk<'_, '_> {
+    /// Leaves a handler without call frame information whose lr still leads to what it interrupted on the process stack.
+    /// `None` where that is not so.
+    pub(super) fn leave_handler_by_link(&mut self, pointers: &mut Pointers) -> Option<Result<Origin, End>> {
+        let lr = *self.values.get(&14)?;
+        let own = self.is_next && self.unwinder.architecture == Architecture::CortexM;
+        if !own || !is_exc_return(lr) || lr & PROCESS_STACK == 0 {
+            return None;
+        }
+        let sp = self.stack_pointer().unwrap_or_default();
+        Some(self.leave_exception(lr, sp, pointers).map(|()| Origin::Exception))
+    }
+
+    /// Goes back to what was interrupted. `sp`: the main stack pointer as the exception began.
+    pub(super) fn leave_exception(&mut self, exc_return: u64, sp: Addr, pointers: &mut Pointers) -> Result<(), End> {
+        let process = exc_return & PROCESS_STACK != 0;
+        let at = if process { pointers.process.ok_or(End::StackPointer("psp"))? } else { sp };
+        let mut behind = at;
+        if exc_return & NO_ADDITIONAL == 0 {
+            self.take_additional(at)?;
+            behind = at.wrapping_add(ADDITIONAL);
+        }
+        for (number, place) in PUSHED.into_iter().zip((behind..).step_by(4)) {
+            let word = self.pushed(place)?;
+            self.values.insert(number, word);
+        }
+        let xpsr = self.pushed(behind.wrapping_add(BASIC - 4))?;
+        let to_thread = exc_return & TO_THREAD != 0;
+        let pc = self.values.remove(&15).unwrap_or_default();
+        if xpsr & THUMB == 0 || (xpsr & EXCEPTION == 0) != to_thread || pc & 1 != 0 {
+            return Err(End::NoExceptionFrame(at));
+        }
+        let floats = if exc_return & NO_FLOATS == 0 { FLOATS } else { 0 };
+        let skipped = if xpsr & SKIPPED == 0 { 0 } else { 4 };
+        let sp = behind.wrapping_add(BASIC).wrapping_add(floats).wrapping_add(skipped) & Width::W4.max();
+        self.values.insert(13, sp);
+        if process {
+            pointers.process = Some(sp);
+        }
+        self.in_handler = !to_thread || !process;
+        (self.pc, self.is_next) = (pc, true);
+        Ok(())
+    }
+
+    /// r4 to r11, which a secure exception pushes below the others.
+    fn take_additional(&mut self, at: Addr) -> Result<(), End> {
+        if self.pushed(at)? & !1 != SIGNATURE {
+            return Err(End::NoExceptionFrame(at));
+        }
+        for (number, place) in (4..=11).zip((at.wrapping_add(8)..).step_by(4)) {
+            let word = self.pushed(place)?;
+            self.values.insert(number, word);
+        }
+        Ok(())
+    }
+
+    fn pushed(&mut self, at: Addr) -> Result<u64, End> {
+        let bytes = self.memory.read_bytes(at, 4).map_err(|_| End::Unreadable(at))?;
+        self.unwinder.endian.u32(&bytes, 0).map(u64::from).ok_or(End::Unreadable(at))
+    }
+}

@@ -1,0 +1,106 @@
+//! Return addresses that lie on the stack, for code without call frame information.
+
+use super::{Frame, Origin, Walk};
+use crate::abi::Addr;
+use crate::cpu::Architecture;
+use crate::mem::Memory;
+
+/// The most that are offered.
+const MAX_FOUND: usize = 8;
+/// Bytes of the stack that are looked at.
+const MAX_BYTES: u64 = 4096;
+
+impl Walk<'_, '_> {
+    /// Adds the words above the stack pointer that are addresses of code behind a call.
+    pub(super) fn look_for_return_addresses(&mut self) {
+        let Some(sp) = self.stack_pointer() else { return };
+        let Some(stack) = self.stacks.iter().copied().find(|stack| stack.contains(sp)) else { return };
+        let left = stack.offset_of(sp).and_then(|used| stack.len.checked_sub(used)).unwrap_or_default();
+        let Ok(len) = usize::try_from(left.min(MAX_BYTES)) else { return };
+        let Ok(bytes) = self.memory.read_bytes(sp, len) else { return };
+        let width = self.unwinder.architecture.width();
+        let mut found = 0;
+        for word in bytes.chunks_exact(width.bytes()) {
+            let Some(word) = self.unwinder.endian.word(width, word, 0) else { continue };
+            let Some(pc) = self.return_to(word) else { continue };
+            if self.frames.len() >= super::MAX_FRAMES || found >= MAX_FOUND {
+                return;
+            }
+            self.frames.push(Frame { pc, is_next: false, origin: Origin::Found });
+            found = found.saturating_add(1);
+        }
+    }
+
+    /// The address that a word leads back to, where it follows a call in the program's code.
+    fn return_to(&mut self, word: u64) -> Option<Addr> {
+        let unwinder = self.unwinder;
+        let thumb = match unwinder.architecture {
+            Architecture::CortexM => (word & 1 == 1).then_some(true)?,
+            Architecture::Arm => word & 1 == 1,
+            _ => false,
+        };
+        let pc = if thumb { word & !1 } else { word };
+        if unwinder.code.holds(pc) != Some(true) {
+            return None;
+        }
+        let code = Code { memory: self.memory, at: pc };
+        code.follows_call(unwinder.architecture, thumb).then_some(pc)
+    }
+}
+
+/// Code around an address.
+struct Code<'m> {
+    memory: &'m mut dyn Memory,
+    at: Addr,
+}
+
+impl Code<'_> {
+    /// The bytes before the address. Instructions are little-endian on all of these processors (Arm: BE8).
+    fn before(&mut self, len: u64) -> Option<u32> {
+        let start = self.at.checked_sub(len)?;
+        let mut bytes = [0; 4];
+        let read = self.memory.read_bytes(start, usize::try_from(len).ok()?).ok()?;
+        bytes.get_mut(..read.len())?.copy_from_slice(&read);
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    /// True where the instruction before the address is a call.
+    fn follows_call(mut self, architecture: Architecture, thumb: bool) -> bool {
+        let short =
+            if matches!(architecture, Architecture::X86 | Architecture::X86_64) { None } else { self.before(2) };
+        let long = self.before(4);
+        let is = |word: Option<u32>, test: fn(u32) -> bool| word.is_some_and(test);
+        match architecture {
+            // BLX register; BL or BLX immediate.
+            Architecture::CortexM | Architecture::Arm if thumb => {
+                is(short, |w| w & 0xFF87 == 0x4780)
+                    || is(long, |w| w & 0xD000_F800 == 0xD000_F000 || w & 0xD001_F800 == 0xC000_F000)
+            }
+            Architecture::Arm | Architecture::CortexM => is(long, |w| {
+                w & 0x0F00_0000 == 0x0B00_0000 || w & 0x0FFF_FFF0 == 0x012F_FF30 || w & 0xFE00_0000 == 0xFA00_0000
+            }),
+            Architecture::Aarch64 => is(long, |w| w >> 26 == 0b10_0101 || w & 0xFFFF_FC1F == 0xD63F_0000),
+            // JAL or JALR with ra; C.JALR, and on 32 bits C.JAL.
+            Architecture::Riscv32 | Architecture::Riscv64 => {
+                is(long, |w| w & 0xFFF == 0x0EF || w & 0x7FFF == 0x00E7)
+                    || is(short, |w| w & 0xF07F == 0x9002 && w & 0xF80 != 0)
+                    || (architecture == Architecture::Riscv32 && is(short, |w| w & 0xE003 == 0x2001))
+            }
+            Architecture::X86 | Architecture::X86_64 => self.follows_call_of_x86(),
+        }
+    }
+
+    /// CALL with a distance; CALL through a register or memory, of two or three bytes.
+    fn follows_call_of_x86(&mut self) -> bool {
+        let at = |this: &mut Self, back: u64| {
+            let start = this.at.checked_sub(back)?;
+            let bytes = this.memory.read_bytes(start, 2).ok()?;
+            Some((bytes.first().copied()?, bytes.get(1).copied()?))
+        };
+        let through = |pair: Option<(u8, u8)>| pair.is_some_and(|(op, how)| op == 0xFF && how & 0x38 == 0x10);
+        at(self, 5).is_some_and(|(op, _)| op == 0xE8)
+            || through(at(self, 2))
+            || through(at(self, 3))
+            || through(at(self, 6))
+    }
+}

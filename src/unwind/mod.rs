@@ -1,0 +1,348 @@
+//! UNWINDING: from the registers of a stopped thread to its callers.
+//!
+//! Each frame says how it was found, and each backtrace why it ends. Nothing is guessed in silence: where call frame
+//! information is missing, return addresses that lie on the stack are offered as [`Origin::Found`], and no more.
+
+mod cortex_m;
+mod found;
+
+use std::fmt;
+
+use crate::abi::{Addr, Endian, Region};
+use crate::cpu::{Architecture, CodeRanges, Registers};
+use crate::mem::Memory;
+use crate::sym::dwarf::{Caller, Cfi, CfiError, Values};
+
+/// The most frames of one backtrace.
+pub const MAX_FRAMES: usize = 256;
+
+/// How a frame was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The thread's own registers.
+    Registers,
+    /// By the call frame information of the function that it called.
+    Cfi,
+    /// From what an exception pushed.
+    Exception,
+    /// Inferred: a return address that lies on the stack. It may be left over from a call that has returned.
+    Found,
+}
+
+impl Origin {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Registers => "registers",
+            Self::Cfi => "cfi",
+            Self::Exception => "exception",
+            Self::Found => "inferred",
+        }
+    }
+
+    /// What a reader has to know of such a frame; empty where that is nothing.
+    #[must_use]
+    pub const fn remark(self) -> &'static str {
+        match self {
+            Self::Registers | Self::Cfi => "",
+            Self::Exception => "interrupted",
+            Self::Found => "inferred",
+        }
+    }
+}
+
+/// One function of a backtrace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it was stopped, or where it goes on once the call in it has returned.
+    pub pc: Addr,
+    /// True where `pc` is the next instruction; false for a return address, whose call lies before it.
+    pub is_next: bool,
+    /// How it was found.
+    pub origin: Origin,
+}
+
+impl Frame {
+    /// An address in the function: that of the call, where `pc` is a return address behind it.
+    #[must_use]
+    pub const fn address(&self) -> Addr {
+        if self.is_next { self.pc } else { self.pc.saturating_sub(1) }
+    }
+}
+
+/// Why a backtrace ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// At the function in which every thread begins.
+    Entry,
+    /// Call frame information says that there is no caller.
+    Outermost,
+    /// A function has no call frame information, or such that cannot be used.
+    Cfi(CfiError),
+    /// The call frame information of a function needs a register that is not known.
+    NeedsRegister(Addr, &'static str),
+    /// A return address that is no code.
+    NotCode(Addr),
+    /// The call frame information leaves the return address open.
+    NoReturnAddress(Addr),
+    /// The stack pointer of a frame lies outside of the thread's stack, or does not go up.
+    OutsideStack(Addr),
+    /// The stack pointer before an exception is not known; its name.
+    StackPointer(&'static str),
+    /// What an exception pushed cannot be read.
+    Unreadable(Addr),
+    /// There is nothing at an address that an exception pushes.
+    NoExceptionFrame(Addr),
+    /// More than [`MAX_FRAMES`].
+    TooMany,
+    /// The program counter is not known.
+    NoRegisters,
+}
+
+impl End {
+    /// True where nothing is missing.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        matches!(self, Self::Entry | Self::Outermost)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entry => f.write_str("reached the thread's entry"),
+            Self::Outermost => f.write_str("the outermost function"),
+            Self::Cfi(error) => error.fmt(f),
+            Self::NeedsRegister(pc, name) => {
+                write!(f, "the unwind information for {pc:#x} needs register {name}, which is not known")
+            }
+            Self::NotCode(at) => write!(f, "the return address {at:#x} is not code of the program"),
+            Self::NoReturnAddress(pc) => write!(f, "the return address of the function at {pc:#x} is not known"),
+            Self::OutsideStack(at) => write!(f, "the next frame would be at {at:#x}, outside of the stack"),
+            Self::StackPointer(name) => write!(f, "{name} is not known (--reg {name}=N)"),
+            Self::Unreadable(at) => write!(f, "what the exception pushed at {at:#x} cannot be read"),
+            Self::NoExceptionFrame(at) => write!(f, "at {at:#x} lie no registers that an exception pushed"),
+            Self::TooMany => write!(f, "there are more than {MAX_FRAMES} frames"),
+            Self::NoRegisters => f.write_str("the program counter is not known"),
+        }
+    }
+}
+
+/// The callers of one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backtrace {
+    /// The innermost first.
+    pub frames: Vec<Frame>,
+    /// Why there are no more.
+    pub end: End,
+}
+
+/// What is needed to find callers.
+#[derive(Clone, Copy)]
+pub struct Unwinder<'a> {
+    /// The processor.
+    pub architecture: Architecture,
+    /// The byte order of its data.
+    pub endian: Endian,
+    /// The program's call frame information; `None` without an ELF.
+    pub cfi: Option<&'a Cfi<'a>>,
+    /// How far above its own addresses the program was loaded.
+    pub load_offset: u64,
+    /// Where the program's code lies.
+    pub code: &'a CodeRanges,
+    /// The function in which every thread begins, where it is known.
+    pub entry: Option<Region>,
+}
+
+/// A frame on the way, with its registers.
+struct Walk<'u, 'm> {
+    unwinder: Unwinder<'u>,
+    memory: &'m mut dyn Memory,
+    /// The stacks of the thread; the main stack, on which exceptions run, has no known end.
+    stacks: &'m [Region],
+    values: Values,
+    pc: Addr,
+    is_next: bool,
+    /// True while the frames are those of exceptions on the main stack.
+    in_handler: bool,
+    /// True once a frame was inferred: all behind it are too.
+    inferred: bool,
+    frames: Vec<Frame>,
+}
+
+impl Unwinder<'_> {
+    /// The callers of the code at `registers`, whose stacks are `stacks`. Only these are read, and on a Cortex-M in an
+    /// exception the main stack.
+    pub fn backtrace(&self, registers: &Registers, stacks: &[Region], memory: &mut dyn Memory) -> Backtrace {
+        let known =
+            self.architecture.dwarf_registers().filter_map(|(number, name)| Some((number, registers.get(name)?)));
+        let Some(pc) = registers.pc() else { return Backtrace { frames: Vec::new(), end: End::NoRegisters } };
+        let on_stack = |sp| stacks.iter().any(|stack| within(*stack, sp));
+        let walk = Walk {
+            unwinder: *self,
+            memory,
+            stacks,
+            values: known.collect(),
+            pc,
+            is_next: true,
+            in_handler: self.architecture == Architecture::CortexM && !registers.sp().is_some_and(on_stack),
+            inferred: false,
+            frames: Vec::new(),
+        };
+        walk.run(registers)
+    }
+}
+
+/// True where a stack pointer lies in a stack, or is that of an empty one.
+fn within(stack: Region, sp: Addr) -> bool {
+    stack.contains(sp) || stack.start.checked_add(stack.len) == Some(sp)
+}
+
+impl Walk<'_, '_> {
+    fn run(mut self, registers: &Registers) -> Backtrace {
+        let mut system = cortex_m::Pointers::of(registers);
+        let mut origin = Origin::Registers;
+        let end = loop {
+            let shown = if self.inferred { Origin::Found } else { origin };
+            self.frames.push(Frame { pc: self.pc, is_next: self.is_next, origin: shown });
+            match self.step(&mut system) {
+                Ok(_) if self.frames.len() >= MAX_FRAMES => break End::TooMany,
+                Ok(next) => origin = next,
+                Err(end) => break end,
+            }
+        };
+        if matches!(end, End::Cfi(_) | End::NeedsRegister(..) | End::NoReturnAddress(_) | End::NotCode(_)) {
+            self.look_for_return_addresses();
+        }
+        Backtrace { frames: self.frames, end }
+    }
+
+    /// Goes to the caller.
+    fn step(&mut self, system: &mut cortex_m::Pointers) -> Result<Origin, End> {
+        let unwinder = self.unwinder;
+        if unwinder.entry.is_some_and(|entry| entry.contains(self.pc)) {
+            return Err(End::Entry);
+        }
+        let caller = match self.caller() {
+            Ok(caller) => caller,
+            // A handler in assembler: as long as the link register leads back to a thread, nothing of its own stack matters.
+            Err(end) => match self.leave_handler_by_link(system) {
+                Some(left) => return left,
+                None => return self.go_back_by_link().ok_or(end),
+            },
+        };
+        let to = self.return_address(&caller)?;
+        if !self.may_follow(self.stack_pointer(), caller.cfa) {
+            return Err(End::OutsideStack(caller.cfa));
+        }
+        self.enter(&caller);
+        if unwinder.architecture == Architecture::CortexM && cortex_m::is_exc_return(to) {
+            return self.leave_exception(to, caller.cfa, system).map(|()| Origin::Exception);
+        }
+        // What a thread's first function has in its link register: nothing, or on ARM all ones.
+        if to == 0 || to == unwinder.architecture.width().max() {
+            return Err(End::Outermost);
+        }
+        let to = match unwinder.architecture {
+            Architecture::CortexM | Architecture::Arm => to & !1,
+            _ => to,
+        };
+        if unwinder.code.holds(to) == Some(false) {
+            return Err(End::NotCode(to));
+        }
+        (self.pc, self.is_next) = (to, caller.is_signal);
+        Ok(Origin::Cfi)
+    }
+
+    /// From a call of a wrong address: the link register holds where the call would have returned to. That is inferred, as a
+    /// damaged return address leads to the same.
+    fn go_back_by_link(&mut self) -> Option<Origin> {
+        let architecture = self.unwinder.architecture;
+        let number = architecture.link_register().filter(|_| self.is_next)?;
+        let thumb = matches!(architecture, Architecture::CortexM | Architecture::Arm);
+        let to = *self.values.get(&number)?;
+        let to = if thumb { to & !1 } else { to };
+        if self.unwinder.code.holds(self.pc) != Some(false) || self.unwinder.code.holds(to) != Some(true) {
+            return None;
+        }
+        self.values
+            .retain(|number, _| architecture.is_kept(*number) || architecture.dwarf_number("sp") == Some(*number));
+        (self.pc, self.is_next, self.inferred) = (to, false, true);
+        Some(Origin::Found)
+    }
+
+    /// What call frame information says of the caller.
+    fn caller(&mut self) -> Result<Caller, End> {
+        let unwinder = self.unwinder;
+        let at = Frame { pc: self.pc, is_next: self.is_next, origin: Origin::Cfi }.address();
+        let Some(cfi) = unwinder.cfi else { return Err(End::Cfi(CfiError::Missing(at))) };
+        let width = unwinder.architecture.width();
+        let (memory, stacks, in_handler) = (&mut *self.memory, self.stacks, self.in_handler);
+        let mut read = |address: Addr, size: u8| {
+            let allowed = in_handler || stacks.iter().any(|stack| stack.contains(address));
+            let bytes = memory.read_bytes(address, usize::from(size)).ok().filter(|_| allowed)?;
+            let word = unwinder.endian.word(width, &bytes, 0);
+            word.filter(|_| usize::from(size) == width.bytes())
+        };
+        let linked = width.moved_back(at, unwinder.load_offset);
+        cfi.caller(linked, &self.values, &mut read).map_err(|error| match error {
+            CfiError::Missing(_) => End::Cfi(CfiError::Missing(at)),
+            CfiError::Unusable(_, why) => End::Cfi(CfiError::Unusable(at, why)),
+            CfiError::Register(_, number) => {
+                match unwinder.architecture.dwarf_registers().find(|(n, _)| *n == number) {
+                    Some((_, name)) => End::NeedsRegister(at, name),
+                    None => End::Cfi(CfiError::Register(at, number)),
+                }
+            }
+            CfiError::Unreadable(stack) => End::Cfi(CfiError::Unreadable(stack)),
+        })
+    }
+
+    /// True where the caller's frame may begin at `cfa`: within the stack, and above this frame. A function that keeps nothing on
+    /// the stack has no frame of its own.
+    fn may_follow(&self, sp: Option<Addr>, cfa: Addr) -> bool {
+        let above = match sp {
+            Some(sp) if self.is_next => cfa >= sp,
+            Some(sp) => cfa > sp,
+            None => true,
+        };
+        above && (self.in_handler || self.stacks.iter().any(|stack| within(*stack, cfa)))
+    }
+
+    fn return_address(&self, caller: &Caller) -> Result<Addr, End> {
+        match caller.registers.get(&caller.return_register) {
+            Some(Some(to)) => Ok(*to),
+            Some(None) => Err(End::Outermost),
+            // Without a rule it is still in its register: only where no call has replaced it since.
+            None if self.is_next => {
+                self.values.get(&caller.return_register).copied().ok_or(End::NoReturnAddress(self.pc))
+            }
+            None => Err(End::NoReturnAddress(self.pc)),
+        }
+    }
+
+    /// The registers become those of the caller.
+    fn enter(&mut self, caller: &Caller) {
+        let architecture = self.unwinder.architecture;
+        self.values.retain(|number, _| architecture.is_kept(*number));
+        for (number, value) in &caller.registers {
+            match value {
+                Some(value) => self.values.insert(*number, *value),
+                None => self.values.remove(number),
+            };
+        }
+        if let Some(sp) = architecture.dwarf_number("sp") {
+            self.values.insert(sp, caller.cfa);
+        }
+    }
+
+    fn stack_pointer(&self) -> Option<Addr> {
+        let sp = self.unwinder.architecture.dwarf_number("sp")?;
+        self.values.get(&sp).copied()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests;

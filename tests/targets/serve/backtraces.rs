@@ -1,0 +1,118 @@
+//! Our backtraces beside those of GDB, which unwinds the same registers over `serve`.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::debuggers::{of, session};
+use super::image::{CORE, Image, RAM};
+use super::tools::{binary, fixture, installed, run};
+
+/// Function, file and line.
+type Line = (String, String, u32);
+
+/// The frames of each thread that GDB printed, by the thread's name.
+fn of_gdb(text: &str) -> Vec<(String, Vec<Line>)> {
+    let mut threads = Vec::new();
+    for part in text.split("\nThread ").skip(1) {
+        let name = part.split('"').nth(1).unwrap().to_owned();
+        let frames = part.lines().filter(|line| line.starts_with('#')).filter_map(|line| {
+            let rest = line.split_once("  ")?.1;
+            let (function, rest) = rest.split_once(" (")?;
+            let function = function.rsplit(' ').next()?;
+            let (file, line) = rest.rsplit_once(" at ")?.1.rsplit_once(':')?;
+            Some((function.to_owned(), base(file), line.parse().ok()?))
+        });
+        threads.push((name, frames.collect()));
+    }
+    threads.sort();
+    threads
+}
+
+fn base(path: &str) -> String {
+    Path::new(path).file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// What `threads --bt` gives for these files: the frames of each thread by its name, and why they end.
+fn ours(files: &[&str]) -> (Vec<(String, Vec<Line>)>, Vec<(String, String)>) {
+    let mut command = Command::new(binary());
+    let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
+    let rows = out.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (mut all, mut ends) = (Vec::new(), Vec::new());
+    for row in rows.filter(|row| row["report"] == "backtraces") {
+        let name = row["thread"]["name"].as_str().unwrap().to_owned();
+        let frame = |f: &Value| {
+            let line = u32::try_from(f["line"].as_u64()?).unwrap();
+            Some((f["function"].as_str()?.to_owned(), base(f["file"].as_str()?), line))
+        };
+        // GDB has no frames that are inferred.
+        let sure = row["frames"].as_array().unwrap().iter().filter(|f| f["origin"] != "inferred");
+        all.push((name.clone(), sure.filter_map(frame).collect()));
+        ends.push((name, row["end"].as_str().unwrap().to_owned()));
+    }
+    all.sort();
+    (all, ends)
+}
+
+/// What GDB gives for them over `serve`.
+fn of_gdb_on(files: &[&str]) -> Vec<(String, Vec<Line>)> {
+    let image = Image::serve(files);
+    let text = session(&[&format!("target remote :{}", image.port), "thread apply all bt", "detach"]);
+    of_gdb(&of(&text, "thread apply all bt").replace("\n\n", "\n"))
+}
+
+#[test]
+fn backtraces_of_a_core_are_those_of_gdb() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let (all, ends) = ours(&CORE);
+    assert_eq!(all, of_gdb_on(&CORE));
+    assert!(all.iter().map(|(_, lines)| lines.len()).sum::<usize>() > 30, "{all:?}");
+    for (thread, end) in ends {
+        let want = match &*thread {
+            // Its handler is written in assembler, and where that keeps the link register no unwind information says.
+            "watchdog" => "the return address of the function at 0x2550 is not known",
+            "startup" => "ended",
+            _ => "the outermost function",
+        };
+        assert_eq!(end, want, "{thread}");
+    }
+}
+
+/// What a crash log printed at the start of the fault handler: from there on to the thread that it interrupted.
+const LOG: [&str; 10] = [
+    "--reg",
+    "pc=0x2540",
+    "--reg",
+    "sp=0x20007fa0",
+    "--reg",
+    "lr=0xfffffffd",
+    "--reg",
+    "xpsr=0x1000003",
+    "--reg",
+    "psp=0x20002f00",
+];
+
+#[test]
+fn backtraces_of_ram_with_registers_are_those_of_gdb() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let look = |more: &[&str]| {
+        let files = [&RAM[..], &LOG, more].concat();
+        let (all, ends) = ours(&files);
+        assert_eq!(all, of_gdb_on(&files));
+        let is_watchdog = |(thread, _): &&(String, _)| thread == "watchdog";
+        let lines = all.iter().find(is_watchdog).unwrap().1.iter().map(|l| l.0.clone()).collect::<Vec<_>>();
+        let end = ends.into_iter().find(|(thread, _)| thread == "watchdog").unwrap().1;
+        (lines, end)
+    };
+    let (lines, end) = look(&[]);
+    assert_eq!(lines, ["HardFault_Handler", "record_write"]);
+    assert_eq!(end, "the unwind information for 0x1d74 needs register r7, which is not known");
+    let (lines, end) = look(&["--reg", "r7=0x20002f24"]);
+    assert_eq!(lines, ["HardFault_Handler", "record_write", "watchdog_report", "watchdog_entry", "mk_thread_shell"]);
+    assert_eq!(end, "the outermost function");
+}
