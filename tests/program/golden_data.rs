@@ -80,7 +80,7 @@ fn words(event: &Value) -> String {
 /// A field by the name of its column: `context.name`, `args.2.text`.
 fn field<'v>(event: &'v Value, column: &str) -> &'v Value {
     column.split('.').fold(event, |value, part| match part.parse::<usize>() {
-        Ok(number) => &value[number - 1],
+        Ok(number) => &value[number.saturating_sub(1)],
         Err(_) => &value[part],
     })
 }
