@@ -461,6 +461,9 @@ fn csv_has_the_names_of_json() {
         v.sort();
         v
     };
+    // Each argument has columns of its own beside those of JSON's fields.
+    let (args, head): (Vec<String>, Vec<String>) = head.into_iter().partition(|name| name.starts_with("args."));
+    assert_eq!(args[..4], ["args.1.name", "args.1.value", "args.1.text", "args.2.name"]);
     assert_eq!(sorted(head), sorted(names));
     // Objects too, and each line has as many fields as the head.
     let objects = out(&tx_trace(&["objects", "--format", "csv", &trx]));

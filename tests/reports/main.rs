@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod columns_in_schema;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

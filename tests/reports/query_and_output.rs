@@ -8,6 +8,6 @@
     missing_docs
 )]
 
-mod fixture;
+pub mod fixture;
 mod query;
 mod sinks;

@@ -1,6 +1,7 @@
 //! What becomes of writes in targets that run: QEMU, and a process under gdbserver.
 
 use super::*;
+use crate::support::schema::Schema;
 
 /// The firmware that runs for ever, in a directory of its own.
 fn live(scratch: &tools::Scratch) -> Option<String> {
@@ -96,6 +97,7 @@ fn over_a_link_of_its_own_and_left_as_found() {
     let remote = format!(":{port}");
     let run = |words: &[&str]| {
         let done = tools::shell(&[&["control"], words, &["--elf", &elf, "--remote", &remote]].concat());
+        Schema::new().check_all("control", &done.out);
         (done.status, format!("{}{}", done.out, done.err))
     };
     let (status, text) = run(&["pause", "--format", "json"]);
@@ -112,7 +114,7 @@ fn over_a_link_of_its_own_and_left_as_found() {
         assert!(done.out.contains(&format!("exit {code}")), "{typed}: {}", done.out);
     }
     for (words, said) in [
-        (&["pause", "--yes"][..], "read back"),
+        (&["pause", "--yes", "--format", "json"][..], "\"report\":\"control\",\"address\""),
         (&["pause", "--yes"], "nothing is inserted already"),
         (&["show"], "paused         yes"),
         (&["resume", "--yes"], "read back"),

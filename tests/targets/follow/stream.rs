@@ -1,6 +1,7 @@
 //! A stream of events of which each tells its own place, in QEMU; and what `follow` told of it.
 
 use super::*;
+use crate::support::schema::Schema;
 
 pub const STEP: u64 = 4096;
 pub const MARK: u64 = 4097;
@@ -24,6 +25,7 @@ pub fn check(output: &Output, marks: bool) -> Told {
     let (mut gap, mut restarted): (Option<(u64, bool)>, bool) = (None, false);
     let mut seq = None;
     let text = String::from_utf8(output.stdout.clone()).unwrap();
+    Schema::new().check_all("follow", &text);
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         match line["type"].as_str().unwrap() {

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::schema::Schema;
+
 use super::*;
 
 const RING: u32 = 256;
@@ -74,7 +76,9 @@ impl Board {
         let lines: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (output, shared) = (BufReader::new(child.stdout.take().unwrap()), Arc::clone(&lines));
         let reader = std::thread::spawn(move || {
+            let schema = Schema::new();
             for line in output.lines().map(Result::unwrap) {
+                schema.check(&line).unwrap_or_else(|e| panic!("{e}"));
                 shared.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
@@ -372,7 +376,8 @@ fn follow_reports_each_interval_and_counts_nothing_across_a_gap() {
     let (code, lines, messages) = following.end();
     assert_eq!(code, Some(0), "{messages}");
     assert_counts(&lines);
-    assert!(intervals(&lines).iter().any(|i| has_lost(i) && i["seen"].as_f64() < Some(100.0)), "{lines:?}");
+    let is_part = |i: &Value| i["seen"].as_f64().is_some_and(|seen| seen < 100.0);
+    assert!(intervals(&lines).iter().any(|i| has_lost(i) && is_part(i)), "{lines:?}");
 }
 
 /// Without events no interval was printed, and each gap printed one at once.
@@ -408,7 +413,7 @@ fn intervals_in_which_all_was_lost_were_not_printed() {
     assert!(!intervals(&lines).is_empty(), "{lines:?}");
     for interval in intervals(&lines).iter().filter(|i| i["events"] == 0) {
         // No stamp shows how long it was.
-        assert!(interval["from"].is_null() && interval["seen"].is_null(), "{interval}");
+        assert!(["from", "to", "ticks", "seen"].iter().all(|of| interval[of].is_null()), "{interval}");
     }
     let lost = |i: &Value| i["lost_before"].as_u64().unwrap() + i["lost_within"].as_u64().unwrap();
     let lost: u64 = intervals(&lines).iter().map(|i| lost(i)).sum();
