@@ -12,8 +12,11 @@ use super::tools::{binary, fixture, installed, run};
 /// Function, file and line.
 type Line = (String, String, u32);
 
-/// The frames of each thread that GDB printed, by the thread's name.
-fn of_gdb(text: &str) -> Vec<(String, Vec<Line>)> {
+/// The frames of each thread, by the thread's name.
+type Threads = Vec<(String, Vec<Line>)>;
+
+/// Those that GDB printed.
+fn of_gdb(text: &str) -> Threads {
     let mut threads = Vec::new();
     for part in text.split("\nThread ").skip(1) {
         let name = part.split('"').nth(1).unwrap().to_owned();
@@ -35,7 +38,7 @@ fn base(path: &str) -> String {
 }
 
 /// What `threads --bt` gives for these files: the frames of each thread by its name, and why they end.
-fn ours(files: &[&str]) -> (Vec<(String, Vec<Line>)>, Vec<(String, String)>) {
+fn ours(files: &[&str]) -> (Threads, Vec<(String, String)>) {
     let mut command = Command::new(binary());
     let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
     let rows = out.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -56,7 +59,7 @@ fn ours(files: &[&str]) -> (Vec<(String, Vec<Line>)>, Vec<(String, String)>) {
 }
 
 /// What GDB gives for them over `serve`.
-fn of_gdb_on(files: &[&str]) -> Vec<(String, Vec<Line>)> {
+fn of_gdb_on(files: &[&str]) -> Threads {
     let image = Image::serve(files);
     let text = session(&[&format!("target remote :{}", image.port), "thread apply all bt", "detach"]);
     of_gdb(&of(&text, "thread apply all bt").replace("\n\n", "\n"))
