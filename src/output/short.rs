@@ -69,17 +69,24 @@ impl ShortNames {
     }
 }
 
-/// The forms of a name in so many columns: its beginning, and as much of its end as of its beginning; then with less
-/// and with more of its end.
+/// The forms of a name in so many columns: its beginning, its last words, and as much of its end as of its beginning; then
+/// with less and with more of its end.
 fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = String> {
     let half = width.saturating_sub(1) / 2;
-    let first = if by_head { [0, half] } else { [half, 0] };
+    let words = last_words(name, half);
+    let first = if by_head { [0, words, half] } else { [words, half, 0] };
     let ends = first.into_iter().chain((2..width.saturating_sub(1)).filter(move |end| *end != half));
     ends.map(move |end| {
         let tail: Vec<char> = fitting(name.chars().rev(), end);
         let head = fitting(name.chars(), width.saturating_sub(end).saturating_sub(1));
         head.into_iter().chain(['~']).chain(tail.into_iter().rev()).collect()
     })
+}
+
+/// Columns of the words at the end of a name, with the `_` before them, that fit into so many.
+fn last_words(name: &str, most: usize) -> usize {
+    let tail: String = fitting(name.chars().rev(), most).into_iter().rev().collect();
+    tail.find('_').map_or(most, |at| width_of(tail.get(at..).unwrap_or_default()))
 }
 
 /// As many characters as fit into so many columns.
@@ -108,7 +115,13 @@ mod tests {
         let mut events = ShortNames::new(16, false, ["internal_thread_resume".to_owned()].into_iter());
         assert_eq!(events.of("internal_thread_resume"), "internal~_resume");
         assert_eq!(events.of("internal_thread_suspend"), "internal~suspend");
-        assert_eq!(forms(8, &["worker_thread_1", "worker_thread_2"]), ["work~d_1", "work~d_2"]);
+        let mut events = ShortNames::new(18, false, ["internal_thread_resume".to_owned()].into_iter());
+        assert_eq!(
+            events.of("internal_thread_resume"),
+            "internal_t~_resume",
+            "no word is cut where that can be avoided"
+        );
+        assert_eq!(forms(8, &["worker_thread_1", "worker_thread_2"]), ["worke~_1", "worke~_2"]);
         assert_eq!(forms(6, &["\u{6e29}\u{5ea6}\u{6e29}\u{5ea6}", "abcdefg"]), ["\u{6e29}\u{5ea6}~", "abcde~"]);
         // They differ in the middle, which no form of this width shows.
         let alike = ["a_worker_1_thread", "a_worker_2_thread"];
@@ -119,7 +132,7 @@ mod tests {
     fn a_name_that_comes_later_has_a_form_of_its_own() {
         let mut short = ShortNames::new(8, true, ["worker_thread_1".to_owned()].into_iter());
         assert_eq!(short.of("worker_thread_1"), "worker_~");
-        assert_eq!(short.of("worker_thread_2"), "work~d_2");
+        assert_eq!(short.of("worker_thread_2"), "worke~_2");
         assert_eq!(short.of("worker_thread_1"), "worker_~");
     }
 }
