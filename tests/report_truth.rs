@@ -81,6 +81,7 @@ fn text(cell: &Cell) -> String {
         Cell::Named(_, Some(name)) => name.clone(),
         Cell::Named(address, None) => format!("{address:#x}"),
         Cell::Text(text) => text.clone(),
+        Cell::Term(term) => term.name.to_owned(),
         other => format!("{other:?}"),
     }
 }

@@ -354,5 +354,5 @@ fn silent(system: &System<'_>) -> Option<String> {
     }
     let more = silent.count();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("in no event, and their waits not known: {}{more}", names.join(", ")))
+    Some(format!("threads without an event, whose waits are not known: {}{more}", names.join(", ")))
 }

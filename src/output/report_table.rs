@@ -361,14 +361,14 @@ comms                1000000             7  0x0000000000000010  semaphore rx_rea
 ";
         assert_eq!(printed(&threads(), usize::MAX, false), whole);
         assert_eq!(printed(&threads(), 82, false), whole);
-        let folded = "\
-                              max at
-thread                  runs   event  at                  state
-System Timer Thread  1000000       7  0xffffffff80001234  semaphore
-                                                          rx_ready
-comms                1000000       7  0x0000000000000010  semaphore
-                                                          rx_ready
-";
+        let folded = [
+            "                       max at",
+            "thread           runs   event  at                  state",
+            "System Timer  1000000       7  0xffffffff80001234  semaphore rx_ready",
+            "Thread",
+            "comms         1000000       7  0x0000000000000010  semaphore rx_ready\n",
+        ]
+        .join("\n");
         assert_eq!(printed(&threads(), 72, false), folded);
     }
 

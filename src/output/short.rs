@@ -75,8 +75,14 @@ fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = S
     let half = width.saturating_sub(1) / 2;
     let words = last_words(name, half);
     let first = if by_head { [0, words, half] } else { [words, half, 0] };
-    let ends = first.into_iter().chain((2..width.saturating_sub(1)).filter(move |end| *end != half));
-    ends.map(move |end| {
+    let mut ends: Vec<usize> = Vec::new();
+    // Each form once: those that several names have are found by counting.
+    for end in first.into_iter().chain(2..width.saturating_sub(1)) {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends.into_iter().map(move |end| {
         let tail: Vec<char> = fitting(name.chars().rev(), end);
         let head = fitting(name.chars(), width.saturating_sub(end).saturating_sub(1));
         head.into_iter().chain(['~']).chain(tail.into_iter().rev()).collect()

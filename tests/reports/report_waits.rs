@@ -216,7 +216,7 @@ fn a_third_less_urgent_thread_is_the_culprit() {
     assert_eq!(row(&r, 0, "culprit culprit_ticks culprits"), "mid 8600 mid 8600");
     assert_eq!(row(&r, 0, SHARES), "170 8600 20 0");
     assert!(
-        notes(&r).contains("high (4) waited 8790 ticks for m1, which low (20) had; mid (10) ran 8600"),
+        notes(&r).contains("high (4) waited 8790 ticks for m1, which low (20) had; mid (10) ran 8600 of it"),
         "{}",
         notes(&r)
     );

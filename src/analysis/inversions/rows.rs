@@ -116,7 +116,7 @@ fn sentence(window: &Window, now: i64, system: &System<'_>) -> Option<String> {
     );
     if let Some((no, ticks)) = window.culprits.iter().max_by_key(|(_, ticks)| *ticks) {
         let priority = system.thread(*no).and_then(|t| t.priority);
-        said.push_str(&format!("; {} ran {}", name(*no, priority), again(clock, *ticks)?));
+        said.push_str(&format!("; {} ran {} of it", name(*no, priority), again(clock, *ticks)?));
     }
     Some(said)
 }

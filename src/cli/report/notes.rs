@@ -18,11 +18,16 @@ impl Notes {
         }
     }
 
-    /// What is wrong with the trace, the worst first, then the notes: `Stack, Waits: ...`.
+    /// What is wrong with the trace, the worst first, then the notes: `Waits: ...`.
     pub fn sentences(self, issues: &[Issue]) -> Vec<String> {
         let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
         let issues = of(Severity::Lost).chain(of(Severity::Inferred));
         let issues = issues.map(|issue| format!("{}: {}", issue.severity.name(), issue.message));
-        issues.chain(self.0.into_iter().map(|(note, tables)| format!("{}: {note}", tables.join(", ")))).collect()
+        // What several tables have is about the trace, not about one of them.
+        let note = |(note, tables): (String, Vec<&str>)| match tables.as_slice() {
+            [table] => format!("{table}: {note}"),
+            _ => note,
+        };
+        issues.chain(self.0.into_iter().map(note)).collect()
     }
 }

@@ -238,17 +238,17 @@ impl Verdict<'_> {
         };
         stacks.sort_by_key(|(_, used, size)| std::cmp::Reverse(percent(*used, *size)));
         let describe = |(name, used, size): &(String, u64, u64)| {
-            format!("{name} {used} of {size} bytes ({}%)", percent(*used, *size))
+            format!("{name} {used} of {size} bytes ({} %)", percent(*used, *size))
         };
         let full = stacks.iter().filter(|(_, used, size)| percent(*used, *size) >= FULL);
         let names: Vec<String> = full.take(MOST).map(describe).collect();
         match stacks.first() {
             None => Vec::new(),
             Some(_) if !names.is_empty() => {
-                vec![format!("Stacks that were used to {FULL}% or more: {}{by}.", names.join(", "))]
+                vec![format!("Stacks that were used to {FULL} % or more: {}{by}.", names.join(", "))]
             }
             Some(first) => {
-                vec![format!("No stack was used to {FULL}% or more; the fullest: {}{by}.", describe(first))]
+                vec![format!("No stack was used to {FULL} % or more; the fullest: {}{by}.", describe(first))]
             }
         }
     }
