@@ -160,9 +160,11 @@ impl One {
 }
 
 impl Use {
-    fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+    fn change(&mut self, event: &Event, change: &Change, scope: &Scope<'_>, system: &System<'_>) {
         match *change {
-            Change::Blocked { thread, call: Some(call), .. } => {
+            Change::Blocked { thread, call: Some(call), .. }
+                if scope.inside && scope.keeps_wait(thread, Some(call), system) =>
+            {
                 if let Some(object) = self.waited_for(&call, system) {
                     self.blocked(thread.index(), object, event.seq);
                 }
@@ -176,7 +178,9 @@ impl Use {
                     one.waited = one.waited.saturating_add(event.ticks.saturating_sub(wait.from).max(0));
                 }
             }
-            Change::Contended { lock } if event.def.and_then(|d| self.of(d)).is_some_and(|u| u.is_object) => {
+            Change::Contended { lock }
+                if scope.keeps && event.def.and_then(|d| self.of(d)).is_some_and(|u| u.is_object) =>
+            {
                 // The event of the call itself comes after what it changes.
                 match place(&mut self.numbers, &mut self.all, system.address(lock)) {
                     Some(one) => one.contended += 1,
@@ -189,16 +193,16 @@ impl Use {
 }
 
 impl Making for Use {
-    /// It counts calls, and how long they waited.
-    const NEEDS: Needs = Needs { spans: false, changes: Changes::Kept, calls: true };
+    /// It counts calls, and how long they waited: a wait ends with an event that filters may not keep.
+    const NEEDS: Needs = Needs { spans: false, changes: Changes::UpToEnd, calls: true };
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
         Ok(Use::new(of.trace, of.catalogue))
     }
 
     #[inline]
-    fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
-        step.changes.iter().for_each(|change| self.change(step.event, change, system));
+    fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
+        step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }
 
     fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {

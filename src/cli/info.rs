@@ -172,5 +172,7 @@ pub fn fill(trace: &Trace) -> String {
     };
     let events = about.held.saturating_sub(about.empty);
     let empty = if about.empty > 0 { format!("; {} others hold none", about.empty) } else { String::new() };
-    format!("{events} of {} slots hold events ({wrapped}{empty}){span}", about.capacity)
+    let unread = trace.unread_slots();
+    let unread = if unread > 0 { format!("; {unread} of them cannot be read") } else { String::new() };
+    format!("{events} of {} slots hold events ({wrapped}{empty}{unread}){span}", about.capacity)
 }

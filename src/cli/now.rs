@@ -9,7 +9,8 @@ use crate::trace::{ContextKind, Event};
 
 /// Writes the line, where the kernel's variables are known.
 pub fn print(loaded: &Loaded, view: &View<'_>, styles: &Styles, out: &mut dyn Write) -> io::Result<()> {
-    let newest = view.trace.newest();
+    // An old event shows nothing of now.
+    let newest = view.trace.newest().filter(|_| view.trace.unread_at_end() == 0);
     for (core, running) in loaded.running.iter().enumerate() {
         let only = loaded.running.len() == 1;
         // Of the other cores the newest events may not have been read.

@@ -226,7 +226,7 @@ impl ValueEnum for Leave {
 }
 
 /// Which events.
-#[derive(Args, Default)]
+#[derive(Args, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Filters")]
 pub struct Filters {
     /// Events of these threads: names, globs or addresses

@@ -288,7 +288,14 @@ pub fn previous_refused() -> Error {
 }
 
 /// `objects`, and with `--use` a report.
+///
+/// # Errors
+/// Where filters are typed for the list of all objects.
 pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
+    if !typed.usage && typed.read.filters != options::Filters::default() {
+        let why = "objects lists all that the trace registered: filters choose events, and go with --use";
+        return Err(Error::usage(Code::Usage, why).hint("objects --use --object NAME; list --object NAME"));
+    }
     let ask = match typed.usage {
         true => Ask::Reports(ReportRequest { names: row.reports.to_vec(), ..ReportRequest::default() }),
         false => Ask::Objects,

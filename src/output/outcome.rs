@@ -15,7 +15,12 @@ impl Rows {
         let lasts = |before: &str| time.as_ref().map_or(String::new(), |time| format!("{before} {time}"));
         let blocks = |more: &str| format!("blocks{more}");
         let blocked = || format!("blocked{}", lasts(" for"));
-        let (short, more) = match outcome.by {
+        let waker = match outcome.by {
+            // It may have ended by an event that could not be read.
+            Waker::Nobody if !self.end_is_known(view) => Waker::NotYet,
+            by => by,
+        };
+        let (short, more) = match waker {
             Waker::Nobody => (blocks(", still waiting"), lasts(" after")),
             Waker::NotYet => (blocks(&lasts(" for more than")), String::new()),
             Waker::Unknown => (blocked(), String::new()),
@@ -25,10 +30,14 @@ impl Rows {
                 (blocked(), format!(", woken by {name}"))
             }
         };
-        let shortest = match outcome.by {
+        let shortest = match waker {
             Waker::Nobody | Waker::NotYet => "waits",
             _ => "blocked",
         };
         [format!("{short}{more}"), short, shortest.to_owned()]
+    }
+
+    fn end_is_known(&mut self, view: &View<'_>) -> bool {
+        *self.end_is_known.get_or_insert_with(|| view.trace.unread_at_end() == 0)
     }
 }

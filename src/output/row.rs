@@ -60,6 +60,8 @@ pub(super) struct Rows {
     orders: Rc<Vec<Vec<usize>>>,
     text: String,
     label: String,
+    /// Whether the newest events are among those that were read, once it was asked for.
+    pub(super) end_is_known: Option<bool>,
 }
 
 /// What a context is called.

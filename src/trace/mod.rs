@@ -23,6 +23,7 @@ pub use object::{Object, ObjectId, ObjectTable};
 use std::ops::ControlFlow;
 
 use crate::abi::{Addr, Endian, Width};
+use crate::code::Code;
 
 /// A decoded trace: what is known about it, its contexts and objects, and its events.
 pub struct Trace {
@@ -185,6 +186,19 @@ impl Trace {
                 return;
             }
         }
+    }
+
+    /// Slots that hold events and cannot be read.
+    #[must_use]
+    pub fn unread_slots(&self) -> u64 {
+        self.issues.iter().filter(|i| i.code == Code::RingUnreadable).fold(0, |sum, i| sum.saturating_add(i.count))
+    }
+
+    /// Slots behind the newest event that was read, where some cannot be read: the end of the trace is not known.
+    #[must_use]
+    pub fn unread_at_end(&self) -> u64 {
+        let behind = |newest: Event| self.about.held.checked_sub(newest.seq.checked_add(1)?);
+        if self.unread_slots() == 0 { 0 } else { self.newest().and_then(behind).unwrap_or(0) }
     }
 
     /// The last event: the newest.

@@ -204,3 +204,41 @@ fn a_signal_left_the_terminal_coloured() {
     let end: String = text.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
     assert!(!text.contains(" 199999 ") && text.ends_with("\x1b[0m"), "{end:?}");
 }
+
+/// The beginning of a ring whose newest slots were not dumped: its end was shown as the end of the trace, and a wait that
+/// memory shows had the time of another.
+#[test]
+fn events_before_the_lost_newest_ones_were_shown_as_the_end() {
+    let scratch = Scratch::new("lost-end");
+    let cut = |name: &str, len: usize| {
+        let path = scratch.path(name);
+        let whole =
+            std::fs::read(format!("{FIXTURES}/{}", if name.ends_with("trx") { "cm3.trx" } else { "cm3.ram.bin" }))
+                .unwrap();
+        std::fs::write(&path, &whole[..len]).unwrap();
+        path.display().to_string()
+    };
+    let ram = format!("cm3.elf {}@0x20000000", cut("ram.bin", 22000));
+    let text = stdout(&format!("report {ram}"));
+    assert!(
+        text.contains("The newest 179 slots cannot be read: events show the state at event 76, not at the end."),
+        "{text}"
+    );
+    assert!(
+        text.contains("control waits for mutex bus_mutex, which low_task owns; since when, no event shows."),
+        "{text}"
+    );
+    assert!(text.contains("243 of them cannot be read") && !text.contains("still waiting"), "{text}");
+    assert!(stdout(&format!("last 3 {ram}")).ends_with("now: watchdog is the running thread\n"));
+    let text = stdout(&format!("list {}", cut("cut.trx", 4000)));
+    assert!(text.contains("blocks for more than 231917 ticks") && !text.contains("still waiting"), "{text}");
+}
+
+/// `objects --use --object samples` had no wait, because the event that ends a wait is not about the object.
+#[test]
+fn waits_for_an_object_were_not_counted_where_filters_choose_it() {
+    let text = stdout("objects --use --object samples --format csv cm3.elf cm3.core");
+    let all = stdout("objects --use --format csv cm3.elf cm3.core");
+    let row = |text: &str| text.lines().find(|line| line.contains("samples")).map(str::to_owned);
+    assert!(row(&text).is_some() && row(&text) == row(&all), "{text}");
+}

@@ -60,6 +60,11 @@ pub fn words(last: &LastState, owner: bool, names: &dyn Resolve) -> String {
     }
 }
 
+/// True where events show the wait for this object; those of some objects do not name it.
+fn is_wait_for(last: &LastState, object: Addr) -> bool {
+    last.wait.as_ref().is_some_and(|wait| wait.object.as_ref().is_none_or(|known| known.address == object))
+}
+
 /// A thread that waits for an object.
 struct Waiter {
     who: String,
@@ -74,15 +79,27 @@ struct Waiter {
 impl Verdict<'_> {
     /// The sentences.
     pub fn sentences(&self) -> Vec<String> {
-        let mut all = match self.kernel {
+        let mut all: Vec<String> = self.old_end().into_iter().collect();
+        all.extend(match self.kernel {
             Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),
             _ => self.ran(),
-        };
+        });
         all.extend(self.waits());
         all.extend(self.open_inversions());
         all.extend(self.stacks());
         all.extend(lost(&self.trace.issues));
         all
+    }
+
+    /// That the newest events are not among those that were read.
+    fn old_end(&self) -> Option<String> {
+        let unread = self.trace.unread_at_end();
+        let newest = self.trace.newest().filter(|_| unread > 0)?;
+        let slots = if unread == 1 { "slot" } else { "slots" };
+        Some(format!(
+            "The newest {unread} {slots} cannot be read: events show the state at event {}, not at the end.",
+            newest.seq
+        ))
     }
 
     /// What each CPU does, from memory and registers.
@@ -119,7 +136,7 @@ impl Verdict<'_> {
 
     /// True where the last event of a core is of an interrupt that has not ended.
     fn is_in_isr(&self, core: usize) -> bool {
-        u16::try_from(core).is_ok_and(|core| self.made.system().is_in_isr(core))
+        self.trace.unread_at_end() == 0 && u16::try_from(core).is_ok_and(|core| self.made.system().is_in_isr(core))
     }
 
     /// What each core did last, by its events.
@@ -169,7 +186,9 @@ impl Verdict<'_> {
     /// From memory, with the time that events show.
     fn in_memory(&self, kernel: &Kernel) -> Vec<Waiter> {
         let mask = self.trace.about.word.max();
-        let since: Vec<LastState> = self.made.last_states().filter(|last| last.wait.is_some()).collect();
+        // Where the newest events are missing, the wait in memory may be a later one than the last that events show.
+        let is_whole = self.trace.unread_at_end() == 0;
+        let since: Vec<LastState> = self.made.last_states().filter(|last| is_whole && last.wait.is_some()).collect();
         let waiter = |thread: &crate::kernel::Thread| {
             let wait = thread.waits.as_ref()?;
             let last = since.iter().find(|last| last.thread.address == thread.address & mask);
@@ -179,7 +198,7 @@ impl Verdict<'_> {
                 who: self.in_kernel(kernel, thread.address),
                 what: format!("{} {name}{more}", wait.kind.name()),
                 owner: wait.owner.map(|owner| self.in_kernel(kernel, owner)),
-                since: last.and_then(|last| last.since),
+                since: last.filter(|last| is_wait_for(last, wait.address & mask)).and_then(|last| last.since),
                 by: "",
             })
         };
