@@ -123,7 +123,11 @@ fn nameless(text: &str) -> Vec<String> {
         Some((name @ ("isr_enter" | "isr_exit"), _)) => format!("{} {name}", &line[..who - 1]),
         _ => format!("{} {}", &line[..who - 1], &line[event..]),
     };
-    text.lines().skip(1).map(row).collect()
+    let unnamed = |line: String| {
+        let named = ["UART_Handler", "SysTick"].map(|name| format!("woken by {name}"));
+        named.iter().fold(line, |line, name| line.replace(name, "woken by an interrupt"))
+    };
+    text.lines().skip(1).map(row).map(unnamed).collect()
 }
 
 #[test]
