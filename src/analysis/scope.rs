@@ -33,6 +33,8 @@ pub(super) struct Scope<'q> {
     pub inside: bool,
     /// False where it lies behind the window.
     pub in_sight: bool,
+    /// Slots behind the newest event that could not be read.
+    unread_at_end: u64,
     /// Where filters leave something out: by context, the last event that they keep.
     last_kept: Vec<Option<u64>>,
 }
@@ -51,6 +53,7 @@ impl<'q> Scope<'q> {
             keeps: true,
             inside: true,
             in_sight: true,
+            unread_at_end: trace.unread_at_end(),
             last_kept: Vec::new(),
         }
     }
@@ -130,6 +133,13 @@ impl<'q> Scope<'q> {
     /// What every report says of its window.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.unread_at_end > 0 {
+            let slots = if self.unread_at_end == 1 { "slot" } else { "slots" };
+            notes.push(format!(
+                "the newest {} {slots} cannot be read: what is open here may have ended",
+                self.unread_at_end
+            ));
+        }
         if self.filtered {
             notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
         }
