@@ -131,7 +131,7 @@ pub fn unwind(data: &[u8]) -> usize {
     let stack = Region { start: 0x2000_0000, len: data.len() as u64 };
     let mut memory = Segments::new(vec![Block::whole(stack.start, data.to_vec().into())]);
     let unwinder =
-        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entry: None };
+        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entries: &[] };
     let mut frames = 0_usize;
     let starts: Vec<u64> = cfi.addresses().step_by(7).take(40).chain([elf.entry(), 0, u64::MAX]).collect();
     for (at, pc) in (0_u64..).step_by(52).zip(starts) {
@@ -144,7 +144,7 @@ pub fn unwind(data: &[u8]) -> usize {
         let backtrace = unwinder.backtrace(&registers, &[stack], &mut memory);
         assert!(backtrace.frames.len() <= MAX_FRAMES && !backtrace.end.to_string().is_empty());
         let addresses: Vec<u64> = backtrace.frames.iter().map(|f| f.address()).collect();
-        assert_eq!(dwarf.source_frames(&addresses).len(), addresses.len());
+        assert_eq!(dwarf.lines().frames(&addresses).len(), addresses.len());
         frames = frames.saturating_add(backtrace.frames.len());
     }
     frames

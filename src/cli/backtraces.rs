@@ -96,7 +96,7 @@ impl Unwound {
         let functions = target.functions(&self.backtraces);
         let threads = self.threads.iter().filter_map(|at| found.kernel.thread(*at));
         let all = threads.zip(&self.backtraces).zip(&functions);
-        let all = all.map(|((thread, backtrace), functions)| One { thread, end: &backtrace.end, functions });
+        let all = all.map(|((thread, backtrace), functions)| One { thread, backtrace, functions });
         match reader {
             Reader::Program => for_programs(all),
             Reader::Terminal | Reader::Page => for_people(all),
@@ -108,14 +108,14 @@ impl Unwound {
 struct One<'a> {
     thread: &'a Thread,
     functions: &'a [Function],
-    end: &'a End,
+    backtrace: &'a Backtrace,
 }
 
 impl One<'_> {
     /// Why there are no more frames, in words.
     fn end(&self) -> String {
-        let how = &self.thread.position.how;
-        if *self.end == End::NoRegisters && !how.is_empty() { how.clone() } else { self.end.to_string() }
+        let (how, end) = (&self.thread.position.how, &self.backtrace.end);
+        if *end == End::NoRegisters && !how.is_empty() { how.clone() } else { end.to_string() }
     }
 }
 
@@ -132,7 +132,7 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
         vec![
             Cell::Named(one.thread.address, one.thread.name.clone()),
             Cell::Frames(one.functions.iter().map(frame).collect()),
-            Cell::Flag(one.end.is_complete()),
+            Cell::Flag(one.backtrace.is_complete()),
             Cell::Text(one.end()),
         ]
     }));
@@ -169,7 +169,7 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
             let (source, pc) = (source(function), Cell::Address(function.pc));
             report.rows.push(vec![name, Cell::Count(number), Cell::Text(words(function)), source, pc]);
         }
-        if !one.end.is_complete() {
+        if !one.backtrace.is_complete() {
             let name = label.take().map_or(Cell::Empty, Cell::Text);
             let end = Cell::Text(format!("({})", one.end()));
             report.rows.push(vec![name, Cell::Empty, end, Cell::Empty, Cell::Empty]);

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::abi::{Addr, Region};
-use crate::cpu::{CodeRanges, Registers};
+use crate::cpu::{CodeRanges, Level, Registers};
 use crate::kernel::{Kernel, Thread};
 use crate::mem::Memory;
 use crate::sym::dwarf::{Cfi, SourceFrame};
@@ -10,7 +10,7 @@ use crate::sym::{ElfSymbols, Symbol, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
 /// The function in which the kernel starts every thread.
-const ENTRY: &str = "_tx_thread_shell_entry";
+const SHELL: &str = "_tx_thread_shell_entry";
 
 /// One line of a backtrace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +47,8 @@ impl Target<'_> {
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
         let load_offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
         let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
-        // On ARM bit 0 of a function's address means Thumb state.
-        let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
-        let entry = symbols.lookup(ENTRY).map(region);
-        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entry };
+        let entries = entries(kernel, symbols, program.as_ref());
+        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
         threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
     }
 
@@ -63,7 +61,7 @@ impl Target<'_> {
             None => frame.address(),
         };
         let addresses: Vec<Addr> = backtraces.iter().flat_map(|b| &b.frames).map(linked).collect();
-        let lines = program.map(|p| p.dwarf().source_frames(&addresses)).unwrap_or_default();
+        let lines = program.map(|p| p.dwarf().lines().frames(&addresses)).unwrap_or_default();
         let mut lines = lines.into_iter();
         let mut of = |frame: &Frame| functions(frame, lines.next().unwrap_or_default(), self.symbols());
         backtraces.iter().map(|b| b.frames.iter().flat_map(&mut of).collect()).collect()
@@ -76,7 +74,22 @@ struct Stopped<'a> {
     cfi: Option<&'a Cfi<'a>>,
     load_offset: u64,
     code: &'a CodeRanges,
-    entry: Option<Region>,
+    entries: &'a [Region],
+}
+
+/// The functions that nothing calls: that in which the kernel starts every thread, by its name, or because threads that
+/// never ran will begin there; and that in which the program starts.
+fn entries(kernel: &Kernel, symbols: &dyn Symbols, program: Option<&ElfSymbols>) -> Vec<Region> {
+    // On ARM bit 0 of a function's address means Thumb state.
+    let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
+    let never_ran = kernel.threads.iter().filter(|t| t.position.never_ran).filter_map(|t| t.position.pc);
+    let begins_at = |pc: Addr| symbols.function(pc).map(region).filter(|function| function.start == pc & !1);
+    let start = program.map(|p| p.elf().width().moved(p.elf().entry(), p.load_offset()) & !1).filter(|at| *at != 0);
+    let known = symbols.lookup(SHELL).map(region);
+    let mut all: Vec<Region> = known.into_iter().chain(never_ran.chain(start).filter_map(begins_at)).collect();
+    all.sort_unstable_by_key(|region| (region.start, region.len));
+    all.dedup();
+    all
 }
 
 impl Stopped<'_> {
@@ -93,7 +106,10 @@ impl Stopped<'_> {
             all.frames.retain(|f| f.origin != Origin::Found);
             let first = all.frames.len();
             all.frames.extend(below.frames);
-            all.frames.get_mut(first).into_iter().for_each(|frame| frame.origin = Origin::Exception);
+            // Where no register shows the exception, it is only likely that one pushed these registers.
+            let is_sure = matches!(registers.level(), Level::Exception(_));
+            let origin = if is_sure { Origin::Exception } else { Origin::Found };
+            all.frames.get_mut(first).into_iter().for_each(|frame| frame.origin = origin);
             all.end = below.end;
         }
         all
@@ -106,7 +122,7 @@ impl Stopped<'_> {
             cfi: self.cfi,
             load_offset: self.load_offset,
             code: self.code,
-            entry: self.entry,
+            entries: self.entries,
         };
         let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
         unwinder.backtrace(registers, &stacks, memory)

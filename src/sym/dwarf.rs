@@ -10,9 +10,9 @@ mod cfi;
 mod enums;
 mod lines;
 
-pub use cfi::{Caller, Cfi, CfiError, Values};
+pub use cfi::{Caller, CallerValue, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
-pub use lines::SourceFrame;
+pub use lines::{Lines, SourceFrame, SourceUnit};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -78,7 +78,7 @@ fn backtraces_of_a_core_are_those_of_gdb() {
             // Its handler is written in assembler, and where that keeps the link register no unwind information says.
             "watchdog" => "the return address of the function at 0x2550 is not known",
             "startup" => "ended",
-            _ => "the outermost function",
+            _ => "this is the first function",
         };
         assert_eq!(end, want, "{thread}");
     }
@@ -117,5 +117,5 @@ fn backtraces_of_ram_with_registers_are_those_of_gdb() {
     assert_eq!(end, "the unwind information for 0x1d74 needs register r7, which is not known");
     let (lines, end) = look(&["--reg", "r7=0x20002f24"]);
     assert_eq!(lines, ["HardFault_Handler", "record_write", "watchdog_report", "watchdog_entry", "mk_thread_shell"]);
-    assert_eq!(end, "the outermost function");
+    assert_eq!(end, "this is the first function");
 }
