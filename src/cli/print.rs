@@ -43,11 +43,18 @@ pub fn answer(
             }
             true
         }
+        Ask::Document(request) if format.reader() == Reader::Program => {
+            let query = print_notes(query()?, diagnostics);
+            let backtraces = answer.document.as_ref().and_then(|found| found.backtraces(target));
+            reports::print(request, backtraces.as_ref(), None, &query, &view, format, &options, &mut sink)?;
+            true
+        }
         Ask::Document(request) => {
             let query = print_notes(query()?, diagnostics);
             let document = Document {
                 loaded: &answer.loaded,
                 found: answer.document.as_ref(),
+                stopped: answer.stopped.as_ref(),
                 query: &query,
                 names: &names,
                 target,
@@ -57,7 +64,7 @@ pub fn answer(
         }
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);
-            reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
+            reports::print(request, None, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
@@ -72,11 +79,12 @@ pub fn answer(
         }
     };
     if let (Ask::Last(_), Reader::Terminal) = (&question.ask, format.reader()) {
-        now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
+        now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    let is_said =
+        matches!(question.ask, Ask::Document(_)) && format.reader() != Reader::Program && output.path.is_none();
     if !format.has_issues() && !is_said {
         if found {
             diagnostics.issues_of_result(&trace.issues);

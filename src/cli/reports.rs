@@ -62,9 +62,10 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
     }
 }
 
-/// Makes the reports and prints them.
+/// Makes the reports and prints them; `more`: one that was made already, for programs.
 pub fn print(
     request: &ReportRequest,
+    more: Option<&Report>,
     origin: Option<&Origin>,
     query: &Query<'_>,
     view: &View<'_>,
@@ -73,7 +74,7 @@ pub fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, query, view, format, options, out);
+        return stream(request, more, query, view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -97,6 +98,7 @@ pub fn print(
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows, and no notes.
 fn stream(
     request: &ReportRequest,
+    more: Option<&Report>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -110,6 +112,9 @@ fn stream(
         for report in made.report(*name, usize::MAX) {
             writer.report(&report)?;
         }
+    }
+    if let Some(more) = more {
+        writer.report(more)?;
     }
     writer.finish(&view.trace.issues)?;
     Ok(())

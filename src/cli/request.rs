@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::{ExtraColumn, Format, Reader};
+use crate::output::{ExtraColumn, Format};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -310,7 +310,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     if measures && !row.reports.contains(&Name::Latency) {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
-    let is_document = row.reports == Name::ALL && !tracex && options.output.format.reader() != Reader::Program;
+    let is_document = row.reports == Name::ALL && !tracex;
     let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
     read(row, options, if is_document { Ask::Document(request) } else { Ask::Reports(request) })
 }

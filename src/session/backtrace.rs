@@ -1,9 +1,10 @@
 //! Backtraces of the kernel's threads, with functions and source lines.
 
 use super::Target;
+use super::callers::{self, KernelCode, Place};
 use crate::abi::{Addr, Region};
 use crate::cpu::{CodeRanges, Level, Registers};
-use crate::kernel::{Kernel, Thread};
+use crate::kernel::{Kernel, PREFIX, Thread};
 use crate::mem::Memory;
 use crate::sym::dwarf::{Cfi, SourceFrame};
 use crate::sym::{ElfSymbols, Symbol, Symbols};
@@ -39,9 +40,33 @@ impl Function {
     }
 }
 
+/// The backtraces of threads, without names.
+#[derive(Debug, Clone, Default)]
+pub struct Unwound {
+    /// The control blocks of the threads.
+    pub threads: Vec<Addr>,
+    /// The backtrace of each.
+    pub backtraces: Vec<Backtrace>,
+}
+
+/// The functions of the backtraces, in the same order.
+#[derive(Debug, Clone, Default)]
+pub struct Functions {
+    /// Those of each thread, the innermost first.
+    pub all: Vec<Vec<Function>>,
+    /// Of each thread the first that is neither of the kernel nor of the C library, where it is known.
+    pub called_from: Vec<Option<Function>>,
+}
+
 impl Target<'_> {
-    /// Reads the stacks of `threads`, of a kernel that was read from this target: their backtraces, in the same order.
-    pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Vec<Backtrace> {
+    /// True where the program says how its functions are unwound.
+    #[must_use]
+    pub fn has_unwind_information(&self) -> bool {
+        self.info.program.as_ref().is_some_and(|program| program.dwarf().cfi().addresses().next().is_some())
+    }
+
+    /// Reads the stacks of `threads`, of a kernel that was read from this target.
+    pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Unwound {
         let program = self.info.program.clone();
         let (memory, symbols) = self.parts();
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
@@ -49,23 +74,55 @@ impl Target<'_> {
         let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
         let entries = entries(kernel, symbols, program.as_ref());
         let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
-        threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
+        read_ahead(threads, memory);
+        Unwound {
+            threads: threads.iter().map(|thread| thread.address).collect(),
+            backtraces: threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect(),
+        }
     }
 
     /// The functions and source lines of each backtrace. Reads nothing of the target.
     #[must_use]
-    pub fn functions(&self, backtraces: &[Backtrace]) -> Vec<Vec<Function>> {
+    pub fn functions(&self, kernel: &Kernel, unwound: &Unwound) -> Functions {
         let program = self.info.program.as_ref();
-        let linked = |frame: &Frame| match program {
-            Some(program) => program.elf().width().moved_back(frame.address(), program.load_offset()),
-            None => frame.address(),
-        };
-        let addresses: Vec<Addr> = backtraces.iter().flat_map(|b| &b.frames).map(linked).collect();
-        let lines = program.map(|p| p.dwarf().lines().frames(&addresses)).unwrap_or_default();
-        let mut lines = lines.into_iter();
-        let mut of = |frame: &Frame| functions(frame, lines.next().unwrap_or_default(), self.symbols());
-        backtraces.iter().map(|b| b.frames.iter().flat_map(&mut of).collect()).collect()
+        let linked = |at: Addr| program.map_or(at, |p| p.elf().width().moved_back(at, p.load_offset()));
+        let frames = || unwound.backtraces.iter().flat_map(|b| &b.frames);
+        let addresses: Vec<Addr> = frames().map(|frame| linked(frame.address())).collect();
+        let lines = program.map(|p| p.dwarf().lines());
+        let mut source = lines.as_ref().map(|l| l.frames(&addresses)).unwrap_or_default().into_iter();
+        let mut of = |frame: &Frame| functions(frame, source.next().unwrap_or_default(), self.symbols());
+        let by_frame: Vec<Vec<Vec<Function>>> =
+            unwound.backtraces.iter().map(|b| b.frames.iter().map(&mut of).collect()).collect();
+        let mut units = lines.as_ref().map(|l| l.units(&addresses, PREFIX)).unwrap_or_default().into_iter();
+        let mut units = || units.next().flatten();
+        let places: Vec<Vec<Place<'_>>> = unwound
+            .backtraces
+            .iter()
+            .zip(&by_frame)
+            .map(|(b, all)| b.frames.iter().zip(all).map(|(frame, own)| callers::place(frame, own, units())).collect())
+            .collect();
+        let threads: Vec<_> = unwound.threads.iter().map(|at| kernel.thread(*at)).zip(places).collect();
+        let code = lines.map(|lines| KernelCode::find(kernel, self.symbols(), &lines, &linked, &threads));
+        let called_from =
+            threads.iter().map(|(thread, places)| code.as_ref()?.called_from((*thread)?, places)).collect();
+        Functions { all: by_frame.iter().map(|frames| frames.concat()).collect(), called_from }
     }
+}
+
+/// Bytes of a stack that are read at once: the frames of most threads need less.
+const AHEAD: u64 = 1024;
+
+/// Reads the stacks that backtraces begin on together: over a link each read costs a round trip.
+fn read_ahead(threads: &[&Thread], memory: &mut dyn Memory) {
+    let used = |thread: &&Thread| {
+        let sp = thread.position.registers.as_ref()?.sp()?;
+        let (start, len) = thread.stretches().find(|(start, len)| Region { start: *start, len: *len }.contains(sp))?;
+        let left = start.checked_add(len)?.checked_sub(sp)?;
+        Some((sp, usize::try_from(left.min(AHEAD)).ok()?))
+    };
+    let wanted: Vec<(Addr, usize)> = threads.iter().filter_map(used).collect();
+    // What cannot be read is missed where it is needed.
+    drop(memory.read_batch(&wanted));
 }
 
 /// What the backtraces of one kernel have in common.
