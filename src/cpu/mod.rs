@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 
 pub use code::CodeRanges;
 pub use cortex_m::pushed;
-pub use fault::FrameDoubt;
+pub use fault::{Fault, FaultBit, FrameDoubt};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
