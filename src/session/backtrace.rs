@@ -62,7 +62,7 @@ impl Target<'_> {
     /// True where the program says how its functions are unwound.
     #[must_use]
     pub fn has_unwind_information(&self) -> bool {
-        self.info.program.as_ref().is_some_and(|program| program.dwarf().cfi().addresses().next().is_some())
+        self.info.program.as_ref().is_some_and(|program| program.dwarf().has_cfi())
     }
 
     /// Reads the stacks of `threads`, of a kernel that was read from this target.

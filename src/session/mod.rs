@@ -5,6 +5,7 @@ mod callers;
 mod code;
 pub mod events;
 mod evidence;
+mod faults;
 mod file;
 mod identity;
 mod inputs;

@@ -165,6 +165,13 @@ impl Dwarf {
         Cfi::new(&self.elf, bytes(".debug_frame"), bytes(".eh_frame"))
     }
 
+    /// True where there are such rules. An empty `.eh_frame` is a word of zeros.
+    #[must_use]
+    pub fn has_cfi(&self) -> bool {
+        let size = |name| self.elf.section(name).map_or(0, |section| section.size);
+        size(".debug_frame") > 0 || size(".eh_frame") > 8
+    }
+
     fn view(&self) -> View<'_> {
         let sections = self.sections.get_or_init(|| {
             let load = |id: gimli::SectionId| {
