@@ -43,7 +43,7 @@ pub fn answer(
             }
             true
         }
-        Ask::Document(request) if format.reader() == Reader::Program => {
+        Ask::Rows(request) => {
             let query = print_notes(query()?, diagnostics);
             let backtraces = answer.document.as_ref().and_then(|found| found.backtraces(target));
             reports::print(request, backtraces.as_ref(), None, &query, &view, format, &options, &mut sink)?;
@@ -83,8 +83,7 @@ pub fn answer(
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said =
-        matches!(question.ask, Ask::Document(_)) && format.reader() != Reader::Program && output.path.is_none();
+    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
     if !format.has_issues() && !is_said {
         if found {
             diagnostics.issues_of_result(&trace.issues);

@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::{ExtraColumn, Format};
+use crate::output::{ExtraColumn, Format, Reader};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -311,8 +311,14 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
     let is_document = row.reports == Name::ALL && !tracex;
+    let is_program = options.output.format.reader() == Reader::Program;
     let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
-    read(row, options, if is_document { Ask::Document(request) } else { Ask::Reports(request) })
+    let ask = match (is_document, is_program) {
+        (true, true) => Ask::Rows(request),
+        (true, false) => Ask::Document(request),
+        (false, _) => Ask::Reports(request),
+    };
+    read(row, options, ask)
 }
 
 /// Takes N or SEQ out of the words of this command; the rest are files. `counted`: N was given already.

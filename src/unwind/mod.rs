@@ -254,7 +254,8 @@ impl Walk<'_, '_> {
             },
         };
         let to = self.return_address(&caller);
-        if to != Err(End::Outermost) {
+        // Outside of the stack no return address can be read.
+        if matches!(to, Ok(_) | Err(End::Cfi(_))) {
             self.check_next(self.stack_pointer(), caller.cfa)?;
         }
         let to = to?;

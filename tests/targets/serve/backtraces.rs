@@ -10,10 +10,10 @@ use super::image::{CORE, Image, RAM};
 use super::tools::{binary, fixture, installed, run};
 
 /// Function, file and line.
-type Line = (String, String, u32);
+pub type Line = (String, String, u32);
 
 /// The frames of each thread, by the thread's name.
-type Threads = Vec<(String, Vec<Line>)>;
+pub type Threads = Vec<(String, Vec<Line>)>;
 
 /// Those that GDB printed.
 fn of_gdb(text: &str) -> Threads {
@@ -33,12 +33,12 @@ fn of_gdb(text: &str) -> Threads {
     threads
 }
 
-fn base(path: &str) -> String {
+pub fn base(path: &str) -> String {
     Path::new(path).file_name().unwrap().to_string_lossy().into_owned()
 }
 
 /// What `threads --bt` gives for these files: the frames of each thread by its name, and why they end.
-fn ours(files: &[&str]) -> (Threads, Vec<(String, String)>) {
+pub fn ours(files: &[&str]) -> (Threads, Vec<(String, String)>) {
     let mut command = Command::new(binary());
     let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
     let rows = out.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
