@@ -1,4 +1,4 @@
-//! What became of a call: whether it blocked, for how long, and who ended it.
+//! The outcome of a call: whether it blocked, for how long, and who ended it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Trac
 use crate::catalogue::Catalogue;
 use crate::trace::{ContextId, Event, Trace, Walk};
 
-/// What became of a call that blocked.
+/// The outcome of a call that blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Ticks from blocking to being ready again, or to the last event that was looked at.
@@ -30,7 +30,7 @@ pub enum Waker {
     Unknown,
 }
 
-/// Finds what became of calls, event by event. It looks so many slots ahead, and keeps in memory what it has found
+/// Finds the outcomes of calls, event by event. It looks so many slots ahead, and keeps in memory what it has found
 /// there: a trace may be of any length.
 pub struct Outcomes<'a> {
     tracker: Tracker<'a>,
@@ -50,7 +50,7 @@ impl<'a> Outcomes<'a> {
         Self { tracker, walk: trace.events(), ahead, seen: None, is_over: false, found: Found::default() }
     }
 
-    /// What became of the call with this event; `None` where it did not block, or is no call. Events are asked about in
+    /// The outcome of the call with this event; `None` where it did not block, or is no call. Events are asked about in
     /// the order of the trace.
     pub fn of(&mut self, event: &Event) -> Option<Outcome> {
         self.look_up_to(event.seq.saturating_add(self.ahead));

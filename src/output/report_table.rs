@@ -1,9 +1,11 @@
-//! Reports for people: a table, or where a row is too wide for the terminal each row as a record, line by line. No number
-//! and no word is ever cut.
+//! Reports for people: a table; where a row is too wide for the terminal its columns in several tables, or each row as a
+//! record, line by line. No number and no word is ever cut.
 
 #![allow(clippy::arithmetic_side_effects, reason = "columns and rows of a report")]
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
+use std::ops::RangeInclusive;
 
 use super::line::{Line, width_of, wrap};
 use super::report::Words;
@@ -19,6 +21,11 @@ const GAP: usize = 2;
 const NARROW: usize = 16;
 /// Rows that decide which column is folded.
 const SAMPLE: usize = 200;
+/// Rows of which several tables are made: fewer are easier to read as records, and of more each part would be long and
+/// take as much memory as the whole.
+const SPLIT: RangeInclusive<usize> = 3..=10_000;
+/// The most columns that the tables of one report repeat.
+const KEY: usize = 3;
 /// The least room for a value of a record.
 const VALUE: usize = 20;
 /// What is in front of a note.
@@ -146,9 +153,17 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             return self.lines_of_notes(&report.notes);
         }
         let grid = Grid::of(report, &self.words);
-        match grid.fit(self.options.width) {
-            Some(widths) => self.table(&grid, &widths)?,
-            None => self.records(report, &grid)?,
+        if let Some(widths) = grid.fit(self.options.width) {
+            self.table(&grid, &widths)?;
+        } else if let Some(tables) = grid.tables(self.options.width) {
+            for (i, (grid, widths)) in tables.iter().enumerate() {
+                if i > 0 {
+                    writeln!(self.out)?;
+                }
+                self.table(grid, widths)?;
+            }
+        } else {
+            self.records(report, &grid)?;
         }
         self.lines_of_notes(&report.notes)
     }
@@ -179,6 +194,7 @@ const fn style_of(cell: &Cell) -> Style {
 }
 
 /// A cell that is to be printed; escaped.
+#[derive(Clone)]
 struct Shown {
     text: String,
     style: Style,
@@ -205,6 +221,54 @@ impl<'r> Grid<'r> {
         let rows = report.rows.iter().map(shown).collect();
         let heads = columns.iter().map(|c| words.head(c)).collect();
         Self { columns, heads, rows }
+    }
+
+    /// Several tables with a part of the columns each and their widths, which all begin with those that tell the rows apart.
+    /// `None` where no table is narrow enough, or records are easier to read.
+    fn tables(&self, most: usize) -> Option<Vec<(Self, Vec<usize>)>> {
+        if !SPLIT.contains(&self.rows.len()) {
+            return None;
+        }
+        let key: Vec<usize> = (0..self.key()?).collect();
+        let mut tables = Vec::new();
+        let (mut columns, mut last) = (key.clone(), None);
+        for at in key.len()..self.columns.len() {
+            columns.push(at);
+            let part = self.part(&columns);
+            match (part.fit(most), last.take()) {
+                (Some(widths), _) => last = Some((part, widths)),
+                (None, Some(full)) => {
+                    tables.push(full);
+                    columns = [key.as_slice(), &[at]].concat();
+                    let part = self.part(&columns);
+                    let widths = part.fit(most)?;
+                    last = Some((part, widths));
+                }
+                (None, None) => return None,
+            }
+        }
+        tables.extend(last);
+        Some(tables)
+    }
+
+    /// How many of the first columns tell the rows apart.
+    fn key(&self) -> Option<usize> {
+        (1..=KEY.min(self.columns.len())).find(|columns| {
+            let mut seen = HashSet::new();
+            self.rows
+                .iter()
+                .all(|row| seen.insert(row.iter().take(*columns).map(|cell| &cell.text).collect::<Vec<_>>()))
+        })
+    }
+
+    /// The same rows with these columns.
+    fn part(&self, columns: &[usize]) -> Self {
+        let rows = self.rows.iter().map(|row| columns.iter().filter_map(|at| row.get(*at)).cloned().collect());
+        Self {
+            columns: columns.iter().filter_map(|at| self.columns.get(*at)).copied().collect(),
+            heads: columns.iter().filter_map(|at| self.heads.get(*at)).cloned().collect(),
+            rows: rows.collect(),
+        }
     }
 
     /// The largest of what a function says of a column's cells.
@@ -391,6 +455,40 @@ state         semaphore rx_ready
         assert_eq!(printed(&threads(), 50, false), records);
         // Not even then is a word cut.
         assert!(printed(&threads(), 20, false).contains("at            0xffffffff80001234\n"));
+    }
+
+    /// `blocked` was a record of ten lines for each wait at 120 columns.
+    #[test]
+    fn many_rows_that_are_too_wide_are_tables_that_repeat_what_tells_them_apart() {
+        let mut report = threads();
+        report.rows.extend(threads().rows.into_iter().map(|mut row| {
+            // The same threads a second time: the first two columns tell the rows apart.
+            if let Some(cell) = row.get_mut(1) {
+                *cell = Cell::Count(2);
+            }
+            row
+        }));
+        let tables = "                       max at
+thread           runs   event  at
+System Timer  1000000       7  0xffffffff80001234
+Thread
+comms         1000000       7  0x0000000000000010
+System Timer        2       7  0xffffffff80001234
+Thread
+comms               2       7  0x0000000000000010
+
+thread                  runs  state
+System Timer Thread  1000000  semaphore rx_ready
+comms                1000000  semaphore rx_ready
+System Timer Thread        2  semaphore rx_ready
+comms                      2  semaphore rx_ready
+";
+        assert_eq!(printed(&report, 50, false), tables);
+        // Nothing tells these rows apart, or a column does not fit beside what does.
+        let same = Report { rows: [threads().rows, threads().rows].concat(), ..threads() };
+        for (report, width) in [(same, 50), (report, 26)] {
+            assert!(printed(&report, width, false).starts_with("thread        System Timer\n"), "{width}");
+        }
     }
 
     #[test]
