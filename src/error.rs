@@ -97,7 +97,6 @@ pub fn reason(error: &io::Error) -> String {
         ErrorKindOfSystem::NotADirectory => "a part of its path is not a directory",
         ErrorKindOfSystem::AddrInUse => "another program listens there",
         ErrorKindOfSystem::AddrNotAvailable => "this machine does not have that address",
-        ErrorKindOfSystem::StorageFull => "no space is left on the device",
         _ => "",
     };
     if !plain.is_empty() && error.raw_os_error().is_some() {

@@ -79,7 +79,7 @@ pub fn answer(
     let is_said =
         matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
     if !format.has_issues() && !is_said {
-        if found {
+        if found || !trace.is_empty() {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);

@@ -205,13 +205,12 @@ impl Serialize for RowLine<'_> {
     }
 }
 
-/// A note of a report as JSON: a row of a report of its own.
+/// A note of a report as JSON.
 #[derive(Serialize)]
 struct NoteLine<'a> {
     #[serde(rename = "type")]
     line: &'static str,
     report: &'static str,
-    about: &'static str,
     note: &'a str,
 }
 
@@ -315,7 +314,7 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
     fn report(&mut self, report: &Report) -> io::Result<()> {
         let Self { out, words } = self;
         report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))?;
-        let note = |note| NoteLine { line: "row", report: "notes", about: report.name, note };
+        let note = |note| NoteLine { line: "note", report: report.name, note };
         let mut notes = report.notes.iter().filter(|text| *text != RATELESS);
         notes.try_for_each(|text| json::line(out, &note(text)))
     }

@@ -19,6 +19,8 @@ use crate::trace::Issue;
 const GAP: usize = 2;
 /// A column of text is not made narrower than this: a word in each line would be hard to read.
 const NARROW: usize = 16;
+/// Nor narrower than this, where otherwise a row would not fit.
+const NARROWEST: usize = 10;
 /// Rows that decide which column is folded.
 const SAMPLE: usize = 200;
 /// Rows of which several tables are made: fewer are easier to read as records, and of more each part would be long and
@@ -153,7 +155,8 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             return self.lines_of_notes(&report.notes);
         }
         let grid = Grid::of(report, &self.words);
-        if let Some(widths) = grid.fit(self.options.width) {
+        let fits = |narrow| grid.fit(self.options.width, narrow);
+        if let Some(widths) = fits(NARROW).or_else(|| fits(NARROWEST)) {
             self.table(&grid, &widths)?;
         } else if let Some(tables) = grid.tables(self.options.width) {
             for (i, (grid, widths)) in tables.iter().enumerate() {
@@ -235,13 +238,13 @@ impl<'r> Grid<'r> {
         for at in key.len()..self.columns.len() {
             columns.push(at);
             let part = self.part(&columns);
-            match (part.fit(most), last.take()) {
+            match (part.fit(most, NARROW), last.take()) {
                 (Some(widths), _) => last = Some((part, widths)),
                 (None, Some(full)) => {
                     tables.push(full);
                     columns = [key.as_slice(), &[at]].concat();
                     let part = self.part(&columns);
-                    let widths = part.fit(most)?;
+                    let widths = part.fit(most, NARROW)?;
                     last = Some((part, widths));
                 }
                 (None, None) => return None,
@@ -277,8 +280,9 @@ impl<'r> Grid<'r> {
     }
 
     /// Widths with which a row takes at most so many columns of the terminal; `None` where there are none, as every word
-    /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives.
-    fn fit(&self, most: usize) -> Option<Vec<usize>> {
+    /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives. A
+    /// column of at most `narrow` is not folded further.
+    fn fit(&self, most: usize, narrow: usize) -> Option<Vec<usize>> {
         let all: Vec<usize> = self.heads.iter().map(|head| width_of(head)).collect();
         let all = all.iter().enumerate().map(|(at, head)| self.most(at, width_of).max(*head));
         let natural: Vec<usize> = all.collect();
@@ -291,7 +295,7 @@ impl<'r> Grid<'r> {
             }
             let lines = self.lines(&widths);
             let folds = (0..widths.len()).filter_map(|at| {
-                let narrower = self.narrower(at, *widths.get(at)?)?;
+                let narrower = self.narrower(at, *widths.get(at)?, narrow)?;
                 let mut with = widths.clone();
                 *with.get_mut(at)? = narrower;
                 let gained = widths.get(at)?.checked_sub(narrower)?.min(over).max(1);
@@ -314,14 +318,14 @@ impl<'r> Grid<'r> {
     }
 
     /// The width that a column of this width has once it is folded further; `None` where it cannot be.
-    fn narrower(&self, at: usize, width: usize) -> Option<usize> {
+    fn narrower(&self, at: usize, width: usize, narrow: usize) -> Option<usize> {
         let column = self.columns.get(at)?;
         let widest = |text: &str| folded(text, width - 1).iter().map(|line| width_of(line)).max().unwrap_or(0);
         let is_whole = column.kind.is_right() || column.kind == Kind::Address;
         let cells = if is_whole { self.most(at, width_of) } else { self.most(at, widest) };
         let head = widest(self.heads.get(at)?);
         let narrower = cells.max(head);
-        (narrower < width && (is_whole || width > NARROW)).then_some(narrower)
+        (narrower < width && (is_whole || width > narrow)).then_some(narrower)
     }
 
     /// Lines of the head and of the first rows with these widths.
@@ -487,7 +491,7 @@ comms                      2  semaphore rx_ready
         // Nothing tells these rows apart, or a column does not fit beside what does.
         let same = Report { rows: [threads().rows, threads().rows].concat(), ..threads() };
         for (report, width) in [(same, 50), (report, 26)] {
-            assert!(printed(&report, width, false).starts_with("thread        System Timer\n"), "{width}");
+            assert!(printed(&report, width, false).starts_with("thread        System Timer Thread\n"), "{width}");
         }
     }
 

@@ -225,15 +225,12 @@ impl Inversions {
         }
         if self.sums.before > 0 {
             let gap = if system.trace.gaps.is_empty() { "" } else { " or before missing ones" };
-            notes.push(format!(
-                "{} before the first event{gap}: only the end is known",
-                many(self.sums.before, "wait began", "waits began")
-            ));
+            notes.push(format!("{} began before the first event{gap}: only the end is known", self.sums.before));
         }
         if self.sums.earlier > 0 {
             notes.push(format!(
-                "{} before the window: the time is whole, who ran counts from the window's start",
-                many(self.sums.earlier, "wait began", "waits began")
+                "{} began before the window: the time is whole, who ran counts from the window's start",
+                self.sums.earlier
             ));
         }
         if self.unjudged > 0 {
