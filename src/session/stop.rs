@@ -3,12 +3,13 @@
 use super::{Identity, Target, TargetInfo, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
-use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Group, Origin, Registers};
 use crate::elf::Machine;
 use crate::error::Error;
 use crate::kernel::{About, Kernel, Stop, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
+use crate::near::{did_you_mean, nearest};
 use crate::rsp::RspError;
 use crate::sym::EvidenceNotes;
 use crate::trace::{Issue, Trace};
@@ -200,12 +201,9 @@ impl Target<'_> {
             Some(elf) => CodeRanges::of(elf, self.load_offset().value),
             None => self.info.core.code.clone(),
         };
-        let named = self
-            .info
-            .registers
-            .typed
-            .iter()
-            .any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        let [m_profile, other] = [Architecture::CortexM, Architecture::Arm].map(Registers::new);
+        let only = |name: &str| m_profile.clone().set(name, 0) && !other.clone().set(name, 0);
+        let named = self.info.registers.typed.iter().any(|(name, _)| only(name));
         if (frames.is_none() || profile_open) && named && self.info.elf().is_none() {
             // Only a Cortex-M has these.
             profile_open = false;
@@ -229,12 +227,7 @@ impl Target<'_> {
         }
         for (name, value) in &self.info.registers.typed {
             if !cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, name, *value)) {
-                let all: Vec<&str> = architecture.registers().iter().map(|r| r.name).take(20).collect();
-                return Err(Error::failed(
-                    Code::Usage,
-                    format!("--reg {name}={value:#x}: {} has no such register, or none so wide", architecture.name()),
-                    format!("its registers are {}", all.join(", ")),
-                ));
+                return Err(no_such_register(architecture, name, *value));
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
@@ -263,6 +256,25 @@ impl Target<'_> {
         issues.push(Issue::new(Code::CpuInferred, message));
         (Some(Frames::new(architecture, endian)), profile.is_none())
     }
+}
+
+/// A register that was typed does not exist, or its value is too large for it.
+fn no_such_register(architecture: Architecture, name: &str, value: u64) -> Error {
+    let own = architecture.name();
+    if Registers::new(architecture).set(name, 0) {
+        let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {own}");
+        return Error::failed(Code::Usage, message, "");
+    }
+    let near = nearest(name, architecture.registers().iter().map(|r| r.name));
+    let hint = match near.as_slice() {
+        [] => {
+            let all = architecture.registers().iter().filter(|r| r.group != Group::Float);
+            let all: Vec<&str> = all.map(|r| r.name).collect();
+            format!("its registers are {}", all.join(", "))
+        }
+        near => did_you_mean(near, ""),
+    };
+    Error::failed(Code::Usage, format!("--reg {name}={value:#x}: {own} has no such register"), hint)
 }
 
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
