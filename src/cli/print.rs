@@ -43,12 +43,6 @@ pub fn answer(
             }
             true
         }
-        Ask::Rows(request) => {
-            let query = print_notes(query()?, diagnostics);
-            let backtraces = answer.document.as_ref().and_then(|found| found.backtraces(target));
-            reports::print(request, backtraces.as_ref(), None, &query, &view, format, &options, &mut sink)?;
-            true
-        }
         Ask::Document(request) => {
             let query = print_notes(query()?, diagnostics);
             let document = Document {
@@ -64,7 +58,7 @@ pub fn answer(
         }
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);
-            reports::print(request, None, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
+            reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
             true
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
@@ -83,9 +77,10 @@ pub fn answer(
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    let is_said =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
     if !format.has_issues() && !is_said {
-        if found {
+        if found || !trace.is_empty() {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);
@@ -117,7 +112,7 @@ fn none(trace: &Trace) -> &'static str {
     }
 }
 
-/// How many events are looked at before they are printed: for the widths of columns, and for the outcome of a call. A
+/// How many events are looked at before they are printed: for the widths of columns, and for the outcomes of calls. A
 /// trace of any length needs no more memory.
 const AHEAD: u64 = 1 << 16;
 

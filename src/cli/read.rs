@@ -48,10 +48,8 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
-    /// All of them in one document for people.
+    /// All of them, and the state of the kernel: for people in one document.
     Document(ReportRequest),
-    /// The rows of all of them for programs, with the backtraces of threads.
-    Rows(ReportRequest),
 }
 
 /// What was read for a question.
@@ -151,12 +149,6 @@ impl Reader<'_, '_> {
                 let mut loaded = self.load(Extent::All)?;
                 let document = Some(report::read(self.target, &mut loaded)?);
                 Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
-            }
-            Ask::Rows(_) => {
-                let mut loaded = self.load(Extent::All)?;
-                let any = self.target.has_unwind_information();
-                let document = any.then(|| report::read(self.target, &mut loaded)).transpose()?;
-                Answer { document, ..loaded.into() }
             }
             Ask::Last(amount) => {
                 let loaded = self.newest(*amount)?;

@@ -1,4 +1,4 @@
-//! `report` for people: one document, from what runs now down to the counters. Programs get its rows from `reports`.
+//! `report`: for people one document, from what runs now down to the counters; for programs the rows of its tables.
 
 mod facts;
 mod notes;
@@ -65,12 +65,6 @@ impl Found {
         (kernel, named)
     }
 
-    /// The backtraces, for programs.
-    pub fn backtraces(&self, target: &Target<'_>) -> Option<Report> {
-        let (kernel, named) = self.named(target);
-        named?.report(kernel.as_ref()?, Reader::Program)
-    }
-
     /// Adds when the bytes are from.
     pub fn date(&mut self, date: Option<String>) {
         let at = self.facts.len().min(1);
@@ -135,7 +129,12 @@ impl Document<'_> {
         self.found.and_then(|found| found.kernel.as_ref())
     }
 
-    /// Prints it.
+    /// The kernel with the functions that called it, and the backtraces of its threads.
+    fn named(&self) -> (Option<Kernel>, Option<Named<'_>>) {
+        self.found.map(|found| found.named(self.target)).unwrap_or_default()
+    }
+
+    /// Prints it: for programs the rows of all reports, and those of `threads`.
     pub fn print(
         &self,
         request: &ReportRequest,
@@ -147,6 +146,13 @@ impl Document<'_> {
         let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
         let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
+        if format.reader() == Reader::Program {
+            let (kernel, named) = self.named();
+            let kernel = kernel.as_ref();
+            let backtraces = kernel.zip(named).and_then(|(kernel, named)| named.report(kernel, Reader::Program));
+            let kernel = kernel.map(|kernel| (kernel, backtraces));
+            return reports::stream(request, kernel, self.query, &view, format, options, sink);
+        }
         let request = ReportRequest { last: EVENTS, ..request.clone() };
         let mut made = Made::of(trace, catalogue, self.query, &request)?;
         let events = self.events(&made, &view, format, options)?;
@@ -173,7 +179,7 @@ impl Document<'_> {
         out.part(Part::Sentences(&verdict.sentences()))?;
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
-        let (kernel, named) = self.found.map(|found| found.named(self.target)).unwrap_or_default();
+        let (kernel, named) = self.named();
         self.threads(kernel.as_ref(), &made, &names, options, &mut out)?;
         if let (Some(kernel), Some(named)) = (&kernel, named) {
             let report = if out.is_page { named.report(kernel, Reader::Page) } else { Some(named.short(kernel)) };

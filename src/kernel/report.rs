@@ -3,7 +3,7 @@
 use super::fault_report::fault;
 use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
-use crate::abi::Addr;
+use crate::abi::{Addr, Width};
 use crate::report::{Cell, Column, Kind as CellKind, Report};
 
 /// How much the reports hold.
@@ -20,10 +20,16 @@ pub enum Detail {
     Full,
 }
 
-/// From this many columns on the summary has more of them.
-const WIDE: usize = 120;
-/// From this many on it has a column each for where a thread continues and for what called the kernel.
+/// From this many columns on it has a column each for where a thread continues and for what called the kernel.
 const WIDEST: usize = 160;
+/// From this many columns of a terminal on, the summary has more columns: addresses of eight bytes are eight digits longer, in
+/// two of them.
+const fn wide(kernel: &Kernel) -> usize {
+    match kernel.layout.shape.pointer {
+        Width::W4 => 120,
+        Width::W8 => 136,
+    }
+}
 
 /// Threads first; then the other objects: in one report, or kind by kind.
 #[must_use]
@@ -140,7 +146,7 @@ const CALLED_FROM: Column = Column::new("called_from", CellKind::Code).titled("c
 
 /// The threads, as wide as a terminal.
 fn summary(kernel: &Kernel, width: usize) -> Report {
-    let wide = width >= WIDE;
+    let wide = width >= wide(kernel);
     let places = Places::of(kernel, width);
     let system = kernel.threads.iter().any(|t| t.pthread.is_some());
     let only_if = |shown: bool, name, kind| shown.then_some(Column::new(name, kind));

@@ -143,6 +143,10 @@ impl<'a> Lines<'a> {
         while let Ok(Some((header, row))) = rows.next_row() {
             self.budget.step()?;
             let starts = *sequence.get_or_insert(row.address());
+            // Code of no line goes on with the line before, as in GDB.
+            if row.line().is_none() && !row.end_sequence() {
+                continue;
+            }
             if let Some(run) = run.as_mut().filter(|run| run.address == row.address() && !row.end_sequence()) {
                 run.add(row);
                 continue;
@@ -210,9 +214,10 @@ impl Run {
         Self { address: row.address(), file: row.file_index(), line: line_of(row), is_statement: row.is_stmt() }
     }
 
-    /// The last statement counts, and the last row where there is none; so does the file that comes last.
+    /// The last statement counts, and where there is none the last row: as in GDB. A row of another file that is no
+    /// statement does not count behind one that is.
     fn add(&mut self, row: &LineRow) {
-        if row.file_index() != self.file || row.is_stmt() || !self.is_statement || row.line().is_none() {
+        if row.is_stmt() || !self.is_statement {
             *self = Self::new(row);
         }
     }
