@@ -152,7 +152,10 @@ impl Reader<'_, '_> {
             }
             Ask::Last(amount) => {
                 let loaded = self.newest(*amount)?;
-                Answer { stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
+                // Registers of a live target are one more round trip while it is halted: `threads` and `report` ask for them.
+                let is_live = self.target.is_live();
+                let stopped = if is_live { None } else { self.target.interrupted(&loaded)? };
+                Answer { stopped, ..loaded.into() }
             }
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {

@@ -16,12 +16,15 @@ import gdb, os
 for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.num):
     thread.switch()
     print('@ ' + thread.name)
-    frame = gdb.newest_frame()
-    while frame is not None:
-        sal = frame.find_sal()
-        if frame.type() not in (gdb.SIGTRAMP_FRAME, gdb.TAILCALL_FRAME) and sal.symtab:
-            print('# %s %s %d' % (frame.name(), os.path.basename(sal.symtab.filename), sal.line))
-        frame = frame.older()
+    try:
+        frame = gdb.newest_frame()
+        while frame is not None:
+            sal = frame.find_sal()
+            if frame.type() not in (gdb.SIGTRAMP_FRAME, gdb.TAILCALL_FRAME) and sal.symtab:
+                print('# %s %s %d' % (frame.name(), os.path.basename(sal.symtab.filename), sal.line))
+            frame = frame.older()
+    except gdb.error:
+        pass  # GDB's own end: a register of the next frame is not known
 ";
 
 fn of_gdb(script: &str, elf: &str, core: &str) -> Threads {
