@@ -14,6 +14,7 @@ mod layout;
 mod layout_match;
 mod lists;
 mod object;
+mod pointers;
 mod port;
 mod position;
 mod program;
@@ -30,6 +31,7 @@ pub use entries::Entries;
 pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;
 pub use object::Object;
+pub use pointers::Pointers;
 pub use position::{Position, Stop};
 pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, pointer_width, version};
 pub use registry::{registered, registered_blocks};
@@ -90,6 +92,8 @@ pub struct Kernel {
     pub registers: Vec<Registers>,
     /// What went wrong.
     pub issues: Vec<Issue>,
+    /// How many of the first issues are about lists that variables of the ELF lead to.
+    of_lists: usize,
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
@@ -127,6 +131,7 @@ impl Kernel {
             cpus: Vec::new(),
             registers: Vec::new(),
             issues,
+            of_lists: 0,
             layout,
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
@@ -144,6 +149,7 @@ impl Kernel {
                 without.push(kind);
             }
         }
+        kernel.of_lists = kernel.issues.len();
         kernel.issues.extend(blind.then(|| kernel.found_blind(&sources.named)));
         kernel.issues.extend(kernel.found_without(&without, blind));
         kernel.resolve(memory, about.names);

@@ -6,23 +6,29 @@ use super::escape::escape;
 use super::styles::{Style, Styles};
 use crate::trace::{Issue, Place, Severity};
 
-/// Writes one line an issue, what matters most first: `lost: 3 slots were torn (3 times, first at event 17)`.
+/// Writes one line an issue, the cause of others and what matters most first: `lost: 3 slots were torn (3 times, first at event 17)`.
 ///
 /// # Errors
 /// Where the writer fails.
 pub fn write_issues(out: &mut dyn Write, issues: &[Issue], styles: &Styles) -> io::Result<()> {
-    for severity in [Severity::Lost, Severity::Inferred, Severity::Note] {
-        for issue in issues.iter().filter(|i| i.severity == severity) {
-            let style = match severity {
-                Severity::Lost => Style::Error,
-                Severity::Inferred => Style::Block,
-                Severity::Note => Style::Dim,
-            };
-            let head = styles.text(style, severity.name());
-            writeln!(out, "{head}: {}", escape(&issue_text(issue)))?;
-        }
+    for issue in by_weight(issues) {
+        let style = match issue.severity {
+            Severity::Lost => Style::Error,
+            Severity::Inferred => Style::Block,
+            Severity::Note => Style::Dim,
+        };
+        let head = styles.text(style, issue.severity.name());
+        writeln!(out, "{head}: {}", escape(&issue_text(issue)))?;
     }
     Ok(())
+}
+
+/// Issues in the order in which people read them: what causes others first, then the worst.
+#[must_use]
+pub fn by_weight(issues: &[Issue]) -> Vec<&Issue> {
+    let mut all: Vec<&Issue> = issues.iter().collect();
+    all.sort_by_key(|issue| (!issue.is_cause(), std::cmp::Reverse(issue.severity)));
+    all
 }
 
 /// An issue in a sentence, with how often and where. Hostile: escape before printing.
