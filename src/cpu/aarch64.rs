@@ -14,7 +14,8 @@ use super::{Architecture, Origin, Registers, Saved, SavedError, SavedKind};
 use crate::abi::Width;
 use crate::elf::Machine;
 
-/// Registers of `org.gnu.gdb.aarch64.core`.
+/// Registers of `org.gnu.gdb.aarch64.core`; syndrome, address and return address of the last exception that came to the
+/// current exception level (Arm Architecture Reference Manual for A-profile, D19.2).
 pub(super) const MODEL: Model = Model {
     name: "AArch64",
     names: &["aarch64", "arm64", "armv8-a"],
@@ -26,6 +27,9 @@ pub(super) const MODEL: Model = Model {
         general(Kind::Data, 31, "sp"),
         general(Kind::Code, 32, "pc"),
         bank(Group::General, Kind::Int, 32, Place::Number(33), "cpsr"),
+        bank(Group::Fault, Kind::Int, 0, Place::Name, "esr"),
+        bank(Group::Fault, Kind::Data, 0, Place::Name, "far"),
+        bank(Group::Fault, Kind::Code, 0, Place::Name, "elr"),
     ],
     roles: [Some("pc"), Some("sp"), Some("x30")],
     aliases: &[("fp", "x29")],

@@ -14,7 +14,8 @@ use super::{Architecture, Origin, Registers, Saved, SavedError, SavedKind};
 use crate::abi::{Endian, Width};
 use crate::elf::Machine;
 
-/// Registers of `org.gnu.gdb.arm.core` and `org.gnu.gdb.arm.vfp`.
+/// Registers of `org.gnu.gdb.arm.core` and `org.gnu.gdb.arm.vfp`; state and address of the last data abort and of the last
+/// prefetch abort (Armv7-A Architecture Reference Manual, B3.18.2 and B5.8.2).
 pub(super) const MODEL: Model = Model {
     name: "ARM",
     names: &["arm", "armv7-a", "armv7-r", "cortex-a", "cortex-r"],
@@ -30,6 +31,8 @@ pub(super) const MODEL: Model = Model {
         bank(Group::Float, Kind::Double, 64, Place::Number(34), HIGH_DOUBLES),
         bank(Group::Float, Kind::Int, 32, Place::Number(58), "fpscr"),
         bank(Group::System, Kind::Int, 32, Place::Name, "spsr"),
+        bank(Group::Fault, Kind::Int, 32, Place::Name, "dfsr ifsr"),
+        bank(Group::Fault, Kind::Data, 32, Place::Name, "dfar ifar"),
     ],
     roles: [Some("pc"), Some("sp"), Some("lr")],
     aliases: ALIASES,

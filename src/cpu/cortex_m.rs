@@ -17,8 +17,9 @@ use crate::abi::{Addr, Endian, Width};
 use crate::elf::Machine;
 use crate::mem::Memory;
 
-/// Registers of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`, and the fault
-/// registers of the System Control Block, from `SHCSR` at 0xE000ED24 on (Armv7-M Architecture Reference Manual, B3.2.2).
+/// Registers of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`; `exc_return`, which is
+/// what `lr` held as the exception began; and those of the System Control Block that show a fault or an exception (Armv7-M
+/// Architecture Reference Manual, B3.2.2; Armv8-M, D1.2). Reading any of these changes nothing.
 pub(super) const MODEL: Model = Model {
     name: "Cortex-M",
     names: &["cortex-m", "cortexm", "armv6-m", "armv7-m", "armv7e-m", "armv8-m"],
@@ -40,8 +41,17 @@ pub(super) const MODEL: Model = Model {
         bank(Group::Float, Kind::Int, 32, Place::Number(42), "fpscr"),
         bank(Group::System, Kind::Data, 32, Place::Number(43), "msp psp"),
         bank(Group::System, Kind::Int, 32, Place::Number(45), "primask basepri faultmask control"),
+        bank(Group::System, Kind::Data, 32, Place::Name, "msplim psplim"),
+        bank(Group::System, Kind::Int, 32, Place::Name, "exc_return"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED00), "cpuid icsr"),
+        bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_ED08), "vtor"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED0C), "aircr scr ccr shpr1 shpr2 shpr3"),
         bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED24), "shcsr cfsr hfsr dfsr"),
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_ED34), "mmfar bfar"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EDE4), "sfsr"),
+        bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EDE8), "sfar"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EF34), "fpccr"),
+        bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EF38), "fpcar"),
     ],
     roles: [Some("pc"), Some("sp"), Some("lr")],
     aliases: arm::ALIASES,

@@ -9,6 +9,7 @@ mod code;
 mod cortex_m;
 mod description;
 mod dwarf;
+mod fault;
 mod frame;
 mod level;
 mod notes;
@@ -22,6 +23,7 @@ use std::sync::LazyLock;
 
 pub use code::CodeRanges;
 pub use cortex_m::pushed;
+pub use fault::FrameDoubt;
 pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};

@@ -260,6 +260,28 @@ fn values_have_an_origin() {
     assert!(saved.registers.known().all(|(_, (_, origin))| origin == Origin::Frame));
 }
 
+/// What a crash log prints goes into `--reg`.
+#[test]
+fn registers_of_faults_have_names() {
+    let rows = [
+        (
+            Architecture::CortexM,
+            "cfsr hfsr dfsr mmfar bfar sfsr sfar shcsr icsr ccr fpccr fpcar vtor psp msp psplim msplim control primask \
+             basepri faultmask exc_return aircr shpr1 shpr2 shpr3",
+        ),
+        (Architecture::Riscv32, "mcause mepc mtval mstatus"),
+        (Architecture::Riscv64, "mcause mepc mtval mstatus"),
+        (Architecture::Arm, "dfsr dfar ifsr ifar"),
+        (Architecture::Aarch64, "esr far elr"),
+    ];
+    for (architecture, names) in rows {
+        for name in names.split_ascii_whitespace() {
+            assert!(Registers::new(architecture).set(name, 0x8200), "{architecture:?} {name}");
+            assert!(architecture.system_registers().contains(&name), "{name} is in an evidence core");
+        }
+    }
+}
+
 /// SHCSR, CFSR, HFSR, DFSR, MMFAR, BFAR; and what was typed is not read over.
 #[test]
 fn fault_registers_are_read_from_memory() {
@@ -275,7 +297,7 @@ fn fault_registers_are_read_from_memory() {
     assert!(none.is_unknown());
     assert!(
         Architecture::Riscv64.system_registers().contains(&"mcause")
-            && Architecture::Arm.system_registers() == ["spsr"]
+            && Architecture::Arm.system_registers() == ["spsr", "dfsr", "ifsr", "dfar", "ifar"]
     );
     assert!(Architecture::X86_64.system_registers().is_empty(), "a core's notes have them");
 }

@@ -2,12 +2,9 @@
 
 use super::TargetInfo;
 use crate::code::Code;
-use crate::cpu::{Architecture, Origin, Registers};
+use crate::cpu::{Architecture, Group, Registers};
 use crate::error::Error;
 use crate::near;
-
-/// So many registers are listed where no name is near.
-const LISTED: usize = 20;
 
 impl TargetInfo {
     /// Checks their names and values, as far as the processor is known.
@@ -17,8 +14,7 @@ impl TargetInfo {
     pub(super) fn check_registers(&self) -> Result<(), Error> {
         let possible = self.possible_architectures();
         let unknown = self.registers.typed.iter().find(|(name, value)| {
-            !possible.is_empty()
-                && !possible.iter().any(|a| Registers::of(*a, Origin::Given).set_from(Origin::Given, name, *value))
+            !possible.is_empty() && !possible.iter().any(|a| Registers::new(*a).set(name, *value))
         });
         unknown.map_or(Ok(()), |(name, value)| Err(no_register(&possible, name, *value)))
     }
@@ -37,24 +33,28 @@ impl TargetInfo {
 
 /// The error of a register that none of these has, or that is smaller than the value.
 pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> Error {
-    let registers = || possible.iter().flat_map(|a| a.registers()).map(|register| register.name);
-    let roles = ["pc", "sp", "lr"].into_iter();
+    let registers = || possible.iter().flat_map(|a| a.registers());
     let who = match possible {
         [only] => only.name(),
-        _ => "no processor that is known here",
+        _ => "a processor that is known here",
     };
-    let has = possible.iter().any(|a| Registers::of(*a, Origin::Given).set_from(Origin::Given, name, 0));
-    let why = match (possible, has) {
-        (_, true) => "the value is larger than this register".to_owned(),
-        ([_], false) => format!("{who} has no such register"),
-        (_, false) => format!("{who} has such a register"),
-    };
-    let near = near::did_you_mean(&near::nearest(name, registers().chain(roles)), "");
+    if possible.iter().any(|a| Registers::new(*a).set(name, 0)) {
+        let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {who}");
+        return Error::usage(Code::Usage, message);
+    }
+    let names = registers().map(|register| register.name).chain(["pc", "sp", "lr"]);
+    let near = near::did_you_mean(&near::nearest(name, names), "");
     let hint = match possible {
-        _ if has => String::new(),
         _ if !near.is_empty() => near,
-        [_] => format!("its registers are {}", registers().take(LISTED).collect::<Vec<_>>().join(", ")),
+        [_] => {
+            let own = registers().filter(|register| register.group != Group::Float).map(|register| register.name);
+            format!("its registers are {}", own.collect::<Vec<_>>().join(", "))
+        }
         _ => "--elf FILE shows which processor it is".to_owned(),
+    };
+    let why = match possible {
+        [_] => format!("{who} has no such register"),
+        _ => "no processor that is known here has such a register".to_owned(),
     };
     Error::usage(Code::Usage, format!("--reg {name}={value:#x}: {why}")).hint(hint)
 }

@@ -211,12 +211,9 @@ impl Target<'_> {
             Some(elf) => CodeRanges::of(elf, self.load_offset().value),
             None => self.info.core.code.clone(),
         };
-        let named = self
-            .info
-            .registers
-            .typed
-            .iter()
-            .any(|(n, _)| n.eq_ignore_ascii_case("xpsr") || n.eq_ignore_ascii_case("psp"));
+        let [m_profile, other] = [Architecture::CortexM, Architecture::Arm].map(Registers::new);
+        let only = |name: &str| m_profile.clone().set(name, 0) && !other.clone().set(name, 0);
+        let named = self.info.registers.typed.iter().any(|(name, _)| only(name));
         if (frames.is_none() || profile_open) && named && self.info.elf().is_none() {
             // Only a Cortex-M has these.
             profile_open = false;

@@ -3,16 +3,16 @@
 # big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
 # Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -29,7 +29,7 @@ src=$(cd "$(dirname "$0")" && pwd)
 # absolute path may get into a file that is committed.
 cd "$src"
 common="-std=gnu11 -Og -g -fno-omit-frame-pointer -Wall -Wextra -Werror
-        -fno-strict-aliasing -ffile-prefix-map=$src=. -ffile-prefix-map=/usr=usr -Wl,--build-id=sha1"
+        -fno-strict-aliasing -DFW_MAY_BE_REPLACED= -ffile-prefix-map=$src=. -ffile-prefix-map=/usr=usr -Wl,--build-id=sha1"
 
 # name variant
 variants='crash FW_CRASH
@@ -58,6 +58,17 @@ if [ "$which" = all ] || [ "$which" = cm3 ]; then
     echo "built cm3-stream.elf"
     arm-none-eabi-strip -o "$out/cm3-crash.stripped.elf" "$out/cm3-crash.elf"
     echo "built cm3-crash.stripped.elf"
+fi
+
+if [ "$which" = all ] || [ "$which" = crashes ]; then
+    need arm-none-eabi-gcc gcc-arm-none-eabi
+    # Crashes on purpose, chosen at the start.
+    # shellcheck disable=SC2086
+    arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld -UFW_MAY_BE_REPLACED \
+        -DFW_MAY_BE_REPLACED='__attribute__((weak))' -DFW_VARIANT=FW_CRASH \
+        kernel.c trace.c crashes.c port_cm3.c -lgcc -o "$out/cm3-crashes.elf"
+    echo "built cm3-crashes.elf"
 fi
 
 if [ "$which" = all ] || [ "$which" = host ]; then

@@ -164,7 +164,7 @@ __attribute__((used)) VOID fault_handler(const uint32_t *saved, uint32_t msp)
     fw_fault.magic = 0x44414544u;
     fault_spin();
 }
-
+FW_MAY_BE_REPLACED /* by crashes.c: weak there, and nothing at all otherwise */
 __attribute__((naked)) VOID HardFault_Handler(VOID)
 {
     __asm__ volatile(

@@ -459,4 +459,8 @@ fn registers_of_the_crash_log() {
     let out = tx_trace(&["threads", "--reg", "nonsense=1", &elf, &core]);
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("has no such register"), "{}", text(&out.stderr));
+    let out = tx_trace(&["threads", "--reg", "cfrs=0x8200", &elf, &core]);
+    assert!(text(&out.stderr).contains("did you mean cfsr"), "{}", text(&out.stderr));
+    let out = tx_trace(&["threads", "--reg", "cfsr=0x100000000", &elf, &core]);
+    assert!(text(&out.stderr).contains("too large for cfsr"), "{}", text(&out.stderr));
 }
