@@ -352,7 +352,11 @@ fn an_unknown_register_was_ignored_by_last() {
             said(&out).starts_with("error: --reg zz=0x1: Cortex-M has no such register\nhint: its registers are r0,")
         );
         let out = tx_trace(&[command, "--reg", "pcc=1", elf, core]);
-        assert!(out.status.code() == Some(2) && said(&out).contains("hint: did you mean pc?"), "{}", said(&out));
+        assert!(
+            out.status.code() == Some(2) && said(&out).contains("hint: did you mean pc or fpccr?"),
+            "{}",
+            said(&out)
+        );
     }
     let out = tx_trace(&["last", "--reg", "pc=0x100000000", elf, core]);
     assert!(out.status.code() == Some(2) && said(&out).contains("too large for pc of Cortex-M"), "{}", said(&out));
