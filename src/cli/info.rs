@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::catalogue::mask_text;
 use crate::elf::ElfKind;
+use crate::error::Error;
 use crate::kernel::{Entries, Pointers};
 use crate::output::{Format, TableOptions, View, issue_text, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
@@ -28,15 +29,21 @@ pub struct Info {
     not_compared: &'static str,
     /// How the application's events got their names.
     events: Vec<String>,
+    /// What the fault registers record.
+    faults: Vec<String>,
 }
 
 /// Reads it.
-pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
+///
+/// # Errors
+/// Where the link fails, or a register that was typed does not exist.
+pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
+    let faults = target.faults()?;
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
     let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    Info {
+    Ok(Info {
         identity,
         others,
         elf: target.elf().map(|e| e.describe()),
@@ -45,7 +52,8 @@ pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
         live: target.is_live(),
         not_compared: not_compared(target, &loaded.trace),
         events: target.event_names().sources().to_vec(),
-    }
+        faults,
+    })
 }
 
 impl Info {
@@ -103,6 +111,7 @@ impl Info {
         if !self.events.is_empty() {
             rows.push(("user events", self.events.join("; ")));
         }
+        rows.extend(self.faults.iter().map(|line| ("fault", line.clone())));
         let others: Vec<String> = self.others.iter().map(|a| format!("{a:#x}")).collect();
         rows.push(("other traces", if others.is_empty() { "none found".to_owned() } else { others.join(", ") }));
         rows

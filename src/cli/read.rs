@@ -161,7 +161,7 @@ impl Reader<'_, '_> {
                 // A live target is halted while it is read, and a part of the ring is enough.
                 let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
-                let info = info::read(self.target, &loaded);
+                let info = info::read(self.target, &loaded)?;
                 info.identity().blame(&mut loaded.trace.issues);
                 Answer { info: Some(info), ..loaded.into() }
             }
