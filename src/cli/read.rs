@@ -48,7 +48,7 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
-    /// All of them in one document for people.
+    /// All of them, and the state of the kernel: for people in one document.
     Document(ReportRequest),
 }
 

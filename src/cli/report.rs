@@ -1,4 +1,4 @@
-//! `report` for people: one document, from what runs now down to the counters. Programs get its rows from `reports`.
+//! `report`: for people one document, from what runs now down to the counters; for programs the rows of its tables.
 
 mod facts;
 mod notes;
@@ -113,7 +113,7 @@ impl Document<'_> {
         self.found.and_then(|found| found.kernel.as_ref())
     }
 
-    /// Prints it.
+    /// Prints it: for programs the rows of all reports, and those of `threads`.
     pub fn print(
         &self,
         request: &ReportRequest,
@@ -125,6 +125,9 @@ impl Document<'_> {
         let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
         let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
+        if format.reader() == Reader::Program {
+            return reports::stream(request, self.kernel(), self.query, &view, format, options, sink);
+        }
         let request = ReportRequest { last: EVENTS, ..request.clone() };
         let mut made = Made::of(trace, catalogue, self.query, &request)?;
         let events = self.events(&made, &view, format, options)?;

@@ -44,7 +44,7 @@ use crate::format::{self, Capture, DecodeOptions, Extent, Format, Location};
 use crate::kernel::Agreement;
 use crate::mem::segments::{Block, Segments};
 use crate::sym::{ElfSymbols, Symbols as _};
-use crate::trace::{Issue, Trace};
+use crate::trace::{Issue, Trace, many};
 
 /// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -234,7 +234,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {}: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)", many(held, "event", "events")),
         )
     })
 }

@@ -18,7 +18,7 @@ use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::format::{self, Format, Hints};
 use crate::kernel;
 use crate::mem::Memory;
@@ -472,7 +472,7 @@ fn read_stdin() -> Result<Bytes, Error> {
         .lock()
         .take(MAX_STDIN)
         .read_to_end(&mut bytes)
-        .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
+        .map_err(|e| Error::failed(Code::File, format!("standard input: {}", reason(&e)), ""))?;
     if bytes.is_empty() {
         return Err(Error::failed(
             Code::File,

@@ -78,3 +78,9 @@ impl Issue {
         self
     }
 }
+
+/// So many of something, with the words that go with one or with more: `1 slot was`, `2 slots were`.
+#[must_use]
+pub fn many(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
+}

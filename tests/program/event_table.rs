@@ -119,7 +119,7 @@ fn arguments_have_most_of_a_narrow_line_and_no_word_is_broken() {
         assert!(narrow.len() <= 80, "{narrow}");
         let (whole, narrow) = (whole.get(from..).unwrap_or_default(), narrow.get(to..).unwrap_or_default());
         let shown = narrow.strip_suffix('~').unwrap_or(narrow);
-        // What became of a call has shorter words.
+        // The outcome of a call has shorter words.
         if !shown.contains('(') {
             assert!(whole.starts_with(shown), "{whole}\n{narrow}");
             assert!(whole[shown.len()..].is_empty() || narrow.ends_with(" ~") || narrow == "~", "{narrow}");

@@ -27,7 +27,7 @@ use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::code::Code;
 use crate::error::Error;
-use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
+use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace, many};
 
 /// One capture in ring order, before its clock is judged.
 struct Prepared {
@@ -120,7 +120,8 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
         if step > usual {
             // A clock that counts events shows how many are missing.
             let slots = before.scan.counts_events(direction).and_then(|each| step.checked_div(each));
-            let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
+            let missing =
+                slots.map_or("events may be".to_owned(), |n| many(n.saturating_sub(1), "event is", "events are"));
             let issue = Issue::new(
                 Code::JoinedGap,
                 format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
@@ -344,9 +345,14 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
     if scan.unused.count > 0 {
         issues.push(
             Issue::new(
-                Code::UnusedSlot, format!(
-                    "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
-                    scan.unused.count
+                Code::UnusedSlot,
+                format!(
+                    "{} no event: something cleared the memory, and what was in there is lost",
+                    many(
+                        scan.unused.count,
+                        "slot in the middle of the ring holds",
+                        "slots in the middle of the ring hold"
+                    )
                 ),
             )
             .times(scan.unused.count)
@@ -358,8 +364,12 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
-                    "{} slots hold no event that makes sense: they were written over, and are left out",
-                    scan.damaged.count
+                    "{} written over, and left out",
+                    many(
+                        scan.damaged.count,
+                        "slot holds no event that makes sense: it was",
+                        "slots hold no event that makes sense: they were"
+                    )
                 ),
             )
             .times(scan.damaged.count)

@@ -5,7 +5,7 @@
 use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
-use crate::trace::{Clock, Direction, Issue, Place};
+use crate::trace::{Clock, Direction, Issue, Place, many};
 
 /// The steps of a clock that are not what its stamps alone say.
 #[derive(Debug)]
@@ -213,8 +213,9 @@ impl Doubts {
         }
         if let Some(seq) = self.backs.first {
             let message = format!(
-                "{} time stamps are smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
-                self.backs.count, self.backs.most
+                "{} smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
+                many(self.backs.count, "time stamp is", "time stamps are"),
+                self.backs.most
             );
             let issue = Issue::new(Code::StampsStepBack, message);
             issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
@@ -231,10 +232,16 @@ impl Doubts {
             ));
         }
         if odd.events > 0 {
-            why.push(format!("{} have priority words that no kernel stores", odd.events));
+            why.push(format!(
+                "{} that no kernel stores",
+                many(odd.events, "has a priority word", "have priority words")
+            ));
         }
         if odd.unregistered > 0 {
-            why.push(format!("{} threads are not in the registry, which has room for them", odd.unregistered));
+            why.push(format!(
+                "{} not in the registry, which has room",
+                many(odd.unregistered, "thread is", "threads are")
+            ));
         }
         if why.is_empty() {
             return;

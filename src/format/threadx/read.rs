@@ -13,7 +13,7 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::trace::{Issue, Place as At};
+use crate::trace::{Issue, Place as At, many};
 
 /// A registry of more bytes is not read before the header was seen.
 const MAX_AHEAD: u64 = 1 << 20;
@@ -220,7 +220,10 @@ fn take_registry(
 ) -> Result<(), Error> {
     let records = Records::read(memory, wanted, capture.layout.object_size(), read, "the object registry")?;
     if records.missing > 0 {
-        let message = format!("{} registry entries cannot be read: their objects have no names", records.missing);
+        let message = format!(
+            "{} cannot be read: the names of the objects there are not known",
+            many(records.missing, "registry entry", "registry entries")
+        );
         let issue = Issue::new(Code::RegistryUnreadable, message).times(records.missing);
         capture.issues.push(issue.at(At::address(wanted.0)));
     }
@@ -354,7 +357,10 @@ fn find_torn(memory: &mut dyn Memory, capture: &mut Capture) {
             "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
         ));
     } else if written > 0 {
-        let message = format!("{written} slots were written while they were read, and are left out");
+        let message = format!(
+            "{} while the trace was read, and left out",
+            many(written, "slot was written", "slots were written")
+        );
         capture.issues.push(Issue::new(Code::Torn, message).times(written));
     }
 }
