@@ -7,23 +7,29 @@ use super::line::wrap;
 use super::styles::{Style, Styles};
 use crate::trace::{Issue, Place, Severity};
 
-/// Writes one sentence an issue, what matters most first: `lost: 3 slots were torn (3 times, first at event 17)`. No line
-/// has more than `width` columns, as far as words allow.
+/// Writes one sentence an issue, the cause of others and what matters most first: `lost: 3 slots were torn (3 times, first at
+/// event 17)`. No line has more than `width` columns, as far as words allow.
 ///
 /// # Errors
 /// Where the writer fails.
 pub fn write_issues(out: &mut dyn Write, issues: &[Issue], styles: &Styles, width: usize) -> io::Result<()> {
-    for severity in [Severity::Lost, Severity::Inferred, Severity::Note] {
-        for issue in issues.iter().filter(|i| i.severity == severity) {
-            let style = match severity {
-                Severity::Lost => Style::Error,
-                Severity::Inferred => Style::Block,
-                Severity::Note => Style::Dim,
-            };
-            out.write_all(sentence((severity.name(), style), &issue_text(issue), styles, width).as_bytes())?;
-        }
+    for issue in by_weight(issues) {
+        let style = match issue.severity {
+            Severity::Lost => Style::Error,
+            Severity::Inferred => Style::Block,
+            Severity::Note => Style::Dim,
+        };
+        out.write_all(sentence((issue.severity.name(), style), &issue_text(issue), styles, width).as_bytes())?;
     }
     Ok(())
+}
+
+/// Issues in the order in which people read them: what causes others first, then the worst.
+#[must_use]
+pub fn by_weight(issues: &[Issue]) -> Vec<&Issue> {
+    let mut all: Vec<&Issue> = issues.iter().collect();
+    all.sort_by_key(|issue| (!issue.is_cause(), std::cmp::Reverse(issue.severity)));
+    all
 }
 
 /// `error: no such thing` in lines of at most `width` columns: the text, escaped, is broken between words, and its further

@@ -31,7 +31,7 @@ use std::io::{self, BufWriter, Write};
 pub use csv::Csv;
 pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
-pub use issues::{issue_text, sentence, write_issues};
+pub use issues::{by_weight, issue_text, sentence, write_issues};
 pub use json::{Json, write_error};
 pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};

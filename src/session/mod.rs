@@ -14,6 +14,7 @@ mod open;
 mod placing;
 mod program;
 mod raw;
+mod registers;
 mod scan;
 mod stop;
 mod stub;
@@ -41,7 +42,6 @@ use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{self, Capture, DecodeOptions, Extent, Format, Location};
-use crate::kernel::Agreement;
 use crate::mem::segments::{Block, Segments};
 use crate::sym::{ElfSymbols, Symbols as _};
 use crate::trace::{Issue, Trace, many};
@@ -116,11 +116,7 @@ impl Target<'_> {
                 return Err(error);
             }
             // In a file this costs nothing; over a link `info` asks for it.
-            let identity = self.by_names(trace);
-            trace.issues.extend(identity.names().and_then(Agreement::issue));
-            if identity.is_another() {
-                program::doubt_left_over(&mut trace.issues);
-            }
+            self.by_files(trace).blame(&mut trace.issues);
         }
         Ok(loaded)
     }

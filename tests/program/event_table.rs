@@ -243,3 +243,30 @@ fn waits_for_an_object_were_not_counted_where_filters_choose_it() {
     let row = |text: &str| text.lines().find(|line| line.contains("samples")).map(str::to_owned);
     assert!(row(&text).is_some() && row(&text) == row(&all), "{text}");
 }
+
+/// The first event of `last` had no delta, and in `list` the same event had one.
+#[test]
+fn the_first_event_of_last_had_no_delta() {
+    // Without the columns that say more of a longer trace: sequence number and delta.
+    let rows = |words: &str| -> Vec<(String, String)> {
+        let csv = stdout(&format!("{words} --format csv"));
+        let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+        let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
+        let row = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[at("seq")].to_owned(), cells[at("delta")].to_owned())
+        };
+        csv.lines().skip(1).map(row).collect()
+    };
+    for source in SOURCES {
+        let list = rows(&format!("list {source}"));
+        for n in [1, 2, 7, list.len() - 1, list.len(), list.len() + 9] {
+            let last = rows(&format!("last {n} {source}"));
+            assert_eq!(last, list[list.len().saturating_sub(n)..], "last {n} {source}");
+        }
+    }
+    // With filters too: the event before the first is one that they leave out.
+    let list = rows("list --thread filter cm3.elf cm3.core");
+    let last = rows("last 2 --thread filter cm3.elf cm3.core");
+    assert_eq!(last, list[list.len() - 2..]);
+}

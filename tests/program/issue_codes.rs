@@ -557,7 +557,7 @@ fn a_kernel_by_its_symbols_alone() {
     let line = format!("threads {} --image cm3.ram.bin@0x20000000", symbols.join(" "));
     issue(&line, "inferred", "cpu-inferred", "the processor is taken for one");
     issue(&line, "inferred", "kernel-layout", "the layout of the ports for Cortex-M");
-    issue(&format!("{line} --reg cr3=1"), "note", "reg-unused", "no such register of Cortex-M");
+    issue(&format!("{line} --reg rip=1"), "note", "reg-unused", "no such register of Cortex-M");
     issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");
     error("threads --trace cm3.trx", 2, "no-kernel-symbol", "a trace buffer alone holds no threads");
 }

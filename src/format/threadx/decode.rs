@@ -41,6 +41,8 @@ struct Prepared {
     facts: Vec<(&'static str, String)>,
     /// The first events of joined buffers before which others are missing.
     gaps: Vec<u64>,
+    /// The first events of joined buffers of another program than the one before.
+    breaks: Vec<u64>,
     issues: Vec<Issue>,
 }
 
@@ -95,7 +97,19 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
         judge.order(capture, &torn(capture), &mut issues)
     };
     let Ordered { ring, scan, stretches } = ordered;
-    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, gaps: Vec::new(), issues })
+    Ok(Prepared {
+        g,
+        codec,
+        ring,
+        scan,
+        stretches,
+        objects,
+        cores,
+        facts,
+        gaps: Vec::new(),
+        breaks: Vec::new(),
+        issues,
+    })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is reported.
@@ -110,7 +124,17 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     }
     let shared = before.ring.shared_with(&next.ring, a);
     let held = before.ring.held;
-    if shared == 0
+    if let Some(names) = other_program(&before.objects, &next.objects).filter(|_| shared == 0) {
+        let issue = Issue::new(
+            Code::DifferentRuns,
+            format!(
+                "the joined buffers are of different programs: no thread of one is in the other ({names}); the time between them is not known, and 0 ticks are counted"
+            ),
+        );
+        before.issues.insert(0, issue.at(Place::seq(held)));
+        before.gaps.push(held);
+        before.breaks.push(held);
+    } else if shared == 0
         && let (Some(last), Some(first)) = (before.scan.last_stamp(), next.scan.first_stamp())
     {
         let direction = before.scan.votes().direction().0;
@@ -124,7 +148,9 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
                 slots.map_or("events may be".to_owned(), |n| many(n.saturating_sub(1), "event is", "events are"));
             let issue = Issue::new(
                 Code::JoinedGap,
-                format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
+                format!(
+                    "{missing} missing between two of the joined buffers, {step} ticks apart if they are of one run"
+                ),
             );
             before.issues.push(issue.at(Place::seq(held)));
             before.gaps.push(held);
@@ -145,14 +171,28 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     Ok(before)
 }
 
+/// A thread of each of two registries, where these have no thread in common: at the same address, of the same name. The
+/// buffers of one run have the kernel's timer thread, at least.
+fn other_program(before: &ObjectTable, next: &ObjectTable) -> Option<String> {
+    let threads = |table: &ObjectTable| -> Vec<(u64, String)> {
+        table.iter().filter(|object| object.is_thread).map(|object| (object.address, object.name.clone())).collect()
+    };
+    let (a, b) = (threads(before), threads(next));
+    let (first, other) = a.first().zip(b.first())?;
+    let name = |(address, name): &(u64, String)| format!("{name} at {address:#x}");
+    (!a.iter().any(|thread| b.contains(thread))).then(|| format!("{}; {}", name(first), name(other)))
+}
+
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let port = port(capture, &prepared, &ids, catalogue);
-    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, mut issues } = prepared;
+    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, breaks, mut issues } =
+        prepared;
     let mut found = clock::find(&scan, codec, options, (capture.place.kernel.core_clock, port), &mut issues);
     facts.extend(found.rate.take());
     let mut doubts = Doubts::default();
     if !options.previous {
         doubts = self::doubts(&ring, codec, &ids, &found, (&scan, stretches));
+        doubts.count_none(&breaks);
         doubts.report(&odd(&scan, capture, &objects), &mut issues);
     }
     found.clock.doubts = doubts.count();

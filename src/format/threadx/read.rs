@@ -5,7 +5,7 @@ use super::capture::{Capture, Part, Place, Torn};
 use super::entry::Codec;
 use super::header::{self, Header};
 use super::layout::{self, MAGIC, MAX_BUFFER, TraceLayout, USUAL_NAME};
-use super::order::Slots;
+use super::order::{COMPARED, Slots};
 use super::repair;
 use super::symbols::Variables;
 use crate::abi::{Addr, Endian, Width};
@@ -148,7 +148,8 @@ type Stretch = (u64, u64);
 /// The slots that are read for a question; the second stretch only where the ring has wrapped.
 fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
     match (extent, layout.current) {
-        (Extent::Newest(n), Some(current)) => newest(layout.capacity, current, n),
+        // With fewer it would not show whether the pointer leads into the middle of the events.
+        (Extent::Newest(n), Some(current)) => newest(layout.capacity, current, n.max(COMPARED)),
         (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
         // Without a pointer all of it is needed to find the order.
         (Extent::All | Extent::Newest(_), _) => ((0, layout.capacity), None),
