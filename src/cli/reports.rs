@@ -96,10 +96,10 @@ pub fn print(
 }
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
-/// kernel in memory, where it was read, come last.
+/// kernel in memory, where it was read, come last, with the backtraces of its threads.
 pub fn stream(
     request: &ReportRequest,
-    kernel: Option<&Kernel>,
+    kernel: Option<(&Kernel, Option<Report>)>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -115,9 +115,9 @@ pub fn stream(
             writer.report(&report)?;
         }
     }
-    if let Some(kernel) = kernel {
+    if let Some((kernel, backtraces)) = kernel {
         writer.addresses(kernel.layout.shape.pointer);
-        for report in kernel::reports(kernel, Detail::Full) {
+        for report in kernel::reports(kernel, Detail::Full).into_iter().chain(backtraces) {
             writer.report(&report)?;
         }
     }
