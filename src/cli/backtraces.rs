@@ -139,7 +139,8 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     report
 }
 
-fn frame(function: &Function) -> Frame {
+/// One function for programs.
+pub fn frame(function: &Function) -> Frame {
     Frame {
         pc: function.pc,
         function: function.name.clone(),
@@ -186,11 +187,7 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
 
 /// The function, and what is special about its frame.
 fn words(function: &Function) -> String {
-    let mut text = match (&function.name, function.offset) {
-        (Some(name), Some(offset)) if offset > 0 => format!("{name}+{offset:#x}"),
-        (Some(name), _) => name.clone(),
-        (None, _) => "?".to_owned(),
-    };
+    let mut text = name(function);
     if function.is_inlined {
         text.push_str(" [inlined]");
     }
@@ -201,9 +198,22 @@ fn words(function: &Function) -> String {
     text
 }
 
-/// `app.c:133`.
+/// `parse_field`, or `parse_field+0x8` where no line is known.
+pub fn name(function: &Function) -> String {
+    match (&function.name, function.offset) {
+        (Some(name), Some(offset)) if offset > 0 => format!("{name}+{offset:#x}"),
+        (Some(name), _) => name.clone(),
+        (None, _) => "?".to_owned(),
+    }
+}
+
 fn source(function: &Function) -> Cell {
-    let Some(file) = &function.file else { return Cell::Empty };
+    file_and_line(function).map_or(Cell::Empty, Cell::Text)
+}
+
+/// `app.c:133`.
+pub fn file_and_line(function: &Function) -> Option<String> {
+    let file = function.file.as_ref()?;
     let name = Path::new(file).file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
-    Cell::Text(function.line.map_or_else(|| name.clone(), |line| format!("{name}:{line}")))
+    Some(function.line.map_or_else(|| name.clone(), |line| format!("{name}:{line}")))
 }

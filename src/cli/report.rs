@@ -6,6 +6,7 @@ mod verdict;
 
 use std::io::Write;
 
+use super::crash::Places;
 use super::names::SymbolNames;
 use super::print::Selection;
 use super::read::Ask;
@@ -114,6 +115,11 @@ impl Document<'_> {
         self.found.and_then(|found| found.kernel.as_ref())
     }
 
+    /// What exceptions interrupted.
+    fn places(&self) -> Option<(Places<'_>, &Kernel)> {
+        self.kernel().map(|kernel| (Places::of(kernel, self.target), kernel))
+    }
+
     /// Prints it.
     pub fn print(
         &self,
@@ -148,7 +154,9 @@ impl Document<'_> {
             inversions: inversions.first(),
             stack: stack.first(),
         };
-        out.part(Part::Sentences(&verdict.sentences()))?;
+        let mut sentences = self.places().map(|(places, kernel)| places.sentences(kernel)).unwrap_or_default();
+        sentences.extend(verdict.sentences());
+        out.part(Part::Sentences(&sentences))?;
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         self.threads(&made, &names, options, &mut out)?;
@@ -204,6 +212,8 @@ impl Document<'_> {
         let width = if out.is_page { 0 } else { options.width };
         let mut reports = kernel::reports(kernel, Detail::Summary { width, all: false });
         reports.iter_mut().for_each(|report| shorten(report, THREADS));
+        let reader = if out.is_page { Reader::Page } else { Reader::Terminal };
+        reports.splice(1..1, Places::of(kernel, self.target).reports(kernel, reader));
         out.tables(reports, "threads")
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::Outcome;
 use super::backtraces::{Unwound, Wanted};
 use super::commands::Row;
+use super::crash::Places;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
 use super::names::SymbolNames;
@@ -164,6 +165,7 @@ fn print(
         Reader::Program => Detail::Full,
     };
     let mut reports = kernel::reports(&found.kernel, detail);
+    reports.splice(1..1, Places::of(&found.kernel, target).reports(&found.kernel, format.reader()));
     reports.extend(unwound.map(|unwound| unwound.report(found, target, format.reader())));
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);

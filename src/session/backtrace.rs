@@ -1,11 +1,11 @@
 //! Backtraces of the kernel's threads, with functions and source lines.
 
 use super::Target;
-use crate::abi::{Addr, Region};
-use crate::cpu::{CodeRanges, Registers};
+use crate::abi::{Addr, Endian, Region};
+use crate::cpu::{Architecture, CodeRanges, Registers};
 use crate::kernel::{Kernel, Thread};
 use crate::mem::Memory;
-use crate::sym::dwarf::{Cfi, SourceFrame};
+use crate::sym::dwarf::SourceFrame;
 use crate::sym::{ElfSymbols, Symbol, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
@@ -42,6 +42,20 @@ impl Function {
 impl Target<'_> {
     /// Reads the stacks of `threads`, of a kernel that was read from this target: their backtraces, in the same order.
     pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Vec<Backtrace> {
+        let endian = kernel.layout.shape.endian;
+        self.with_unwinder(kernel.processor, endian, |unwinder, memory, _| {
+            let stopped = Stopped { kernel, unwinder };
+            threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
+        })
+    }
+
+    /// Runs `f` with what is needed to find callers.
+    pub(super) fn with_unwinder<R>(
+        &mut self,
+        architecture: Option<Architecture>,
+        endian: Endian,
+        f: impl FnOnce(&Unwinder<'_>, &mut dyn Memory, &dyn Symbols) -> R,
+    ) -> R {
         let program = self.info.program.clone();
         let (memory, symbols) = self.parts();
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
@@ -50,8 +64,9 @@ impl Target<'_> {
         // On ARM bit 0 of a function's address means Thumb state.
         let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
         let entry = symbols.lookup(ENTRY).map(region);
-        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entry };
-        threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
+        let architecture = architecture.unwrap_or(Architecture::CortexM);
+        let unwinder = Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entry };
+        f(&unwinder, memory, symbols)
     }
 
     /// The functions and source lines of each backtrace. Reads nothing of the target.
@@ -73,10 +88,7 @@ impl Target<'_> {
 /// What the backtraces of one kernel have in common.
 struct Stopped<'a> {
     kernel: &'a Kernel,
-    cfi: Option<&'a Cfi<'a>>,
-    load_offset: u64,
-    code: &'a CodeRanges,
-    entry: Option<Region>,
+    unwinder: &'a Unwinder<'a>,
 }
 
 impl Stopped<'_> {
@@ -100,14 +112,7 @@ impl Stopped<'_> {
     }
 
     fn unwind(&self, thread: &Thread, registers: &Registers, memory: &mut dyn Memory) -> Backtrace {
-        let unwinder = Unwinder {
-            architecture: registers.architecture(),
-            endian: self.kernel.layout.shape.endian,
-            cfi: self.cfi,
-            load_offset: self.load_offset,
-            code: self.code,
-            entry: self.entry,
-        };
+        let unwinder = Unwinder { architecture: registers.architecture(), ..*self.unwinder };
         let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
         unwinder.backtrace(registers, &stacks, memory)
     }
@@ -116,6 +121,8 @@ impl Stopped<'_> {
 /// The functions of one frame: those that were inlined first.
 fn functions(frame: &Frame, source: Vec<SourceFrame>, symbols: &dyn Symbols) -> Vec<Function> {
     let symbol = symbols.function(frame.address());
+    // Functions that the linker left out lie at 0 in debug information.
+    let source = if frame.pc == 0 { Vec::new() } else { source };
     let last = source.len().saturating_sub(1);
     let line = |(at, source): (usize, SourceFrame)| {
         let own = symbol.as_ref().filter(|_| at == last);

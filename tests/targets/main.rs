@@ -6,6 +6,7 @@ mod support;
 mod big_endian;
 mod bridge;
 mod control;
+mod crashes;
 mod examples;
 mod follow;
 mod follow_openocd;
