@@ -34,6 +34,7 @@ pub use times::length;
 pub use tracker::{Consumer, Tracker};
 
 use cells::{address_cell, many, object_cell, share_cell, thread_cell, who_cell, word};
+use outcome::LastEvents;
 use scope::Scope;
 use tracker::{Span, Step, System, Wants};
 
@@ -72,12 +73,14 @@ macro_rules! reports {
             is_behind_gap: bool,
             /// By definition: a bit for each report that looks at its events. The last is of events without a definition.
             looks: Vec<u32>,
+            last: Option<LastEvents>,
             $($module: Option<$module::$type>,)*
         }
 
         impl<'q> Reports<'q> {
             fn new(scope: Scope<'q>, of: &Of<'_>) -> Result<Self, Error> {
-                let mut this = Self { scope, is_behind_gap: false, looks: Vec::new(), $($module: None,)* };
+                let mut this = Self { scope, is_behind_gap: false, looks: Vec::new(), last: None, $($module: None,)* };
+                this.last = (of.request.last > 0).then(|| LastEvents::new(of.request.last));
                 $(if of.request.names.contains(&Name::$variant) {
                     this.$module = Some($module::$type::make(of)?);
                 })*
@@ -241,6 +244,8 @@ pub struct ReportRequest {
     pub every: Vec<String>,
     /// Spans between events: `A..B`, `A..B:FIELD`.
     pub spans: Vec<String>,
+    /// How many of the last events to keep, with the outcomes of their calls.
+    pub last: usize,
 }
 
 /// Makes the reports.
@@ -282,7 +287,11 @@ impl<'a> Made<'a> {
     ) -> Result<Self, Error> {
         let of = Of { trace, catalogue, request };
         let needs = || request.names.iter().map(|name| name.needs());
-        let wants = Wants { changes: needs().any(|n| n.changes != Changes::None), calls: needs().any(|n| n.calls) };
+        let last = request.last > 0;
+        let wants = Wants {
+            changes: last || needs().any(|n| n.changes != Changes::None),
+            calls: last || needs().any(|n| n.calls),
+        };
         let is_tracked = wants.changes || needs().any(|n| n.spans);
         let mut reports = Reports::new(Scope::new(trace, query), &of)?;
         let mut tracker = Tracker::new(trace, catalogue, wants);
@@ -315,6 +324,11 @@ impl<'a> Made<'a> {
         last_states::last_states(self.system(), self.end)
     }
 
+    /// The last events that the filters keep, with the outcomes of their calls, as many as the request asks for.
+    pub fn last_events(&self) -> impl Iterator<Item = (&Event, Option<Outcome>)> {
+        self.reports.last.iter().flat_map(|last| last.events(self.system()))
+    }
+
     /// What is known after the last event, whatever the filters keep.
     #[must_use]
     pub const fn system(&self) -> &System<'a> {
@@ -337,6 +351,11 @@ impl Consumer for Reports<'_> {
         if !step.changes.is_empty() && self.scope.in_sight {
             self.changes(step, system);
         }
+        if self.scope.is_near_end()
+            && let Some(last) = &mut self.last
+        {
+            last.step(step, self.scope.keeps, system);
+        }
         if self.scope.keeps {
             let def = step.event.def.and_then(|def| usize::try_from(def.0).ok());
             let looks = def.map_or(self.looks.last(), |def| self.looks.get(def));
@@ -349,5 +368,8 @@ impl Consumer for Reports<'_> {
 
     fn gap(&mut self) {
         self.is_behind_gap = true;
+        if let Some(last) = &mut self.last {
+            last.gap();
+        }
     }
 }

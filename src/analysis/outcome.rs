@@ -1,12 +1,12 @@
-//! What became of a call: whether it blocked, for how long, and who ended it.
+//! The outcome of a call: whether it blocked, for how long, and who ended it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Tracker, Wants, Who};
 use crate::catalogue::Catalogue;
 use crate::trace::{ContextId, Event, Trace, Walk};
 
-/// What became of a call that blocked.
+/// The outcome of a call that blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Ticks from blocking to being ready again, or to the last event that was looked at.
@@ -30,7 +30,7 @@ pub enum Waker {
     Unknown,
 }
 
-/// Finds what became of calls, event by event. It looks so many slots ahead, and keeps in memory what it has found
+/// Finds the outcomes of calls, event by event. It looks so many slots ahead, and keeps in memory what it has found
 /// there: a trace may be of any length.
 pub struct Outcomes<'a> {
     tracker: Tracker<'a>,
@@ -50,32 +50,20 @@ impl<'a> Outcomes<'a> {
         Self { tracker, walk: trace.events(), ahead, seen: None, is_over: false, found: Found::default() }
     }
 
-    /// What became of the call with this event; `None` where it did not block, or is no call. Events are asked about in
+    /// The outcome of the call with this event; `None` where it did not block, or is no call. Events are asked about in
     /// the order of the trace.
     pub fn of(&mut self, event: &Event) -> Option<Outcome> {
         self.look_up_to(event.seq.saturating_add(self.ahead));
-        while let Some(oldest) = self.found.0.first_entry().filter(|e| *e.key() < event.seq) {
-            oldest.remove();
-        }
-        match *self.found.0.get(&event.seq)? {
-            Fate::Over(outcome) => Some(outcome),
-            Fate::Waits { thread, since } => {
-                let system = self.tracker.system();
-                let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-                let in_it = system.calls_of(thread).blocked_in.is_some_and(|call| call.seq == event.seq);
-                let by = if self.is_over { Waker::Nobody } else { Waker::NotYet };
-                let ticks = self.seen.map_or(0, |(_, ticks)| ticks.saturating_sub(since));
-                (is_blocked && in_it).then_some(Outcome { ticks, by })
-            }
-        }
+        self.found.forget_before(event.seq);
+        self.found.of(event.seq, self.tracker.system(), self.seen.map_or(0, |(_, ticks)| ticks), self.is_over)
     }
 
     fn look_up_to(&mut self, seq: u64) {
         while !self.is_over && self.seen.is_none_or(|(seen, _)| seen < seq) {
-            match self.walk.next() {
+            match self.walk.advance() {
                 Some(event) => {
                     self.seen = Some((event.seq, event.ticks));
-                    self.tracker.event(&event, &mut self.found);
+                    self.tracker.event(event, &mut self.found);
                 }
                 None => {
                     self.is_over = true;
@@ -98,6 +86,68 @@ enum Fate {
 /// Calls that blocked, by the numbers of their events.
 #[derive(Default)]
 struct Found(BTreeMap<u64, Fate>);
+
+impl Found {
+    fn forget_before(&mut self, seq: u64) {
+        while let Some(oldest) = self.0.first_entry().filter(|e| *e.key() < seq) {
+            oldest.remove();
+        }
+    }
+
+    /// The outcome of the call with the event `seq`, where the last event that was looked at has the ticks `now`.
+    fn of(&self, seq: u64, system: &System<'_>, now: i64, is_over: bool) -> Option<Outcome> {
+        match *self.0.get(&seq)? {
+            Fate::Over(outcome) => Some(outcome),
+            Fate::Waits { thread, since } => {
+                let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+                let in_it = system.calls_of(thread).blocked_in.is_some_and(|call| call.seq == seq);
+                let by = if is_over { Waker::Nobody } else { Waker::NotYet };
+                (is_blocked && in_it).then_some(Outcome { ticks: now.saturating_sub(since), by })
+            }
+        }
+    }
+}
+
+/// The last events that filters keep, with the outcomes of their calls.
+pub(super) struct LastEvents {
+    most: usize,
+    events: VecDeque<Event>,
+    /// Ticks of the last event, kept or not.
+    now: i64,
+    found: Found,
+}
+
+impl LastEvents {
+    /// So many events at most.
+    pub fn new(most: usize) -> Self {
+        Self { most, events: VecDeque::new(), now: 0, found: Found::default() }
+    }
+
+    /// Takes the next event.
+    pub fn step(&mut self, step: &Step<'_>, keeps: bool, system: &System<'_>) {
+        self.now = step.event.ticks;
+        if keeps {
+            if self.events.len() >= self.most {
+                self.events.pop_front();
+            }
+            self.events.push_back(*step.event);
+        }
+        if !step.changes.is_empty() {
+            self.found.step(step, system);
+            self.found.forget_before(self.events.front().map_or(u64::MAX, |oldest| oldest.seq));
+        }
+    }
+
+    /// Events are missing behind the last one.
+    pub fn gap(&mut self) {
+        self.found.gap();
+    }
+
+    /// Them, behind the last event of the trace.
+    pub fn events(&self, system: &System<'_>) -> impl Iterator<Item = (&Event, Option<Outcome>)> {
+        self.events.iter().map(|event| (event, self.found.of(event.seq, system, self.now, true)))
+    }
+}
 
 impl Consumer for Found {
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {

@@ -7,6 +7,8 @@ use crate::query::Query;
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
 
+/// How many events count as the end of a trace.
+const END: u64 = 1 << 16;
 /// The most contexts that are counted apart.
 const MAX_CONTEXTS: usize = 1 << 24;
 
@@ -33,6 +35,8 @@ pub(super) struct Scope<'q> {
     pub inside: bool,
     /// False where it lies behind the window.
     pub in_sight: bool,
+    /// Number of events before the last few.
+    begin_of_end: u64,
     /// Slots behind the newest event that could not be read.
     unread_at_end: u64,
     /// Where filters leave something out: by context, the last event that they keep.
@@ -53,6 +57,7 @@ impl<'q> Scope<'q> {
             keeps: true,
             inside: true,
             in_sight: true,
+            begin_of_end: trace.len().saturating_sub(END),
             unread_at_end: trace.unread_at_end(),
             last_kept: Vec::new(),
         }
@@ -99,6 +104,12 @@ impl<'q> Scope<'q> {
                 *place = Some(event.seq);
             }
         }
+    }
+
+    /// True where the events that are kept may be the last ones; without filters these are far from the first.
+    #[inline]
+    pub const fn is_near_end(&self) -> bool {
+        self.filtered || self.events >= self.begin_of_end
     }
 
     /// True where a wait that begins with the event that is looked at is to be counted: the filters keep that event, or

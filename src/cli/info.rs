@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::catalogue::mask_text;
+use crate::error::Error;
 use crate::kernel::Entries;
 use crate::output::{Format, TableOptions, View, issue_text, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
@@ -25,15 +26,21 @@ pub struct Info {
     live: bool,
     /// How the application's events got their names.
     events: Vec<String>,
+    /// What the fault registers record.
+    faults: Vec<String>,
 }
 
 /// Reads it.
-pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
+///
+/// # Errors
+/// Where the link fails, or a register that was typed does not exist.
+pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
+    let faults = target.faults()?;
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
     let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    Info {
+    Ok(Info {
         identity,
         others,
         elf: target.elf().map(|e| e.describe()),
@@ -41,7 +48,8 @@ pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: target.is_live(),
         events: target.event_names().sources().to_vec(),
-    }
+        faults,
+    })
 }
 
 impl Info {
@@ -99,6 +107,7 @@ impl Info {
         if !self.events.is_empty() {
             rows.push(("user events", self.events.join("; ")));
         }
+        rows.extend(self.faults.iter().map(|line| ("fault", line.clone())));
         let others: Vec<String> = self.others.iter().map(|a| format!("{a:#x}")).collect();
         rows.push(("other traces", if others.is_empty() { "none found".to_owned() } else { others.join(", ") }));
         rows

@@ -9,7 +9,7 @@ use super::report::Document;
 use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
-use crate::analysis::Outcomes;
+use crate::analysis::{Made, Outcomes};
 use crate::code::Code;
 use crate::error::Error;
 use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
@@ -110,7 +110,7 @@ fn none(trace: &Trace) -> &'static str {
     }
 }
 
-/// How many events are looked at before they are printed: for the widths of columns, and for what became of a call. A
+/// How many events are looked at before they are printed: for the widths of columns, and for the outcome of a call. A
 /// trace of any length needs no more memory.
 const AHEAD: u64 = 1 << 16;
 
@@ -227,6 +227,28 @@ impl<'a> Selection<'a> {
         writer.finish(view, &view.trace.issues)?;
         Ok(any)
     }
+}
+
+/// Prints the last events of a document as a table; false where there is none.
+pub fn print_last(
+    made: &Made<'_>,
+    view: &View<'_>,
+    mut options: TableOptions,
+    sink: &mut Sink<'_>,
+) -> Result<bool, Error> {
+    options.time = TimeFrom::Newest(view.trace.newest().map_or(0, |e| e.ticks));
+    let mut window = Window::default();
+    made.last_events().for_each(|(event, _)| window.add(event));
+    let mut writer = event_writer(Format::default(), sink, &options)?;
+    writer.begin(view, &window)?;
+    for (event, outcome) in made.last_events() {
+        if let Some(outcome) = outcome {
+            writer.outcome(outcome);
+        }
+        writer.event(view, event)?;
+    }
+    writer.finish(view, &view.trace.issues)?;
+    Ok(window.events > 0)
 }
 
 /// Writes events in full; false where one of them does not exist.

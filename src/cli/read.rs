@@ -159,7 +159,7 @@ impl Reader<'_, '_> {
                 // A live target is halted while it is read, and a part of the ring is enough.
                 let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
-                let info = info::read(self.target, &loaded);
+                let info = info::read(self.target, &loaded)?;
                 // Of files code and names are compared for every command.
                 let known = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
                 loaded.trace.issues.extend(info.issue().filter(|_| !known));

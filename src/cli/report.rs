@@ -8,8 +8,7 @@ use std::io::Write;
 
 use super::crash::Places;
 use super::names::SymbolNames;
-use super::print::Selection;
-use super::read::Ask;
+use super::print;
 use super::sink::Sink;
 use super::{now, reports, threads};
 use crate::abi::Addr;
@@ -17,7 +16,7 @@ use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
 use crate::kernel::{self, Detail, Kernel};
 use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
-use crate::query::{Amount, Query};
+use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{Loaded, Target};
 
@@ -26,7 +25,7 @@ use notes::Notes;
 use verdict::Verdict;
 
 /// Events at the end of the trace.
-const EVENTS: Amount = Amount::Events(20);
+const EVENTS: usize = 20;
 /// Rows of a table that is part of the answer.
 const MOST: usize = 20;
 /// Rows of a table of counters.
@@ -132,8 +131,9 @@ impl Document<'_> {
         let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
         let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
-        let mut made = Made::of(trace, catalogue, self.query, request)?;
-        let events = self.events(&view, format, options)?;
+        let request = ReportRequest { last: EVENTS, ..request.clone() };
+        let mut made = Made::of(trace, catalogue, self.query, &request)?;
+        let events = self.events(&made, &view, format, options)?;
         let mut out = Pages {
             writer: report_writer(format, sink, options, trace.about.word, &names),
             notes: Notes::default(),
@@ -180,15 +180,20 @@ impl Document<'_> {
     }
 
     /// The last events as a terminal shows them, and who runs now.
-    fn events(&self, view: &View<'_>, format: Format, options: &TableOptions) -> Result<String, Error> {
+    fn events(
+        &self,
+        made: &Made<'_>,
+        view: &View<'_>,
+        format: Format,
+        options: &TableOptions,
+    ) -> Result<String, Error> {
         let mut text = Vec::new();
-        let selection = Selection::of(&Ask::Last(EVENTS), self.loaded, self.query)?;
         // A page has the events as a terminal shows them.
         let options = match format.reader() {
             Reader::Page => TableOptions { width: UNLIMITED, ..TableOptions::default() },
             _ => options.clone(),
         };
-        let any = selection.print(view, Format::default(), options.clone(), &mut Sink::over(&mut text))?;
+        let any = print::print_last(made, view, options.clone(), &mut Sink::over(&mut text))?;
         if !any {
             text.clear();
             writeln!(text, "no event passes the filters")?;

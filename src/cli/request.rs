@@ -311,7 +311,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
     let is_document = row.reports == Name::ALL && !tracex && options.output.format.reader() != Reader::Program;
-    let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans };
+    let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
     read(row, options, if is_document { Ask::Document(request) } else { Ask::Reports(request) })
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod cpus;
 mod entries;
 mod evidence;
+mod fault_report;
 mod globals;
 mod interrupted;
 mod layout;
@@ -28,6 +29,7 @@ mod walk;
 
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
+pub use fault_report::fault_lines;
 pub use interrupted::{FoundBy, Interrupted, Interruption};
 pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;

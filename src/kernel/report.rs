@@ -1,5 +1,6 @@
 //! The state of a kernel as reports.
 
+use super::fault_report::fault;
 use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::Addr;
@@ -28,13 +29,14 @@ pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     match detail {
         Detail::Summary { width, all } => {
             let mut reports = vec![summary(kernel, width >= WIDE)];
+            reports.extend(fault(kernel, detail));
             reports.extend(Some(held(kernel, all)).filter(|held| !held.rows.is_empty()));
             reports
         }
         Detail::Full => {
             let kinds = Kind::ALL.into_iter().filter(|k| kernel.objects.iter().any(|o| o.kind == *k));
             let all = std::iter::once(threads(kernel)).chain(kinds.map(|k| objects(kernel, k)));
-            all.chain(cpus(kernel)).collect()
+            all.chain(cpus(kernel)).chain(fault(kernel, detail)).collect()
         }
     }
 }

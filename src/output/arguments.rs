@@ -13,7 +13,7 @@ const MORE: &str = "~";
 /// The arguments of one line.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// All of them, escaped, one behind the other.
+    /// All of them, escaped, one behind the other, a space before each.
     text: String,
     parts: Vec<Part>,
     /// Columns that there are.
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     used: usize,
 }
 
-/// One argument: a label with its `=`, or nothing, and a text.
+/// One argument: a label with its `=`, or nothing, and a text; the space before it is not part of it.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     start: usize,
@@ -46,6 +46,7 @@ impl Arguments {
 
     /// `label=text`; breaks where no more fits.
     pub(super) fn add(&mut self, label: &str, text: &str) -> ControlFlow<()> {
+        self.text.push(' ');
         let start = self.text.len();
         if !label.is_empty() {
             escape_into(label, &mut self.text);
@@ -73,6 +74,10 @@ impl Arguments {
 
     /// Writes what fits, and a mark where that is not all. `dim` is around labels.
     pub(super) fn write(&self, line: &mut Line, dim: (&str, &str)) {
+        if self.used <= self.room && dim.0.is_empty() {
+            // Nearly every line of a file or a pipe.
+            return line.text(&self.text);
+        }
         let mut left = self.room;
         let mut fits = |part: &&Part| {
             let mark = if self.used > self.room { MORE.len() + 1 } else { 0 };

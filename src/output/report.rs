@@ -13,7 +13,7 @@ use super::scale::Scale;
 use super::text::hex;
 use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
-use crate::report::{Cell, Column, Frame, Kind, Report, ThreadTime};
+use crate::report::{Cell, Column, FaultBit, Frame, Kind, Report, ThreadTime};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
@@ -96,7 +96,15 @@ impl<'w> Words<'w> {
             }
             Cell::ThreadTimes(threads) => escape(&self.thread_times(threads, |ticks| self.scale.text(ticks))),
             Cell::Frames(frames) => escape(&self.frames(frames)),
+            Cell::Registers(all) => self.registers(all),
+            Cell::FaultBits(bits) => escape(&names(bits)),
         }
+    }
+
+    /// `cfsr=0x00008200 bfar=0xe0200000`.
+    fn registers(&self, all: &[(&'static str, u64)]) -> String {
+        let one = |(name, value): &(&str, u64)| format!("{name}={}", hex(*value, self.digits));
+        all.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     /// Threads with their times, in one text. Hostile: escape before printing.
@@ -219,6 +227,32 @@ enum Value {
     Named(NamedValue),
     ThreadTimes(Vec<ThreadTimeValue>),
     Frames(Vec<FrameValue>),
+    Registers(Vec<RegisterValue>),
+    FaultBits(Vec<FaultBitValue>),
+}
+
+#[derive(Serialize)]
+struct RegisterValue {
+    name: &'static str,
+    value: Hex,
+}
+
+#[derive(Serialize)]
+struct FaultBitValue {
+    register: &'static str,
+    name: String,
+    words: String,
+    current: Option<bool>,
+}
+
+fn fault_bit(bit: &FaultBit) -> FaultBitValue {
+    let FaultBit { register, name, words, current } = bit.clone();
+    FaultBitValue { register, name, words, current }
+}
+
+/// `FORCED, PRECISERR`.
+fn names(bits: &[FaultBit]) -> String {
+    bits.iter().map(|bit| bit.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Address and name; each is null where it is not known.
@@ -263,6 +297,10 @@ impl Words<'_> {
             Cell::Isr(number) => Value::Text(isr(*number)),
             Cell::ThreadTimes(threads) => Value::ThreadTimes(threads.iter().map(|t| self.thread_time(t)).collect()),
             Cell::Frames(frames) => Value::Frames(frames.iter().map(|f| self.frame(f)).collect()),
+            Cell::Registers(all) => Value::Registers(
+                all.iter().map(|(name, value)| RegisterValue { name, value: Hex(*value, self.digits) }).collect(),
+            ),
+            Cell::FaultBits(bits) => Value::FaultBits(bits.iter().map(fault_bit).collect()),
         }
     }
 

@@ -4,6 +4,7 @@ mod backtrace;
 mod code;
 pub mod events;
 mod evidence;
+mod faults;
 mod file;
 mod identity;
 mod inputs;

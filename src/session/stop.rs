@@ -133,6 +133,7 @@ impl Target<'_> {
         }
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
+        self.read_fault_registers(stop)?;
         let before = stop.frames.map(|f| f.architecture);
         let mut identity =
             Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_names(t)) };

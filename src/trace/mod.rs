@@ -21,6 +21,7 @@ pub use issue::{Issue, Place, Severity};
 pub use object::{Object, ObjectId, ObjectTable};
 
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 use crate::abi::{Addr, Endian, Width};
 use crate::code::Code;
@@ -43,6 +44,8 @@ pub struct Trace {
     /// the events before showed of the system may have changed. The beginning of the trace is not among them.
     pub gaps: Vec<u64>,
     source: Box<dyn Events>,
+    /// The last event, once somebody looked at all.
+    newest: OnceLock<Option<Event>>,
 }
 
 /// What a trace says of itself: the `trace` line of JSON, the top of `info`.
@@ -149,7 +152,17 @@ impl Trace {
         issues: Vec<Issue>,
         source: Box<dyn Events>,
     ) -> Self {
-        Self { about, clock, contexts, objects, issues, interrupts: Interrupts::new(), gaps: Vec::new(), source }
+        Self {
+            about,
+            clock,
+            contexts,
+            objects,
+            issues,
+            interrupts: Interrupts::new(),
+            gaps: Vec::new(),
+            source,
+            newest: OnceLock::new(),
+        }
     }
 
     /// Number of events that were read.
@@ -204,8 +217,12 @@ impl Trace {
     /// The last event: the newest.
     #[must_use]
     pub fn newest(&self) -> Option<Event> {
-        // The walk from the start gives it its ticks; callers that need it more than once keep it.
-        self.events().last()
+        // Only a walk from the start gives it its ticks. Each walk to the end leaves it here.
+        if let Some(newest) = self.newest.get() {
+            return *newest;
+        }
+        self.visit(|_| ControlFlow::Continue(()));
+        self.newest.get().copied().flatten()
     }
 
     /// The whole payload of an event.
@@ -273,7 +290,8 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// Decodes the next events; false at the end.
     fn next_block(&mut self) -> bool {
-        let Trace { interrupts, contexts, gaps, source, .. } = self.trace;
+        let Trace { interrupts, contexts, gaps, source, newest, .. } = self.trace;
+        let last = self.filled.checked_sub(1);
         self.filled = source.fill(self.index, &mut self.state, &mut self.block);
         if self.index == 0 {
             self.nest = self.begun();
@@ -290,7 +308,22 @@ impl Walk<'_> {
                 event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
             }
         }
+        if self.filled == 0 {
+            // The block still has the events before.
+            newest.get_or_init(|| self.block.get(last?).copied());
+        }
         self.filled > 0
+    }
+
+    /// The next event where it lies: nothing is copied.
+    #[inline]
+    pub fn advance(&mut self) -> Option<&Event> {
+        if self.at >= self.filled && !self.next_block() {
+            return None;
+        }
+        let at = self.at;
+        self.at = self.at.saturating_add(1);
+        self.block.get(at)
     }
 }
 
@@ -299,11 +332,6 @@ impl Iterator for Walk<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Event> {
-        if self.at >= self.filled && !self.next_block() {
-            return None;
-        }
-        let event = self.block.get(self.at).copied()?;
-        self.at = self.at.saturating_add(1);
-        Some(event)
+        self.advance().copied()
     }
 }

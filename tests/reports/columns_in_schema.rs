@@ -27,6 +27,8 @@ fn definition(kind: Kind) -> &'static str {
         Kind::Code => "code",
         Kind::ThreadTimes => "thread_times",
         Kind::Frames => "frames",
+        Kind::Registers => "registers",
+        Kind::FaultBits => "fault_bits",
     }
 }
 
@@ -60,7 +62,7 @@ fn a_column_of_a_report_was_not_in_the_schema() {
     let mut all = vec![catalogue(&made.catalogue)];
     for tracex in [false, true] {
         let names = Name::ALL.to_vec();
-        let request = ReportRequest { names, tracex, every: every.clone(), spans: spans.clone() };
+        let request = ReportRequest { names, tracex, every: every.clone(), spans: spans.clone(), last: 0 };
         all.extend(reports(&made.trace, &made.catalogue, &query, &request).unwrap());
     }
     assert!(all.len() > 15, "{}", all.len());

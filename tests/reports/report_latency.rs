@@ -63,7 +63,9 @@ fn text(cell: &Cell) -> String {
         Cell::Flag(f) => f.to_string(),
         Cell::Real(n) => n.to_string(),
         Cell::Named(a, name) => name.clone().unwrap_or(format!("{a:#x}")),
-        Cell::ThreadTimes(_) | Cell::Frames(_) => unreachable!("no report here has one"),
+        Cell::ThreadTimes(_) | Cell::Frames(_) | Cell::Registers(_) | Cell::FaultBits(_) => {
+            unreachable!("no report here has one")
+        }
     }
 }
 
