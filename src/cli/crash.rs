@@ -173,6 +173,6 @@ fn for_people(found: &Interrupted, places: &[Place<'_>], kernel: &Kernel) -> Rep
         let cells = [Cell::Text("place not known".to_owned())].into_iter();
         report.rows.push(cells.chain(std::iter::repeat_n(Cell::Empty, 4)).collect());
     }
-    report.notes.extend(found.remarks.iter().map(|remark| format!("{}: {remark}", found.by)));
+    report.notes.extend(found.remarks.iter().cloned());
     report
 }

@@ -298,13 +298,15 @@ impl Look<'_> {
                 found
             });
         }
-        let psp = "PSP is not known (--reg psp=N)";
-        found.remarks.push(match number {
-            Some(_) => format!("{psp}: these are candidates, and may be left over from an exception that is over"),
-            None => {
-                format!("whether one came is not known, and {psp}: if one did, it may have pushed its registers here")
+        found.remarks.push(
+            match number {
+                Some(_) => {
+                    "PSP is not known (--reg psp=N): a candidate may be left over from an exception that is over"
+                }
+                None => "it is not known whether an exception came; if one did, it may have pushed its registers here",
             }
-        });
+            .to_owned(),
+        );
         Some(found)
     }
 

@@ -257,6 +257,9 @@ fn no_crash_is_invented_where_a_healthy_target_is_halted() {
     }
     let healthy = Healthy::start();
     let elf = fixture("crash.elf").display().to_string();
+    wait_for("its threads", || {
+        tx_trace(&["threads", "--elf", &elf, "--remote", &healthy.remote, "--leave", "running"]).status.success()
+    });
     let mut dice = Dice::of(16);
     let (mut in_exception, mut candidates) = (0, 0);
     for halt in 0..halts() {
