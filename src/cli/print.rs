@@ -76,9 +76,10 @@ pub fn answer(
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    let is_said =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
     if !format.has_issues() && !is_said {
-        if found {
+        if found || !trace.is_empty() {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);
@@ -110,7 +111,7 @@ fn none(trace: &Trace) -> &'static str {
     }
 }
 
-/// How many events are looked at before they are printed: for the widths of columns, and for the outcome of a call. A
+/// How many events are looked at before they are printed: for the widths of columns, and for the outcomes of calls. A
 /// trace of any length needs no more memory.
 const AHEAD: u64 = 1 << 16;
 

@@ -9,7 +9,6 @@ use super::sink::Sink;
 use super::{Outcome, info, live, print, report, reports, threads};
 use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
-use crate::code::Code;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output;
@@ -48,7 +47,7 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
-    /// All of them in one document for people.
+    /// All of them, and the state of the kernel: for people in one document.
     Document(ReportRequest),
 }
 
@@ -128,6 +127,9 @@ impl Question {
     }
 }
 
+/// So many of the newest slots are read at least: fewer may all have one time stamp though the clock runs.
+const FEWEST: u64 = 16;
+
 struct Reader<'a, 'm> {
     target: &'a mut Target<'m>,
     filters: &'a Filters,
@@ -160,23 +162,16 @@ impl Reader<'_, '_> {
                 let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
                 let info = info::read(self.target, &loaded)?;
-                // Of files code and names are compared for every command.
-                let known = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
-                loaded.trace.issues.extend(info.issue().filter(|_| !known));
+                info.identity().blame(&mut loaded.trace.issues);
                 Answer { info: Some(info), ..loaded.into() }
             }
         })
     }
 
-    /// The newest events that the filters keep: read backwards, each time twice as many.
+    /// The newest events that the filters keep, and one before them, which gives the first its delta: read backwards, each
+    /// time twice as many.
     fn newest(&mut self, amount: Amount) -> Result<Loaded, Error> {
         let wanted = match amount {
-            Amount::Events(n) if self.filters.is_empty() => {
-                let loaded = self.load(Extent::Newest(n))?;
-                // Where just the newest slots are lost, what is left is older.
-                let lost = loaded.trace.is_empty() && loaded.trace.about.held > 0;
-                return if lost { self.load(Extent::All) } else { Ok(loaded) };
-            }
             Amount::Events(n) => Some(n),
             Amount::Ticks(_) | Amount::Time(_) => None,
         };
@@ -185,17 +180,20 @@ impl Reader<'_, '_> {
             // These count from the oldest event of all.
             return self.load(Extent::All);
         }
-        let mut slots = wanted.unwrap_or(0).clamp(32, 1 << 20);
+        let mut slots = match wanted {
+            Some(n) if self.filters.is_empty() => n.saturating_add(1).max(FEWEST),
+            _ => wanted.unwrap_or(0).clamp(32, 1 << 20).saturating_mul(2),
+        };
         loop {
-            slots = slots.saturating_mul(2);
             let loaded = self.load(Extent::Newest(slots))?;
             if loaded.trace.about.held <= slots || self.holds(&loaded, wanted, amount)? {
                 return Ok(loaded);
             }
+            slots = slots.saturating_mul(2);
         }
     }
 
-    /// True where so much of what the filters keep is among what was read.
+    /// True where so much of what the filters keep is among what was read, behind another event.
     fn holds(&self, loaded: &Loaded, wanted: Option<u64>, amount: Amount) -> Result<bool, Error> {
         let Some(wanted) = wanted else {
             let start = start_of(amount, loaded)?;
@@ -207,7 +205,7 @@ impl Reader<'_, '_> {
             Err(e) if e.is_not_found() => return Ok(false),
             Err(e) => return Err(e),
         };
-        let kept = loaded.trace.events().filter(|e| query.keeps(e)).count();
+        let kept = loaded.trace.events().skip(1).filter(|e| query.keeps(e)).count();
         Ok(u64::try_from(kept).unwrap_or(u64::MAX) >= wanted)
     }
 

@@ -1,4 +1,4 @@
-//! `report` for people: one document, from what runs now down to the counters. Programs get its rows from `reports`.
+//! `report`: for people one document, from what runs now down to the counters; for programs the rows of its tables.
 
 mod facts;
 mod notes;
@@ -11,7 +11,7 @@ use super::names::SymbolNames;
 use super::print;
 use super::sink::Sink;
 use super::{now, reports, threads};
-use crate::abi::Addr;
+use crate::abi::{Addr, Width};
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
 use crate::kernel::{self, Detail, Kernel};
@@ -114,12 +114,20 @@ impl Document<'_> {
         self.found.and_then(|found| found.kernel.as_ref())
     }
 
+    /// The rows of `threads` for programs, and the width of an address in them.
+    fn of_kernel(&self) -> Option<(Width, Vec<Report>)> {
+        let (places, kernel) = self.places()?;
+        let mut reports = kernel::reports(kernel, Detail::Full);
+        reports.splice(1..1, places.reports(kernel, Reader::Program));
+        Some((kernel.layout.shape.pointer, reports))
+    }
+
     /// What exceptions interrupted.
     fn places(&self) -> Option<(Places<'_>, &Kernel)> {
         self.kernel().map(|kernel| (Places::of(kernel, self.target), kernel))
     }
 
-    /// Prints it.
+    /// Prints it: for programs the rows of all reports, and those of `threads`.
     pub fn print(
         &self,
         request: &ReportRequest,
@@ -131,6 +139,9 @@ impl Document<'_> {
         let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
         let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
+        if format.reader() == Reader::Program {
+            return reports::stream(request, self.of_kernel(), self.query, &view, format, options, sink);
+        }
         let request = ReportRequest { last: EVENTS, ..request.clone() };
         let mut made = Made::of(trace, catalogue, self.query, &request)?;
         let events = self.events(&made, &view, format, options)?;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
+use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
 use crate::error::Error;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
@@ -73,7 +74,7 @@ pub fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, query, view, format, options, out);
+        return stream(request, None, query, view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -94,9 +95,11 @@ pub fn print(
     Ok(())
 }
 
-/// Prints one report after the other, so that the rows of one take room at a time: programs get all rows, and no notes.
-fn stream(
+/// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
+/// kernel in memory, where it was read, come last.
+pub fn stream(
     request: &ReportRequest,
+    kernel: Option<(Width, Vec<Report>)>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -107,7 +110,14 @@ fn stream(
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     for name in &request.names {
-        for report in made.report(*name, usize::MAX) {
+        for mut report in made.report(*name, usize::MAX) {
+            mark_doubts(view.trace.clock.doubts, std::slice::from_mut(&mut report));
+            writer.report(&report)?;
+        }
+    }
+    if let Some((pointer, reports)) = kernel {
+        writer.addresses(pointer);
+        for report in reports {
             writer.report(&report)?;
         }
     }

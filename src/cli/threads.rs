@@ -24,6 +24,9 @@ use crate::output::{InMemory, Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Target};
 use crate::trace::{Issue, Trace};
 
+/// The format of traces of the one kernel whose threads are read.
+const THREADX: &str = "threadx";
+
 /// What `threads` is asked.
 #[derive(Default)]
 pub struct ThreadsTask {
@@ -95,7 +98,8 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
         Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(_) => None,
     };
-    let kernel = target.kernel(loaded.as_ref().map(|l| &l.trace))?;
+    let trace = loaded.as_ref().map(|loaded| &loaded.trace);
+    let kernel = target.kernel(trace).map_err(|error| of_another_kernel(error, trace))?;
     let mut issues = match &loaded {
         Some(loaded) => loaded.trace.issues.clone(),
         None => target.issues().to_vec(),
@@ -105,6 +109,18 @@ pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
     issues.extend(kernel.issues.iter().cloned());
     Ok(Found { kernel, loaded, issues })
+}
+
+/// An error about a kernel that is not found, where the trace shows that it is not ThreadX.
+fn of_another_kernel(error: Error, trace: Option<&Trace>) -> Error {
+    match trace.map(|trace| trace.about.format) {
+        Some(format) if format != THREADX && error.code == Code::NoKernelSymbol => Error::failed(
+            error.code,
+            format!("the trace is of {}, and only ThreadX's threads are read from memory", format.to_uppercase()),
+            "`profile`, `blocked` and `latency` show the threads by their events",
+        ),
+        _ => error,
+    }
 }
 
 /// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where

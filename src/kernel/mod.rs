@@ -16,6 +16,7 @@ mod layout;
 mod layout_match;
 mod lists;
 mod object;
+mod pointers;
 mod port;
 mod position;
 mod program;
@@ -34,6 +35,7 @@ pub use interrupted::{FoundBy, Interrupted, Interruption};
 pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;
 pub use object::Object;
+pub use pointers::Pointers;
 pub use position::{Position, Stop};
 pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, pointer_width, version};
 pub use registry::{registered, registered_blocks};
@@ -96,6 +98,8 @@ pub struct Kernel {
     pub interrupted: Vec<Interrupted>,
     /// What went wrong.
     pub issues: Vec<Issue>,
+    /// How many of the first issues are about lists that variables of the ELF lead to.
+    of_lists: usize,
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
@@ -134,6 +138,7 @@ impl Kernel {
             registers: Vec::new(),
             interrupted: Vec::new(),
             issues,
+            of_lists: 0,
             layout,
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
@@ -151,6 +156,7 @@ impl Kernel {
                 without.push(kind);
             }
         }
+        kernel.of_lists = kernel.issues.len();
         kernel.issues.extend(blind.then(|| kernel.found_blind(&sources.named)));
         kernel.issues.extend(kernel.found_without(&without, blind));
         kernel.resolve(memory, about.names);

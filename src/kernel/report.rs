@@ -3,7 +3,7 @@
 use super::fault_report::fault;
 use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
-use crate::abi::Addr;
+use crate::abi::{Addr, Width};
 use crate::report::{Cell, Column, Kind as CellKind, Report};
 
 /// How much the reports hold.
@@ -20,15 +20,21 @@ pub enum Detail {
     Full,
 }
 
-/// From this many columns on the summary has more of them.
-const WIDE: usize = 120;
+/// From this many columns of a terminal on, the summary has more columns: addresses of eight bytes are eight digits longer, in
+/// two of them.
+const fn wide(kernel: &Kernel) -> usize {
+    match kernel.layout.shape.pointer {
+        Width::W4 => 120,
+        Width::W8 => 136,
+    }
+}
 
 /// Threads first; then the other objects: in one report, or kind by kind.
 #[must_use]
 pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     match detail {
         Detail::Summary { width, all } => {
-            let mut reports = vec![summary(kernel, width >= WIDE)];
+            let mut reports = vec![summary(kernel, width >= wide(kernel))];
             reports.extend(fault(kernel, detail));
             reports.extend(Some(held(kernel, all)).filter(|held| !held.rows.is_empty()));
             reports

@@ -13,7 +13,7 @@ use super::scale::Scale;
 use super::text::hex;
 use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
-use crate::report::{Cell, Column, FaultBit, Frame, Kind, Report, ThreadTime};
+use crate::report::{Cell, Column, FaultBit, Frame, Kind, RATELESS, Report, ThreadTime};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
@@ -213,6 +213,15 @@ impl Serialize for RowLine<'_> {
     }
 }
 
+/// A note of a report as JSON.
+#[derive(Serialize)]
+struct NoteLine<'a> {
+    #[serde(rename = "type")]
+    line: &'static str,
+    report: &'static str,
+    note: &'a str,
+}
+
 /// A cell as JSON has it.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -336,9 +345,16 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
         Ok(true)
     }
 
+    fn addresses(&mut self, word: Width) {
+        self.words.digits = digits(word);
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         let Self { out, words } = self;
-        report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))
+        report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))?;
+        let note = |note| NoteLine { line: "note", report: report.name, note };
+        let mut notes = report.notes.iter().filter(|text| *text != RATELESS);
+        notes.try_for_each(|text| json::line(out, &note(text)))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -393,6 +409,10 @@ impl Words<'_> {
 }
 
 impl<W: Write> ReportWriter for CsvReports<'_, W> {
+    fn addresses(&mut self, word: Width) {
+        self.words.digits = digits(word);
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         if std::mem::replace(&mut self.any, true) {
             writeln!(self.out)?;

@@ -14,6 +14,7 @@ mod open;
 mod placing;
 mod program;
 mod raw;
+mod registers;
 mod scan;
 mod stop;
 mod stub;
@@ -41,10 +42,9 @@ use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{self, Capture, DecodeOptions, Extent, Format, Location};
-use crate::kernel::Agreement;
 use crate::mem::segments::{Block, Segments};
 use crate::sym::{ElfSymbols, Symbols as _};
-use crate::trace::{Issue, Trace};
+use crate::trace::{Issue, Trace, many};
 
 /// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -116,11 +116,7 @@ impl Target<'_> {
                 return Err(error);
             }
             // In a file this costs nothing; over a link `info` asks for it.
-            let identity = self.by_names(trace);
-            trace.issues.extend(identity.names().and_then(Agreement::issue));
-            if identity.is_another() {
-                program::doubt_left_over(&mut trace.issues);
-            }
+            self.by_files(trace).blame(&mut trace.issues);
         }
         Ok(loaded)
     }
@@ -234,7 +230,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {}: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)", many(held, "event", "events")),
         )
     })
 }

@@ -178,8 +178,9 @@ impl Spans {
         for span in &self.all {
             if span.valueless > 0 {
                 notes.push(format!(
-                    "--span {}: {} events without a value of the field that could be relied on are left out",
-                    span.text, span.valueless
+                    "--span {}: {} left out: no value of the field there could be relied on",
+                    span.text,
+                    many(span.valueless, "event is", "events are")
                 ));
             }
             if span.cut > 0 {
