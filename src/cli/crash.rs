@@ -4,7 +4,7 @@ use super::backtraces;
 use crate::kernel::{Interrupted, Interruption, Kernel};
 use crate::output::Reader;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{Function, Target};
+use crate::session::{Function, Target, Unwound};
 
 /// The places that were interrupted, with functions and lines.
 pub struct Places<'k> {
@@ -35,7 +35,7 @@ impl Place<'_> {
     }
 
     fn source(&self) -> Option<String> {
-        self.caller().or(self.function()).and_then(backtraces::file_and_line)
+        self.caller().or(self.function()).and_then(backtraces::source_of)
     }
 
     /// `parse_field (crashes.c:121)`, `0x0, called by call (crashes.c:174)`.
@@ -51,8 +51,8 @@ impl<'k> Places<'k> {
     /// Of a kernel that was read from `target`. Reads nothing.
     pub fn of(kernel: &'k Kernel, target: &Target<'_>) -> Self {
         let functions = |at: &'k Interruption| {
-            let one = std::slice::from_ref(&at.backtrace);
-            Place { at, functions: target.functions(one).pop().unwrap_or_default() }
+            let one = Unwound { threads: Vec::new(), backtraces: vec![at.backtrace.clone()] };
+            Place { at, functions: target.functions(kernel, &one).all.pop().unwrap_or_default() }
         };
         let all = kernel.interrupted.iter().map(|found| (found, found.places.iter().map(functions).collect()));
         Self { all: all.collect() }

@@ -96,7 +96,7 @@ pub fn print(
 }
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
-/// kernel in memory, where it was read, come last.
+/// kernel in memory, where it was read, come last, with the backtraces of its threads.
 pub fn stream(
     request: &ReportRequest,
     kernel: Option<(Width, Vec<Report>)>,

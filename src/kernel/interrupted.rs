@@ -120,9 +120,19 @@ impl Kernel {
     }
 
     /// Finds what the exceptions interrupted that CPUs are in.
-    pub fn find_interrupted(&mut self, memory: &mut dyn Memory, unwinder: &Unwinder<'_>, symbols: &dyn Symbols) {
+    pub fn find_interrupted(
+        &self,
+        memory: &mut dyn Memory,
+        unwinder: &Unwinder<'_>,
+        symbols: &dyn Symbols,
+    ) -> Vec<Interrupted> {
         let found = (0..self.cpus.len()).filter_map(|core| self.interrupted_on(core, memory, unwinder, symbols));
-        self.interrupted = found.collect();
+        found.collect()
+    }
+
+    /// Keeps them. Where one shows it, the exception that came upon a thread is named.
+    pub fn take_interrupted(&mut self, found: Vec<Interrupted>) {
+        self.interrupted = found;
         self.name_exceptions();
     }
 
@@ -342,7 +352,8 @@ impl Look<'_> {
     fn nested(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Option<Interruption> {
         let registers = pushed.registers(&Registers::new(Architecture::CortexM), at.checked_add(BASIC));
         let place = self.place(at, FoundBy::Search, registers, memory);
-        let leads_out = matches!(place.backtrace.end, End::StackPointer(_) | End::Entry | End::Outermost);
+        let leads_out =
+            matches!(place.backtrace.end, End::StackPointer(_) | End::Entry | End::Outermost | End::NoCaller(_));
         (leads_out || self.unwinder.cfi.is_none()).then_some(place)
     }
 

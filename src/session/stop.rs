@@ -167,10 +167,9 @@ impl Target<'_> {
         kernel.find_running(stop);
         kernel.place(memory, stop, &self.info.symbols);
         if kernel.may_be_interrupted() {
-            let (processor, endian) = (kernel.processor, kernel.layout.shape.endian);
-            self.with_unwinder(processor, endian, |unwinder, memory, symbols| {
-                kernel.find_interrupted(memory, unwinder, symbols);
-            });
+            let found = self
+                .with_unwinder(&kernel, |unwinder, memory, symbols| kernel.find_interrupted(memory, unwinder, symbols));
+            kernel.take_interrupted(found);
         }
         if stop.frames.map(|f| f.architecture) != before {
             // What was inferred of the processor before its threads were read.

@@ -168,14 +168,14 @@ impl Unwinder<'_> {
             (first.is_next, first.origin) = (false, Origin::Found);
             backtrace.frames.insert(0, super::Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers });
         }
-        let calls = backtrace.frames.get(if wrong { 2 } else { 1 }..).unwrap_or_default();
-        let is_sure = calls.iter().all(|frame| frame.origin == Origin::Cfi);
         let begins = |frame: &super::Frame| search.begins_in.iter().any(|entry| entry.contains(frame.address()));
-        (ends(&backtrace) && is_sure && backtrace.frames.iter().any(begins)).then_some(backtrace)
+        let entry = backtrace.frames.iter().position(begins)?;
+        let calls = backtrace.frames.get(..=entry).unwrap_or_default().iter().skip(if wrong { 2 } else { 1 });
+        (ends(&backtrace) && calls.into_iter().all(|frame| frame.origin == Origin::Cfi)).then_some(backtrace)
     }
 }
 
 /// True where it is a thread's first function that has no caller.
 fn ends(backtrace: &Backtrace) -> bool {
-    matches!(backtrace.end, End::Entry | End::Outermost)
+    matches!(backtrace.end, End::Entry | End::Outermost | End::NoCaller(_))
 }

@@ -8,6 +8,7 @@ mod bridge;
 mod control;
 mod crashes;
 mod examples;
+mod fault_registers;
 mod follow;
 mod follow_openocd;
 mod follow_overrun;
