@@ -42,7 +42,7 @@ enum failure {
 
 /* When the failure begins, and when the run ends, in ticks. */
 #define BEGIN 30u
-#define END 120u
+#define END 52u
 /* Of work: less than a tick. */
 #define SHORT (FW_TICK_CYCLES / 50)
 
